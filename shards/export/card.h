@@ -49,7 +49,7 @@ typedef struct mr_export_format {
     void (*free_state)(void *state); /* after a failure, too; NULL: free() */
 } mr_export_format;
 
-#define MR_EXPORTS(X)           X(folder) X(imagenette) X(imagefolder) X(coco) X(yolo) X(voc) X(parquet)
+#define MR_EXPORTS(X)           X(folder) X(imagenette) X(imagefolder) X(coco) X(yolo) X(voc) X(parquet) X(tar)
 #define MR_EXPORT_DECLARE(word) extern const mr_export_format mr_export_format_##word;
 MR_EXPORTS(MR_EXPORT_DECLARE)
 

@@ -49,12 +49,19 @@ static void add_texts(const mr_export_facts *f, mr_buf *out)
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
+/* With a decimal even where it is whole, so that no reader takes a column for one of integers. */
+static void add_number(mr_milli number, mr_buf *out)
+{
+    mr_milli_write(number, out);
+    mr_buf_add_text(out, number % 1000 ? "" : ".0");
+}
+
 static void add_numbers(const mr_milli *numbers, size_t count, mr_buf *out)
 {
     mr_buf_add_text(out, "[");
     for (size_t i = 0; i < count; i++) {
         mr_buf_add_text(out, i ? "," : "");
-        mr_milli_write(numbers[i], out);
+        add_number(numbers[i], out);
     }
     mr_buf_add_text(out, "]");
 }
@@ -98,10 +105,10 @@ static void add_keypoints(const mr_export_run *run, const mr_objects *all, const
     for (size_t i = 0; i < o->keypoint_count; i++) {
         const mr_keypoint *k = &all->keypoints[o->keypoint + i];
         mr_buf_add_text(out, i ? "," : "");
-        mr_milli_write(k->x, out);
+        add_number(k->x, out);
         mr_buf_add_text(out, ",");
-        mr_milli_write(k->y, out);
-        mr_buf_printf(out, ",%d", k->visibility);
+        add_number(k->y, out);
+        mr_buf_printf(out, ",%d.0", k->visibility);
     }
     mr_buf_add_text(out, "]");
 }
