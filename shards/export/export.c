@@ -175,6 +175,12 @@ static mr_status find_format(const char *name, const mr_export_options *o, const
     return MR_OK;
 }
 
+mr_status mr_export_check_options(const char *format, const mr_export_options *o, mr_error *err)
+{
+    const mr_export_format *f;
+    return find_format(format, o, &f, err);
+}
+
 static void free_target(mr_export_target *t)
 {
     free(t->path);

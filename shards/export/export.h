@@ -61,6 +61,9 @@ mr_status mr_export(const char *dataset, const char *out, const char *format, co
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err);
 
+/* MR_MISUSE: there is no such format, or one of the options is not for it. */
+mr_status mr_export_check_options(const char *format, const mr_export_options *o, mr_error *err);
+
 /* ---- for the room ------------------------------------------------------------------------------------------------ */
 
 /* Opens the dataset; MR_MISUSE: it does not have the split that the options name. */

@@ -223,6 +223,7 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
 {
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     mr_export_temp temp = {.fd = -1};
+    MR_TRY(mr_export_check_options("tar", o, err));
     MR_TRY(mr_export_open(dataset, o, &ds, err));
     if (strcmp(out, "-") == 0)
         return write_tar(ds, STDOUT_FILENO, "standard output", o, result, err);
