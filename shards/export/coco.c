@@ -230,7 +230,7 @@ const mr_export_format mr_export_format_coco = {
     .title = "COCO: annotations/instances_SPLIT.json, captions_SPLIT.json, SPLIT/picture",
     .holds = MR_HOLDS(UNLABELLED) | MR_HOLDS(CAPTIONS) | MR_HOLDS(OBJECTS) | MR_HOLDS(BOXES) | MR_HOLDS(POLYGONS) |
              MR_HOLDS(RINGS) | MR_HOLDS(MASKS) | MR_HOLDS(KEYPOINTS) | MR_HOLDS(CROWDS) | MR_HOLDS(OUTSIDE) |
-             MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),
+             MR_HOLDS(IDS) | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),
     .surveyed = true,
     .begin = begin,
     .begin_split = begin_split,

@@ -115,6 +115,8 @@ static mr_status write_all(job *r, mr_error *err)
 {
     mr_export_run *run = &r->run;
     const mr_export_steps steps = {take_sample, take_split, r};
+    const char **instead = run->result->instead;
+    instead[MR_PART_NAMES] = instead[MR_PART_CLASS_NAMES] = instead[MR_PART_SPLIT_NAMES] = "changed";
     if (r->format->begin)
         MR_TRY(r->format->begin(run, err));
     MR_TRY(mr_export_each(run->dataset, run->options, &steps, run->result, err));

@@ -44,7 +44,8 @@ static mr_status add_class(mr_export_run *run, const char *split, const char *na
     mr_buf_printf(&path, "%s/%s", split, name);
     const char *text = mr_buf_text(&path);
     MR_TRY(mr_buf_status(&path, err, "exporting"));
-    return mr_out_folder(&run->out, text, err);
+    const mr_export_folders *f = run->state;
+    return f->only_used ? MR_OK : mr_out_folder(&run->out, text, err);
 }
 
 mr_status mr_export_folders_split(mr_export_run *run, const mr_split *split, mr_error *err)

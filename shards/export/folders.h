@@ -8,7 +8,8 @@
 typedef struct mr_export_folders { /* the first member of the format's state, or the state itself */
     char **classes;                /* their folders */
     size_t class_count;
-    char *split; /* the folder of the current one */
+    char *split;    /* the folder of the current one */
+    bool only_used; /* no folders for classes without a sample */
 } mr_export_folders;
 
 /* Makes run->state, unless it is there, and names the classes. */

@@ -30,6 +30,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     run->state = f;
     run->result->instead[MR_PART_CLASS_NUMBERS] = "names in metadata.jsonl";
     f->kind = mr_export_row_kind_of(run);
+    f->folders.only_used = true;
     return mr_export_folders_begin(run, err);
 }
 
@@ -81,7 +82,7 @@ static void free_state(void *state)
 const mr_export_format mr_export_format_imagefolder = {
     .name = "imagefolder",
     .title = "the hub's ImageFolder: SPLIT/CLASS/picture with SPLIT/metadata.jsonl",
-    .holds = MR_EXPORT_ROW_HOLDS | MR_HOLDS(EMPTY_CLASSES),
+    .holds = MR_EXPORT_ROW_HOLDS,
     .surveyed = true,
     .begin = begin,
     .begin_split = begin_split,

@@ -38,6 +38,7 @@ static void take_object(mr_export_run *run, const mr_export_sample *s, const mr_
         lose(run, MR_PART_ORIENTED, s, o->oriented);
         lose(run, MR_PART_KEYPOINTS, s, o->keypoint_count > 0);
         lose(run, MR_PART_CROWDS, s, o->crowd);
+        lose(run, MR_PART_IDS, s, o->id_len > 0);
     }
 }
 

@@ -200,10 +200,14 @@ static void export_as(const char *format, const char *ds, const char *out)
     assert_int_equal(result.samples, SAMPLES);
 }
 
+/* The tars name their splits themselves. */
 static void ingest(const char *format, const char *tree, const char *back)
 {
-    support_expect(0, "ingest", "-q", "--layout", strcmp(format, "tar") ? format : "webdataset", "--max-rejects", "0",
-                   "--split-map", "night.2=night.2", tree, back, (char *)NULL);
+    if (!strcmp(format, "tar"))
+        support_expect(0, "ingest", "-q", "--layout", "webdataset", tree, back, (char *)NULL);
+    else
+        support_expect(0, "ingest", "-q", "--layout", format, "--max-rejects", "0", "--split-map", "night.2=night.2",
+                       tree, back, (char *)NULL);
 }
 
 /* What ingest has sorted by path is exported, ingested and exported again: the same bytes. */
