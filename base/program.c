@@ -201,7 +201,7 @@ mr_status mr_program_end(mr_program *p, mr_status so_far, const char *name, mr_e
     if (complete && !(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
         status = exit_failure(p, wait_status, name, err);
     else if (!complete && so_far == MR_OK)
-        status = mr_fail(err, MR_BAD_DATA, "%s: keeps writing after the end of its output", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: keeps writing after the end of its tar stream", name);
     free(p);
     return status;
 }
