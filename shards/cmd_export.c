@@ -1,4 +1,4 @@
-/* cmd_export.c - `millrace export DST OUT`: the source files again, or what other programs read.
+/* cmd_export.c - `millrace export DST OUT`: the source files again, or a format that other programs read.
  * Invariant: what a format could not hold is in the summary and in --json, or there was nothing. */
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +17,12 @@ typedef struct request {
     mr_export_options options;
 } request;
 
+#define WORD(word, title)   #word,
+#define FORMAT(word, title) "  " #word ": " title "\n"
+
 static const mr_option options[] = {
-    {"to", 0, MR_ARG_TEXT, MR_FIELD(request, to),
-     .words = MR_WORDS("folder", "imagenette", "imagefolder", "coco", "yolo", "voc", "parquet", "tar", "webdataset"),
-     .help =
-         "folder: every file at its source path; imagenette: SPLIT/CLASS/; imagefolder: the hub's, with "
-         "metadata.jsonl; "
-         "coco, yolo, voc: pictures and their objects; parquet: the hub's; tar: a WebDataset tar (default: tar if OUT "
-         "ends in .tar, else folder)"},
+    {"to", 0, MR_ARG_TEXT, MR_FIELD(request, to), .words = MR_WORDS(MR_EXPORTS(WORD) "webdataset"),
+     .help = "the format, see below (default: tar if OUT ends in .tar, else folder)"},
     {"split", 0, MR_ARG_TEXT, MR_FIELD(request, options.split), .value = "SPLIT", .help = "only this split"},
     {"task", 0, MR_ARG_WORD, MR_FIELD(request, options.task),
      .words = MR_WORDS("auto", "detect", "segment", "obb", "pose"), .standard = "auto",
@@ -134,7 +132,9 @@ static mr_status print_losses(const request *q, const mr_export_result *r, mr_er
         const mr_export_loss *loss = &r->losses[i];
         if (!loss->count)
             continue;
-        snprintf(where, sizeof where, *loss->split ? "%s %llu" : "", loss->split, (unsigned long long)loss->sample);
+        *where = '\0';
+        if (*loss->split)
+            snprintf(where, sizeof where, "%s %llu", loss->split, (unsigned long long)loss->sample);
         mr_table_row(table, mr_export_part_texts[i], mr_text_count(loss->count, count),
                      r->instead[i] ? r->instead[i] : "left out", where);
     }
@@ -178,18 +178,27 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_export = {
     .name = "export",
-    .title = "write the source files back, or a WebDataset tar",
+    .title = "write the source files back, or a format that others read",
     .usage = "DST OUT",
     .example = "millrace export imagenette pictures",
-    .summary = "Writes the ingested image files back at their source paths, byte for byte; or a WebDataset tar with "
-               "image, meta and label of every sample.  Each record is checked against its hash on the way.  OUT "
-               "appears only when it is complete.",
-    .notes = "Examples:\n"
-             "  millrace export imagenette pictures\n"
-             "  millrace export imagenette val.tar --split val\n"
-             "  millrace export imagenette - --to tar | ssh host tar -x\n\n"
-             "Annotations are part of a sample's meta: see 'millrace show' or the .json files of the tar.\n\n"
-             "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
+    .summary =
+        "Writes the pictures of a dataset, byte for byte, with their labels, captions and objects, in a format that "
+        "other programs read; or the ingested files at their source paths.  Each record is checked against its "
+        "hash on the way.  OUT appears only when it is complete; what the format cannot hold is counted and "
+        "printed.",
+    .notes = "Formats:\n" MR_EXPORTS(
+        FORMAT) "\n"
+                "Examples:\n"
+                "  millrace export imagenette pictures\n"
+                "  millrace export objects objects-coco --to coco\n"
+                "  millrace export objects objects-yolo --to yolo --task detect\n"
+                "  millrace export imagenette val.tar --split val\n"
+                "  millrace export imagenette tars --to webdataset --shard-size 1GB\n"
+                "  millrace export imagenette - --to tar | ssh host tar -x\n\n"
+                "A file keeps the name that it has in the source, without its folders. Names that are not safe on "
+                "every "
+                "file system are changed, and of equal ones the second becomes NAME-2; both are counted.\n\n"
+                "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
     .options = options,
     .arguments = arguments,
     .check = check,

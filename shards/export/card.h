@@ -2,7 +2,7 @@
  * Invariant: a format creates files through mr_out_*() alone, under names from mr_names_take(): so it cannot write
  * outside of the temporary folder, nor over a file that it has written.
  *
- * A new format is a file NAME.c with the card mr_export_format_NAME, and a word in MR_EXPORTS. */
+ * A new format is a file NAME.c with the card mr_export_format_NAME, and a word in MR_EXPORTS (export.h). */
 #ifndef MR_EXPORT_CARD_H
 #define MR_EXPORT_CARD_H
 
@@ -35,7 +35,6 @@ typedef struct mr_export_run {
 typedef struct mr_export_format {
     const char *name;
     const char *alias; /* a second name, or NULL */
-    const char *title; /* one line for help */
     unsigned holds;    /* MR_HOLDS() of the parts that it keeps as they are: the others are counted */
     bool plain;        /* it needs neither facts nor objects, and nothing is counted */
     bool surveyed;     /* it needs to know all samples before the first */
@@ -49,8 +48,7 @@ typedef struct mr_export_format {
     void (*free_state)(void *state); /* after a failure, too; NULL: free() */
 } mr_export_format;
 
-#define MR_EXPORTS(X)           X(folder) X(imagenette) X(imagefolder) X(coco) X(yolo) X(voc) X(parquet) X(tar)
-#define MR_EXPORT_DECLARE(word) extern const mr_export_format mr_export_format_##word;
+#define MR_EXPORT_DECLARE(word, title) extern const mr_export_format mr_export_format_##word;
 MR_EXPORTS(MR_EXPORT_DECLARE)
 
 /* Counts `count` losses of a part at a sample; `s` NULL: of the dataset as a whole.  losses.c */

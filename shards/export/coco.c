@@ -227,7 +227,6 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_coco = {
     .name = "coco",
-    .title = "COCO: annotations/instances_SPLIT.json, captions_SPLIT.json, SPLIT/picture",
     .holds = MR_HOLDS(UNLABELLED) | MR_HOLDS(CAPTIONS) | MR_HOLDS(OBJECTS) | MR_HOLDS(BOXES) | MR_HOLDS(POLYGONS) |
              MR_HOLDS(RINGS) | MR_HOLDS(MASKS) | MR_HOLDS(KEYPOINTS) | MR_HOLDS(CROWDS) | MR_HOLDS(OUTSIDE) |
              MR_HOLDS(IDS) | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),

@@ -12,19 +12,9 @@
 #include "base/term.h"
 #include "export/card.h"
 
-#define X(word) &mr_export_format_##word,
+#define X(word, title) &mr_export_format_##word,
 static const mr_export_format *const formats[] = {MR_EXPORTS(X)};
 #undef X
-
-const char *mr_export_name(size_t number)
-{
-    return number < MR_COUNT(formats) ? formats[number]->name : NULL;
-}
-
-const char *mr_export_title(size_t number)
-{
-    return number < MR_COUNT(formats) ? formats[number]->title : NULL;
-}
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
@@ -117,6 +107,7 @@ static mr_status write_all(job *r, mr_error *err)
     const mr_export_steps steps = {take_sample, take_split, r};
     const char **instead = run->result->instead;
     instead[MR_PART_NAMES] = instead[MR_PART_CLASS_NAMES] = instead[MR_PART_SPLIT_NAMES] = "changed";
+    instead[MR_PART_TURNED] = "placed in the picture as stored";
     if (r->format->begin)
         MR_TRY(r->format->begin(run, err));
     MR_TRY(mr_export_each(run->dataset, run->options, &steps, run->result, err));

@@ -16,6 +16,17 @@
 #include "dataset/dataset.h"
 #include "export/parts.h"
 
+/* The formats: their names, and what is in them, for help. */
+#define MR_EXPORTS(X)                                                                                                  \
+    X(folder, "every file of the source at its path")                                                                  \
+    X(imagenette, "SPLIT/CLASS/picture, as torchvision and Keras read it")                                             \
+    X(imagefolder, "the hub's: SPLIT/CLASS/picture with SPLIT/metadata.jsonl")                                         \
+    X(coco, "annotations/instances_SPLIT.json, captions_SPLIT.json, SPLIT/picture")                                    \
+    X(yolo, "data.yaml, SPLIT/images/picture, SPLIT/labels/picture.txt")                                               \
+    X(voc, "Pascal VOC: JPEGImages/, Annotations/, ImageSets/Main/SPLIT.txt")                                          \
+    X(parquet, "the hub's: data/SPLIT-00000-of-00001.parquet, written by Python's pyarrow")                            \
+    X(tar, "WebDataset: picture, .json (the meta) and .cls (the label); also called webdataset")
+
 typedef enum mr_export_task { /* of yolo */
                               MR_TASK_AUTO,
                               MR_TASK_DETECT,
@@ -46,10 +57,6 @@ typedef struct mr_export_result {
     const char *instead[MR_PART_COUNT];   /* what the format has in place of it; NULL: left out */
     char remark[120];                     /* what the format chose by itself; "": nothing */
 } mr_export_result;
-
-/* A format's name and title, in the order of the table; NULL: past the last one. */
-const char *mr_export_name(size_t number);
-const char *mr_export_title(size_t number);
 
 /* Writes the dataset as `format`, one of the names, or "webdataset".  MR_MISUSE: `out` exists and is not empty, or
  * mr_export_check_out() rejects it, or an option is not the format's. */

@@ -117,7 +117,6 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_folder = {
     .name = "folder",
-    .title = "every file at its source path",
     .plain = true,
     .begin = begin,
     .sample = sample,

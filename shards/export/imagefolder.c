@@ -81,7 +81,6 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_imagefolder = {
     .name = "imagefolder",
-    .title = "the hub's ImageFolder: SPLIT/CLASS/picture with SPLIT/metadata.jsonl",
     .holds = MR_EXPORT_ROW_HOLDS,
     .surveyed = true,
     .begin = begin,

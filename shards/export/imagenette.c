@@ -25,7 +25,6 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error 
 
 const mr_export_format mr_export_format_imagenette = {
     .name = "imagenette",
-    .title = "SPLIT/CLASS/picture, as torchvision's ImageFolder and Keras read it",
     .holds = MR_HOLDS(LABEL) | MR_HOLDS(EMPTY_CLASSES),
     .begin = begin,
     .begin_split = mr_export_folders_split,

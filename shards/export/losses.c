@@ -55,6 +55,8 @@ mr_status mr_export_losses_take(mr_export_run *run, mr_export_losses *l, const m
     lose(run, MR_PART_LABELS, s, f->label_count > 0);
     lose(run, MR_PART_CAPTIONS, s, f->caption_count);
     lose(run, MR_PART_COLUMNS, s, f->columns.len > 0);
+    if (s->view->orientation > 1 && run->holds & MR_HOLDS(OBJECTS))
+        lose(run, MR_PART_TURNED, s, s->objects->count);
     l->seen[s->view->label >= 0 && (size_t)s->view->label < classes ? (size_t)s->view->label : classes]++;
     for (size_t i = 0; i < f->label_count; i++)
         l->seen[f->labels[i] < classes ? f->labels[i] : classes]++;

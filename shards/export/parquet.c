@@ -236,7 +236,6 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_parquet = {
     .name = "parquet",
-    .title = "the hub's Parquet files: data/SPLIT-00000-of-00001.parquet",
     .holds = MR_EXPORT_ROW_HOLDS | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),
     .surveyed = true,
     .sharded = true,

@@ -331,7 +331,6 @@ static void free_state(void *state)
 const mr_export_format mr_export_format_tar = {
     .name = "tar",
     .alias = "webdataset",
-    .title = "WebDataset: tars of picture, .json (the meta) and .cls (the label)",
     .plain = true,
     .sharded = true,
     .begin = begin,

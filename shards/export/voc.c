@@ -164,7 +164,6 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_voc = {
     .name = "voc",
-    .title = "Pascal VOC: JPEGImages/picture, Annotations/picture.xml, ImageSets/Main/SPLIT.txt",
     .holds = MR_HOLDS(UNLABELLED) | MR_HOLDS(OBJECTS) | MR_HOLDS(BOXES) | MR_HOLDS(POLYGONS) | MR_HOLDS(OUTSIDE),
     .begin = begin,
     .begin_split = begin_split,

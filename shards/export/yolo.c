@@ -266,7 +266,6 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_yolo = {
     .name = "yolo",
-    .title = "YOLO: data.yaml, SPLIT/images/picture, SPLIT/labels/picture.txt",
     .holds = MR_HOLDS(UNLABELLED) | MR_HOLDS(OBJECTS) | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),
     .surveyed = true,
     .tasks = true,
