@@ -54,11 +54,13 @@ bool mr_outline_make(const mr_objects *all, const mr_object *object, mr_outline 
     return true;
 }
 
+enum { ROUNDING = 10 }; /* thousandths of a pixel that fractions of a picture cost */
+
 static bool clip(mr_milli *value, uint32_t size)
 {
     mr_milli before = *value, most = (mr_milli)size * 1000;
     *value = before < 0 ? 0 : before > most ? most : before;
-    return *value != before;
+    return before < -ROUNDING || before > most + ROUNDING;
 }
 
 bool mr_outline_clip(const mr_stored *picture, mr_milli *x, mr_milli *y)
