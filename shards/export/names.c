@@ -60,6 +60,12 @@ static size_t stem_of(const char *name, size_t len)
     return dot && dot != name && name + len - dot <= 16 ? (size_t)(dot - name) : len;
 }
 
+/* The same of a name by its rules: a folder's has none. */
+static size_t stem_by(unsigned rules, const char *name, size_t len)
+{
+    return rules & MR_NAME_FOLDER ? len : stem_of(name, len);
+}
+
 static bool is_picture(const char *name, size_t len)
 {
     static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp", ".JPG", ".JPEG", ".PNG"};
@@ -104,7 +110,7 @@ static void make_safe(const mr_name_request *r, mr_buf *out)
     const char *text = mr_buf_text(&name);
     if (is_device(text, name.len))
         mr_buf_add_text(out, "_");
-    size_t stem = r->rules & MR_NAME_FOLDER ? name.len : stem_of(text, name.len);
+    size_t stem = stem_by(r->rules, text, name.len);
     mr_buf_add(out, text, cut(text, stem, MR_NAME_MAX - 1 - (name.len - stem)));
     mr_buf_add(out, text + stem, name.len - stem);
     out->failed = out->failed || name.failed;
@@ -144,7 +150,7 @@ static bool add(mr_names *n, const mr_buf *folded)
 /* SIZE_MAX: the name is free.  A file that others are named after takes its stem as well. */
 static size_t taken(const mr_names *n, const mr_name_request *r, const char *name, size_t len, mr_buf *folded)
 {
-    size_t stem = r->rules & MR_NAME_STEM ? stem_of(name, len) : len, found;
+    size_t stem = r->rules & MR_NAME_STEM ? stem_by(r->rules, name, len) : len, found;
     fold(r->folder, name, stem, folded);
     found = mr_string_map_find(&n->map, text_of, n, folded->data, folded->len);
     if (found != SIZE_MAX || stem == len)
@@ -156,7 +162,7 @@ static size_t taken(const mr_names *n, const mr_name_request *r, const char *nam
 static mr_status take(mr_names *n, const mr_name_request *r, const char *name, size_t len, mr_buf *folded,
                       mr_error *err)
 {
-    size_t stem = r->rules & MR_NAME_STEM ? stem_of(name, len) : len;
+    size_t stem = r->rules & MR_NAME_STEM ? stem_by(r->rules, name, len) : len;
     fold(r->folder, name, len, folded);
     bool done = !folded->failed && add(n, folded);
     if (done && stem < len) {
@@ -172,7 +178,7 @@ static void number(const mr_buf *safe, unsigned rules, uint32_t k, mr_buf *out)
     const char *name = (const char *)safe->data;
     char text[16];
     int digits = snprintf(text, sizeof text, "-%" PRIu32, k);
-    size_t stem = rules & MR_NAME_FOLDER ? safe->len : stem_of(name, safe->len), ending = safe->len - stem;
+    size_t stem = stem_by(rules, name, safe->len), ending = safe->len - stem;
     mr_buf_clear(out);
     mr_buf_add(out, name, cut(name, stem, MR_NAME_MAX - ending - (size_t)digits));
     mr_buf_add(out, text, (size_t)digits);
