@@ -76,15 +76,27 @@ static mr_status take_list(const sets *s, const mr_layout_options *o, const char
     return MR_OK;
 }
 
+static const char main_folder[] = "ImageSets/Main/";
+
+/* Whether a list in Main/ is named after what can be a split; "default" is CVAT's word for none. */
+static bool names_split(const char *path, size_t len)
+{
+    char name[64];
+    size_t before = strlen(main_folder), count = len > before + 4 ? len - before - 4 : 0;
+    if (!count || count > 63 || memcmp(path, main_folder, before) != 0 || !mr_name_ends(path, len, ".txt"))
+        return false;
+    memcpy(name, path + before, count);
+    name[count] = '\0';
+    return mr_split_name_ok(name) && strcmp(name, "default") != 0;
+}
+
 /* ImageSets/Main/NAME.txt with names alone is a split NAME; lists of a class have a flag after each name. */
 static mr_status take_other(const sets *s, const mr_layout_options *o, uint32_t entry)
 {
-    static const char main_folder[] = "ImageSets/Main/";
     char head[NAME_MAX_LEN + 64];
-    size_t len, before = strlen(main_folder);
+    size_t len;
     const char *path = mr_tree_path(s->tree, entry, &len);
-    if (s->plan->used[entry] || len <= before + 4 || memcmp(path, main_folder, before) != 0 ||
-        memchr(path + before, '/', len - before) || !mr_name_ends(path, len, ".txt"))
+    if (s->plan->used[entry] || !names_split(path, len))
         return MR_OK;
     uint64_t size = mr_source_entry(s->tree->source, entry)->size;
     size_t got = size < sizeof head ? (size_t)size : sizeof head;
@@ -95,7 +107,8 @@ static mr_status take_other(const sets *s, const mr_layout_options *o, uint32_t 
         line--;
     if (status != MR_OK || !line || memchr(head, ' ', line) || memchr(head, '\t', line))
         return status == MR_SYSTEM ? status : MR_OK;
-    return take_list(s, o, path + before, len - before - 4, path);
+    /* The name lives as long as the tree, as the plan wants it. */
+    return take_list(s, o, path + strlen(main_folder), len - strlen(main_folder) - 4, path);
 }
 
 /* The annotations contain what the lists of classes say. */
