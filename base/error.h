@@ -7,6 +7,7 @@
  *   string_map slab random   lookup tables, large memory, seeded random numbers
  *   pool processor           threads, instruction sets
  *   launch ranks             launchers and MPI
+ *   program script           another program, run to the end; where those are that come with millrace
  *   term cli                 terminal output and options: for commands only */
 #ifndef MR_ERROR_H
 #define MR_ERROR_H

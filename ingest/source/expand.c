@@ -14,7 +14,7 @@
 #include "base/term.h"
 #include "base/text.h"
 #include "source/list.h"
-#include "source/program.h"
+#include "base/program.h"
 
 typedef struct worker {
     list list;

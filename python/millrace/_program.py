@@ -210,6 +210,8 @@ def verify(
 def export(path: Path, destination: Path, **options: Any) -> None:
     """Writes a dataset's samples as files, as `millrace export DATASET DST`: a folder, or a tar if it ends in .tar.
 
+    `to` names another format: imagenette, imagefolder, coco, yolo, voc, parquet, webdataset.
+
     >>> import millrace
     >>> millrace.export("flowers", "flowers.tar")
     """

@@ -1,44 +1,22 @@
-/* export.c - every sample of a dataset in order, and the ingested files written back at their source paths.
- *
- *    OUT.millrace-export-1234/train/n01/a.JPEG ...   files are written here, in a temporary folder
- *    OUT                                             and published by one rename at the end
- *
- * Invariant: a path becomes a file only if it is relative and none of its parts is empty, "." or "..". */
+/* export.c - from a dataset to OUT, for any format: samples in order, what is lost on the way, and the publication.
+ * Invariant: OUT gets its name after the last sample; a failure before that removes what was written. */
 #include "export/export.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
 #include "base/scope.h"
-#include "base/temp.h"
 #include "base/term.h"
-#include "base/text.h"
-#include "dataset/dataset.h"
-#include "format/meta.h"
+#include "export/card.h"
 
-typedef unsigned long long ull;
+#define X(word, title) &mr_export_format_##word,
+static const mr_export_format *const formats[] = {MR_EXPORTS(X)};
+#undef X
 
-static mr_status each_of_split(const mr_dataset *ds, const mr_split *split, mr_export_fn fn, void *ctx,
-                               mr_progress *progress, mr_sample_view *view, mr_export_result *result, mr_error *err)
-{
-    for (uint64_t i = 0; i < split->samples; i++) {
-        const mr_export_sample sample = {split->name, i, view};
-        MR_TRY(mr_dataset_read(ds, split->name, i, view, err));
-        MR_TRY(fn(ctx, &sample, err));
-        result->samples++;
-        mr_progress_add(progress, 1, view->image_len);
-    }
-    return MR_OK;
-}
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 mr_status mr_export_open(const char *dataset, const mr_export_options *o, mr_dataset **out, mr_error *err)
 {
@@ -51,243 +29,172 @@ bool mr_export_wants(const mr_export_options *o, const mr_split *split)
     return !o->split || strcmp(o->split, split->name) == 0;
 }
 
-mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, mr_export_fn fn, void *ctx,
+typedef struct walk {
+    const mr_dataset *dataset;
+    const mr_export_steps *steps;
+    mr_export_result *result;
+    mr_progress *progress;
+    mr_sample_view view;
+} walk;
+
+static mr_status walk_split(walk *w, const mr_split *split, mr_error *err)
+{
+    if (w->steps->split)
+        MR_TRY(w->steps->split(w->steps->ctx, split, true, err));
+    for (uint64_t i = 0; i < split->samples; i++) {
+        const mr_export_sample sample = {.split = split, .number = i, .view = &w->view};
+        MR_TRY(mr_dataset_read(w->dataset, split->name, i, &w->view, err));
+        MR_TRY(w->steps->sample(w->steps->ctx, &sample, err));
+        w->result->samples++;
+        mr_progress_add(w->progress, 1, w->view.image_len);
+    }
+    return w->steps->split ? w->steps->split(w->steps->ctx, split, false, err) : MR_OK;
+}
+
+mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, const mr_export_steps *steps,
                          mr_export_result *result, mr_error *err)
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
-    MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
+    walk w = {.dataset = ds, .steps = steps, .result = result};
     uint64_t total = 0;
     for (size_t i = 0; i < m->split_count; i++)
         total += mr_export_wants(o, &m->splits[i]) ? m->splits[i].samples : 0;
-    mr_progress *progress = mr_progress_begin("export", total, o->quiet);
+    w.progress = mr_progress_begin("export", total, o->quiet);
     mr_status status = MR_OK;
     for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
         if (mr_export_wants(o, &m->splits[i]))
-            status = each_of_split(ds, &m->splits[i], fn, ctx, progress, &view, result, err);
-    mr_progress_end(progress);
+            status = walk_split(&w, &m->splits[i], err);
+    mr_progress_end(w.progress);
+    mr_sample_view_free(&w.view);
     return status;
 }
 
-/* ---- a folder ------------------------------------------------------------------------------------------------- */
+/* ---- one format -------------------------------------------------------------------------------------------------- */
 
-typedef struct folder {
-    int dirfd; /* the temporary one */
-    mr_export_result *result;
-    mr_buf source, path, parent; /* parent: the folder made last */
-} folder;
+typedef struct run {   /* a run, and what only this file needs */
+    mr_export_run run; /* first: formats get its address */
+    const mr_export_format *format;
+    mr_export_facts facts;
+    mr_objects objects;
+    mr_export_losses losses;
+} job;
 
-static bool path_is_safe(const mr_buf *path)
+static mr_status take_split(void *ctx, const mr_split *split, bool begins, mr_error *err)
 {
-    const char *at = (const char *)path->data, *end = at + path->len;
-    if (!path->len || memchr(at, '\0', path->len))
-        return false;
-    while (at <= end) {
-        const char *slash = memchr(at, '/', (size_t)(end - at));
-        size_t n = (size_t)((slash ? slash : end) - at);
-        if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
-            return false;
-        at += n + 1;
+    job *r = ctx;
+    mr_status (*step)(mr_export_run *, const mr_split *, mr_error *) =
+        begins ? r->format->begin_split : r->format->end_split;
+    return step ? step(&r->run, split, err) : MR_OK;
+}
+
+static mr_status take_sample(void *ctx, const mr_export_sample *given, mr_error *err)
+{
+    job *r = ctx;
+    mr_export_sample s = *given;
+    if (!r->format->plain) {
+        MR_TRY(mr_export_facts_read(s.view->meta, s.view->meta_len, &r->facts, err));
+        MR_TRY(mr_objects_parse(s.view->meta, s.view->meta_len, &r->objects, err));
+        s.facts = &r->facts;
+        s.objects = &r->objects;
+        MR_TRY(mr_export_losses_take(&r->run, &r->losses, &s, err));
     }
-    return true;
+    return r->format->sample(&r->run, &s, err);
 }
 
-/* The sample's source path, as bytes, in f->path. */
-static mr_status find_path(folder *f, const mr_export_sample *s, mr_error *err)
+static mr_status write_all(job *r, mr_error *err)
 {
-    mr_meta_facts facts;
-    mr_buf_clear(&f->source);
-    mr_buf_clear(&f->path);
-    MR_TRY(mr_meta_scan(s->view->meta, s->view->meta_len, &facts, &f->source, err));
-    bool readable = mr_text_unescape(&f->path, (const char *)f->source.data, f->source.len);
-    if (f->path.failed || f->source.failed)
-        return mr_fail_memory(err, "exporting");
-    if (!readable || !path_is_safe(&f->path))
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s %llu: its source path \"%.300s\" is not a relative path inside the folder; "
-                       "nothing was exported",
-                       s->split, (ull)s->sample, mr_buf_text(&f->source));
-    return MR_OK;
+    mr_export_run *run = &r->run;
+    const mr_export_steps steps = {take_sample, take_split, r};
+    const char **instead = run->result->instead;
+    instead[MR_PART_NAMES] = instead[MR_PART_CLASS_NAMES] = instead[MR_PART_SPLIT_NAMES] = "changed";
+    instead[MR_PART_TURNED] = "placed in the picture as stored";
+    if (r->format->begin)
+        MR_TRY(r->format->begin(run, err));
+    MR_TRY(mr_export_each(run->dataset, run->options, &steps, run->result, err));
+    if (r->format->end)
+        MR_TRY(r->format->end(run, err));
+    run->result->files += run->out.files;
+    run->result->bytes += run->out.bytes;
+    return r->format->plain ? MR_OK : mr_export_losses_end(run, &r->losses, err);
 }
 
-static mr_status make_parents(folder *f, mr_error *err)
+static void free_job(job *r)
 {
-    char *path = (char *)(uintptr_t)mr_buf_text(&f->path);
-    char *slash = strrchr(path, '/');
-    size_t len = slash ? (size_t)(slash - path) : 0;
-    if (len == f->parent.len && memcmp(path, f->parent.data ? (char *)f->parent.data : "", len) == 0)
-        return MR_OK;
-    for (char *at = strchr(path, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        int failed = mkdirat(f->dirfd, path, 0777) != 0 && errno != EEXIST;
-        *at = '/';
-        if (failed)
-            return mr_fail_errno(err, errno, "%s: cannot make its folder", mr_buf_text(&f->source));
+    if (r->run.state && r->format->free_state)
+        r->format->free_state(r->run.state);
+    else
+        free(r->run.state);
+    mr_out_free(&r->run.out);
+    mr_names_free(&r->run.names);
+    mr_export_facts_free(&r->facts);
+    mr_objects_free(&r->objects);
+    mr_export_losses_free(&r->losses);
+}
+
+static mr_status fill(const mr_dataset *ds, const mr_export_format *format, const mr_export_options *o,
+                      const mr_export_temp *temp, mr_export_result *result, mr_error *err)
+{
+    MR_AUTO(mr_export_survey_free) mr_export_survey survey = {0};
+    MR_AUTO(free_job)
+    job r = {.run = {.dataset = ds,
+                     .manifest = mr_dataset_manifest(ds),
+                     .options = o,
+                     .holds = format->holds,
+                     .out = {.dirfd = temp->fd, .root = temp->path},
+                     .result = result},
+             .format = format};
+    if (format->surveyed) {
+        MR_TRY(mr_export_survey_make(ds, o, &survey, err));
+        r.run.survey = &survey;
     }
-    mr_buf_clear(&f->parent);
-    mr_buf_add(&f->parent, path, len);
-    return mr_buf_status(&f->parent, err, "exporting");
+    return write_all(&r, err);
 }
 
-/* Many samples may come from one file; then their bytes must be the same. */
-static mr_status compare(folder *f, const mr_export_sample *s, mr_error *err)
+static mr_status find_format(const char *name, const mr_export_options *o, const mr_export_format **out, mr_error *err)
 {
-    MR_AUTO(mr_buf_free) mr_buf old = {0};
-    MR_TRY(mr_file_read_all(f->dirfd, mr_buf_text(&f->path), UINT64_MAX, &old, err));
-    if (old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
-                       "use --to tar",
-                       s->split, (ull)s->sample, mr_buf_text(&f->source));
+    const mr_export_format *f = NULL;
+    for (size_t i = 0; i < MR_COUNT(formats); i++)
+        if (!strcmp(formats[i]->name, name) || (formats[i]->alias && !strcmp(formats[i]->alias, name)))
+            f = formats[i];
+    if (!f)
+        return mr_fail(err, MR_MISUSE, "%s: is not a format of export", name);
+    if (o->shard_size && !f->sharded)
+        return mr_fail(err, MR_MISUSE, "--shard-size: %s has one file for each picture", name);
+    if (o->task && !f->tasks)
+        return mr_fail(err, MR_MISUSE, "--task: is an option of --to yolo");
+    if (o->link && (f->plain || f->sharded))
+        return mr_fail(err, MR_MISUSE, "--link: %s does not link pictures", name);
+    *out = f;
     return MR_OK;
 }
 
-static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
+mr_status mr_export_check_options(const char *format, const mr_export_options *o, mr_error *err)
 {
-    folder *f = ctx;
-    MR_TRY(find_path(f, s, err));
-    MR_TRY(make_parents(f, err));
-    const char *path = mr_buf_text(&f->path), *name = mr_buf_text(&f->source);
-    int fd = openat(f->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST)
-        return compare(f, s, err);
-    if (fd < 0 && errno == ENOTDIR)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s %llu: the source path \"%.300s\" has another sample's file as a folder; use "
-                       "--to tar",
-                       s->split, (ull)s->sample, name);
-    if (fd < 0)
-        return mr_fail_errno(err, errno, "%s: cannot create", name);
-    mr_status status = mr_file_write(fd, s->view->image, s->view->image_len, name, err);
-    if (close(fd) != 0 && status == MR_OK)
-        status = mr_fail_errno(err, errno, "%s: cannot close", name);
-    f->result->files++;
-    f->result->bytes += s->view->image_len;
-    return status;
+    const mr_export_format *f;
+    return find_format(format, o, &f, err);
 }
 
-/* ---- OUT ------------------------------------------------------------------------------------------------------ */
-
-mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err)
+static void free_target(mr_export_target *t)
 {
-    if (!*out)
-        return mr_fail(err, MR_MISUSE, "\"\": is not a valid name for an export");
-    /* Replacing a folder removes it. */
-    if (mr_path_inside(dataset, out))
-        return mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out);
-    if (mr_path_inside(out, dataset))
-        return mr_fail(err, MR_MISUSE,
-                       "%s: is inside the dataset %s, where nothing else belongs; export to another "
-                       "place",
-                       out, dataset);
-    return MR_OK;
+    free(t->path);
 }
 
-/* *replace: whether the folder is not empty, so that a rename alone cannot take its place. */
-static mr_status look_into(const char *path, bool *replace, mr_error *err)
-{
-    DIR *dir = opendir(path);
-    size_t entries = 0;
-    if (!dir)
-        return mr_fail_errno(err, errno, "%s", path);
-    while (readdir(dir))
-        entries++;
-    mr_status status = mr_dir_check_mount(dirfd(dir), path, err);
-    closedir(dir);
-    *replace = entries > 2; /* "." and ".." */
-    return status;
-}
-
-/* *target: OUT without links and "..", as the temporary folder must be next to it. */
-static mr_status find_target(const char *out, bool force, char **target, bool *replace, mr_error *err)
-{
-    struct stat st;
-    *replace = false;
-    *target = realpath(out, NULL);
-    if (!*target && errno == ENOENT && lstat(out, &st) == 0)
-        return mr_fail(err, MR_MISUSE, "%s: is a link to a missing file; remove it or choose another place", out);
-    if (!*target && errno == ENOENT)
-        return (*target = strdup(out)) ? MR_OK : mr_fail_memory(err, out);
-    if (!*target || stat(*target, &st) != 0)
-        return mr_fail_errno(err, errno, "%s", out);
-    if (!S_ISDIR(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: exists and is not a folder", out);
-    MR_TRY(look_into(*target, replace, err));
-    if (*replace && !force)
-        return mr_fail(err, MR_MISUSE, "%s: exists and is not empty; choose another folder, or --force to replace it",
-                       out);
-    return MR_OK;
-}
-
-/* `gone`: the old folder's present name; NULL: it kept its own. */
-static mr_status no_rename(const mr_export_temp *temp, const char *target, int errnum, const char *gone, mr_error *err)
-{
-    return mr_fail_errno(err, errnum, "%s: cannot take the place of %s%s%s", temp->path, target,
-                         gone ? ", which is now " : "", gone ? gone : "");
-}
-
-/* Where the file system cannot exchange two names, the old folder is first moved aside, to a name that is never swept.
- */
-static mr_status exchange(mr_export_temp *temp, const char *target, mr_error *err)
-{
-    MR_AUTO(mr_scope_free) char *aside = NULL;
-    const char *gone;
-    int failed = mr_temp_replace(AT_FDCWD, temp->path, target, NULL, &gone);
-    if (!mr_temp_cannot_exchange(failed))
-        return failed ? no_rename(temp, target, failed, NULL, err) : MR_OK;
-    if (asprintf(&aside, "%s.old", temp->path) < 0) {
-        aside = NULL;
-        return mr_fail_memory(err, target);
-    }
-    failed = mr_temp_replace(AT_FDCWD, temp->path, target, aside, &gone);
-    if (failed)
-        return no_rename(temp, target, failed, gone, err);
-    free(temp->path);
-    temp->path = aside;
-    aside = NULL;
-    return MR_OK;
-}
-
-/* A rename replaces an empty folder; a full one is exchanged with ours first, then removed. */
-static mr_status publish(mr_export_temp *temp, const char *target, bool replace, mr_error *err)
-{
-    /* One sync of the file system costs less than one of each of 100,000 files. */
-    if (syncfs(temp->fd) != 0)
-        return mr_fail_errno(err, errno, "%s: cannot sync", target);
-    if (replace)
-        MR_TRY(exchange(temp, target, err));
-    else if (rename(temp->path, target) != 0)
-        return no_rename(temp, target, errno, NULL, err);
-    temp->made = replace;
-    return mr_dir_sync_parent(AT_FDCWD, target, err);
-}
-
-static void free_folder(folder *f)
-{
-    mr_buf_free(&f->source);
-    mr_buf_free(&f->path);
-    mr_buf_free(&f->parent);
-}
-
-static mr_status write_folder(const mr_dataset *ds, const mr_export_options *o, const char *target, bool replace,
-                              mr_export_temp *temp, mr_export_result *result, mr_error *err)
-{
-    MR_TRY(mr_export_temp_open(target, true, temp, err));
-    MR_AUTO(free_folder) folder f = {.dirfd = temp->fd, .result = result};
-    MR_TRY(mr_export_each(ds, o, write_file, &f, result, err));
-    return publish(temp, target, replace, err);
-}
-
-mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
-                           mr_error *err)
+mr_status mr_export(const char *dataset, const char *out, const char *format, const mr_export_options *o,
+                    mr_export_result *result, mr_error *err)
 {
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
-    MR_AUTO(mr_scope_free) char *target = NULL;
+    MR_AUTO(free_target) mr_export_target target = {0};
     mr_export_temp temp = {.fd = -1};
-    bool replace;
+    const mr_export_format *f = NULL;
+    MR_TRY(find_format(format, o, &f, err));
     MR_TRY(mr_export_open(dataset, o, &ds, err));
     MR_TRY(mr_export_check_out(dataset, out, err));
-    MR_TRY(find_target(out, o->force, &target, &replace, err));
-    mr_status status = write_folder(ds, o, target, replace, &temp, result, err);
+    MR_TRY(mr_export_target_find(out, o->force, &target, err));
+    mr_status status = mr_export_temp_open(target.path, true, &temp, err);
+    if (status == MR_OK)
+        status = fill(ds, f, o, &temp, result, err);
+    if (status == MR_OK)
+        status = mr_export_target_publish(&temp, &target, err);
     mr_status removed = mr_export_temp_close(&temp, status == MR_OK ? err : NULL);
     return status == MR_OK ? removed : status;
 }

@@ -1,57 +1,85 @@
-/* export.h - a dataset turned back into files, or into a WebDataset tar.
- * Invariant: nothing is written outside OUT, whatever the source paths in the dataset say, and OUT appears whole or
- * not at all.
+/* export.h - a dataset turned back into files: those of its source, or those that other programs read.
+ * Invariant: nothing is written outside OUT, whatever names the dataset has, and OUT appears complete or not at all.
  *
  * The export room, on top of dataset; only commands use it.  Its files use those above them:
- *   temp       the temporary file or folder next to OUT
- *   export     samples in order; a folder of source files
- *   tar        a WebDataset tar */
+ *   parts names      what a format may be unable to hold; file names that are safe and unique
+ *   facts survey     what one sample, and what all of them, say besides the picture
+ *   temp target      the temporary file or folder next to OUT; how it takes OUT's place
+ *   out              files in the temporary folder
+ *   card.h           what a format supplies; a word in MR_EXPORTS and a file NAME.c add one
+ *   losses pictures  what a sample loses; its picture as a file
+ *   export           from the dataset to OUT, for any format
+ *   folder imagenette imagefolder coco yolo voc parquet tar */
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 
 #include "dataset/dataset.h"
+#include "export/parts.h"
+
+/* The formats: their names, and what is in them, for help. */
+#define MR_EXPORTS(X)                                                                                                  \
+    X(folder, "every file of the source at its path")                                                                  \
+    X(imagenette, "SPLIT/CLASS/picture, as torchvision and Keras read it")                                             \
+    X(imagefolder, "the hub's: SPLIT/CLASS/picture with SPLIT/metadata.jsonl")                                         \
+    X(coco, "annotations/instances_SPLIT.json, captions_SPLIT.json, SPLIT/picture")                                    \
+    X(yolo, "data.yaml, SPLIT/images/picture, SPLIT/labels/picture.txt")                                               \
+    X(voc, "Pascal VOC: JPEGImages/, Annotations/, ImageSets/Main/SPLIT.txt")                                          \
+    X(parquet, "the hub's: data/SPLIT-00000-of-00001.parquet, written by Python's pyarrow")                            \
+    X(tar, "WebDataset: picture, .json (the meta) and .cls (the label); also called webdataset")
+
+typedef enum mr_export_task { /* of yolo */
+                              MR_TASK_AUTO,
+                              MR_TASK_DETECT,
+                              MR_TASK_SEGMENT,
+                              MR_TASK_OBB,
+                              MR_TASK_POSE
+} mr_export_task;
 
 typedef struct mr_export_options {
-    const char *split; /* NULL: all */
-    bool force;        /* replace OUT */
-    bool quiet;        /* no progress line */
+    const char *split;   /* NULL: all */
+    bool force;          /* replace OUT */
+    bool quiet;          /* no progress line */
+    uint64_t shard_size; /* bytes of pictures in a tar or Parquet file; 0: the format's own */
+    mr_export_task task; /* yolo: the kind of its labels */
+    const char *link;    /* a folder with the source's pictures, to be hard-linked where equal; NULL: none */
 } mr_export_options;
+
+typedef struct mr_export_loss { /* what the format did not keep of one part */
+    uint64_t count;
+    char split[64]; /* the sample that was counted first; "": none in particular */
+    uint64_t sample;
+} mr_export_loss;
 
 typedef struct mr_export_result {
     uint64_t samples, files, bytes;
+    uint64_t linked;                      /* of the files: hard links */
+    mr_export_loss losses[MR_PART_COUNT]; /* count 0: kept */
+    const char *instead[MR_PART_COUNT];   /* what the format has in place of it; NULL: left out */
+    char remark[120];                     /* what the format chose by itself; "": nothing */
 } mr_export_result;
 
-/* Every source path once, with its bytes.  MR_MISUSE: `out` exists and is not empty, or
- * mr_export_check_out() rejects it. */
-mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
-                           mr_error *err);
+/* Writes the dataset as `format`, one of the names, or "webdataset".  MR_MISUSE: `out` exists and is not empty, or
+ * mr_export_check_out() rejects it, or an option is not the format's. */
+mr_status mr_export(const char *dataset, const char *out, const char *format, const mr_export_options *o,
+                    mr_export_result *result, mr_error *err);
 
-/* __millrace__/dataset.json (splits and classes), then SPLIT/NNNNNNNN.jpg, .json (the meta) and, if it has one label,
- * .cls per sample; the same bytes on every run. out "-": standard output. */
+/* One tar: __millrace__/dataset.json (splits and classes), then SPLIT/NNNNNNNN.jpg, .json (the meta) and, if it has one
+ * label, .cls per sample; the same bytes on every run.  out "-": standard output. */
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err);
 
-/* MR_MISUSE: `out` is inside the dataset's folder, or the dataset inside `out`. */
-mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err);
+/* MR_MISUSE: there is no such format, or one of the options is not for it. */
+mr_status mr_export_check_options(const char *format, const mr_export_options *o, mr_error *err);
 
-/* ---- between the two ------------------------------------------------------------------------------------------ */
-
-typedef struct mr_export_sample {
-    const char *split;
-    uint64_t sample;
-    const mr_sample_view *view;
-} mr_export_sample;
-
-typedef mr_status (*mr_export_fn)(void *ctx, const mr_export_sample *sample, mr_error *err);
+/* ---- for the room ------------------------------------------------------------------------------------------------ */
 
 /* Opens the dataset; MR_MISUSE: it does not have the split that the options name. */
 mr_status mr_export_open(const char *dataset, const mr_export_options *o, mr_dataset **out, mr_error *err);
 
 bool mr_export_wants(const mr_export_options *o, const mr_split *split);
 
-/* Calls fn for every sample asked for, each checked against its hashes, in order. */
-mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, mr_export_fn fn, void *ctx,
-                         mr_export_result *result, mr_error *err);
+/* MR_MISUSE: `out` is inside the dataset's folder, or the dataset inside `out`. */
+mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err);
 
 /* A folder or a file next to OUT, with a name of its own until it is complete and gets OUT's name. */
 typedef struct mr_export_temp {
@@ -64,5 +92,15 @@ typedef struct mr_export_temp {
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err);
 /* Removes its path with all contents if it is still `made`. */
 mr_status mr_export_temp_close(mr_export_temp *t, mr_error *err);
+
+typedef struct mr_export_target { /* where a folder goes */
+    char *path;                   /* OUT without links and ".."; to be freed */
+    bool replace;                 /* a folder that is not empty is there */
+} mr_export_target;
+
+/* MR_MISUSE: OUT is a file, or a folder that is not empty, without `force`. */
+mr_status mr_export_target_find(const char *out, bool force, mr_export_target *t, mr_error *err);
+/* Syncs the temporary folder and gives it OUT's name. */
+mr_status mr_export_target_publish(mr_export_temp *temp, const mr_export_target *t, mr_error *err);
 
 #endif

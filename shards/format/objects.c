@@ -169,7 +169,7 @@ void mr_objects_settle(mr_objects *o, const mr_stored *picture)
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-static void add_milli(mr_buf *out, mr_milli value)
+void mr_milli_write(mr_milli value, mr_buf *out)
 {
     char text[32], *at = text + sizeof text;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value, fraction = rest % 1000;
@@ -197,7 +197,7 @@ static void add_list(mr_buf *out, const char *name, const mr_milli *numbers, siz
     for (size_t i = 0; i < count; i++) {
         if (i)
             mr_buf_add(out, ",", 1);
-        add_milli(out, numbers[i]);
+        mr_milli_write(numbers[i], out);
     }
     mr_buf_add(out, "]", 1);
 }

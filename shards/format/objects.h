@@ -60,6 +60,8 @@ void mr_objects_free(mr_objects *o);
 
 /* False: not a number, or beyond a million pixels. */
 bool mr_milli_of(double pixels, mr_milli *out);
+/* Appends it in pixels: without exponent, with up to three decimals. */
+void mr_milli_write(mr_milli value, mr_buf *out);
 
 /* A new object without anything; NULL: out of memory, kept in o->failed.  Lent until the next one is added. */
 mr_object *mr_objects_add(mr_objects *o, int32_t label);

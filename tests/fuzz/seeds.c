@@ -241,6 +241,7 @@ static void seed_dataset(const char *dir, const char *name)
         if (mr_dataset_samples(ds, splits[i]) && mr_dataset_read(ds, splits[i], 0, &view, &err) == MR_OK) {
             seed("meta", meta, view.meta, view.meta_len);
             seed("captions", meta, view.meta, view.meta_len);
+            seed("export", meta, view.meta, view.meta_len);
         }
         if (support_exists(idx))
             seed_file("index", meta, idx);

@@ -9,7 +9,6 @@
 
 #define MR_HUB_END    ".parquet"
 #define MR_HUB_READER "MILLRACE_PARQUET_READER" /* environment: a program to run in place of parquet_rows.py */
-#define MR_HUB_PYTHON "MILLRACE_PYTHON"         /* environment: the Python that runs it */
 
 typedef struct mr_hub_part { /* a part of a file's path; not NUL-terminated */
     const char *text;

@@ -51,6 +51,10 @@ static bool split_part(const build *b, const char **name, size_t *len)
         return true;
     size_t shard = mr_webdataset_shard(*name, *len);
     size_t whole = shard ? shard : *len;
+    if (shard && mr_webdataset_facts_split(&b->facts, *name, shard)) {
+        *len = shard;
+        return true;
+    }
     if (mr_split_map_find(b->options, *name, whole) || mr_split_word(*name, whole)) {
         *len = whole;
         return true;

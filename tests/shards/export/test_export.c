@@ -1,4 +1,5 @@
 /* test_export.c - what export writes, and what it refuses to write.
+ * Covers export/folder.c, export/target.c, export/temp.c.
  * Invariant tested: files come back byte for byte under their own names, and nothing is ever written outside of OUT. */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static void test_folder(void **out)
     make(s);
     mr_export_result r = {0};
     mr_error err;
-    if (mr_export_folder(s->ds, s->out, &(mr_export_options){.quiet = true}, &r, &err) != MR_OK)
+    if (mr_export(s->ds, s->out, "folder", &(mr_export_options){.quiet = true}, &r, &err) != MR_OK)
         fail_msg("%s", err.text);
     assert_int_equal(r.samples, 6);
     assert_int_equal(r.files, 4);
@@ -147,7 +148,7 @@ static void test_hostile_paths(void **out)
         make_two(s, "ok.png", bad[i], true);
         mr_export_result r = {0};
         mr_error err;
-        if (mr_export_folder(s->ds, s->out, &(mr_export_options){.quiet = true}, &r, &err) != MR_BAD_DATA)
+        if (mr_export(s->ds, s->out, "folder", &(mr_export_options){.quiet = true}, &r, &err) != MR_BAD_DATA)
             fail_msg("%s: was written", bad[i]);
         assert_false(support_exists(s->out));
         char *names = support_list(s->dir);

@@ -102,6 +102,27 @@ static void test_development_kit(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* Splits of other names, as `millrace export` writes them; lists with flags and CVAT's default.txt are none. */
+static void test_other_lists(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "JPEGImages/1.jpg", "");
+    support_put(dir, "JPEGImages/2.jpg", "");
+    support_put(dir, "JPEGImages/3.jpg", "");
+    support_put(dir, "Annotations/1.xml", dog);
+    support_put(dir, "ImageSets/Main/train.txt", "1\n");
+    support_put(dir, "ImageSets/Main/night.2.txt", "1\n2\n");
+    support_put(dir, "ImageSets/Main/dog_night.2.txt", "2 -1\n3 1\n");
+    support_put(dir, "ImageSets/Main/default.txt", "3\n");
+    support_put(dir, "ImageSets/Main/not a split.txt", "3\n");
+    support_put(dir, "ImageSets/Main/empty.txt", "");
+    support_plan p = support_plan_ok(VOC, dir, NULL);
+    support_assert_samples(&p, "train JPEGImages/1.jpg -1 0\nnight.2 JPEGImages/2.jpg -1 4\n");
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
 static void test_plain_folders(void **state)
 {
     (void)state;
@@ -211,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside),        cmocka_unit_test(test_development_kit),
                                        cmocka_unit_test(test_plain_folders), cmocka_unit_test(test_hostile),
-                                       cmocka_unit_test(test_long_files),    cmocka_unit_test(test_many_classes)};
+                                       cmocka_unit_test(test_long_files),    cmocka_unit_test(test_many_classes),
+                                       cmocka_unit_test(test_other_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
-/* program.h - runs another program, which turns one file into a tar stream.
+/* program.h - runs another program, which reads one file or pipe, and may write to another.
  * Invariant: the program's output and messages are untrusted; it is always waited for, cannot block this process by
  * filling stderr, and its failure is never mistaken for success.
  *
- *      FILE --stdin--> program --stdout, a pipe--> libarchive (list_archive)
+ *      FILE --stdin--> program --stdout, a pipe--> the caller
  *                         `----stderr, a pipe----> a thread that keeps the last message                           */
-#ifndef MR_SOURCE_PROGRAM_H
-#define MR_SOURCE_PROGRAM_H
+#ifndef MR_PROGRAM_H
+#define MR_PROGRAM_H
 
 #include "base/error.h"
 

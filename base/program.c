@@ -1,6 +1,6 @@
-/* program.c - runs another program, which turns one file into a tar stream.
+/* program.c - runs another program and waits for it.
  * Invariant: each program that was started is waited for once, whether or not reading its output failed. */
-#include "source/program.h"
+#include "base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

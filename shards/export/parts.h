@@ -1,0 +1,44 @@
+/* parts.h - the parts of a dataset that a format may be unable to hold, and the words for them.
+ * Invariant: everything that an export does not keep is counted under one of these. */
+#ifndef MR_EXPORT_PARTS_H
+#define MR_EXPORT_PARTS_H
+
+/* The word of JSON, and for people: "what of the dataset is counted". */
+#define MR_EXPORT_PARTS(X)                                                                                             \
+    X(UNLABELLED, "unlabelled", "samples without a label")                                                             \
+    X(LABEL, "labels", "labels of samples")                                                                            \
+    X(LABELS, "several_labels", "samples with several labels")                                                         \
+    X(CAPTIONS, "captions", "captions of samples")                                                                     \
+    X(COLUMNS, "columns", "samples with further columns of the source")                                                \
+    X(OBJECTS, "objects", "objects")                                                                                   \
+    X(CLASSLESS, "objects_without_class", "objects without a class")                                                   \
+    X(BOXLESS, "objects_without_box", "objects without a box, or with an empty one")                                   \
+    X(BOXES, "boxes", "objects that have only a box")                                                                  \
+    X(POLYGONS, "polygons", "objects with polygons")                                                                   \
+    X(RINGS, "several_polygons", "objects of several polygons")                                                        \
+    X(MASKS, "masks", "objects whose mask the source has in run lengths")                                              \
+    X(ORIENTED, "oriented_boxes", "objects with an oriented box")                                                      \
+    X(KEYPOINTS, "keypoints", "objects with keypoints")                                                                \
+    X(CROWDS, "crowds", "objects marked as crowds")                                                                    \
+    X(IDS, "ids", "ids of objects")                                                                                    \
+    X(OUTSIDE, "outside", "objects that extend beyond their picture")                                                  \
+    X(TURNED, "turned", "objects in pictures that EXIF turns")                                                         \
+    X(EMPTY_CLASSES, "empty_classes", "classes without a sample")                                                      \
+    X(CLASS_NUMBERS, "class_numbers", "numbers of classes")                                                            \
+    X(CLASS_NAMES, "class_names", "names of classes")                                                                  \
+    X(SPLIT_NAMES, "split_names", "names of splits")                                                                   \
+    X(NAMES, "names", "file names")
+
+typedef enum mr_export_part {
+#define X(word, json, text) MR_PART_##word,
+    MR_EXPORT_PARTS(X)
+#undef X
+        MR_PART_COUNT
+} mr_export_part;
+
+extern const char *const mr_export_part_words[MR_PART_COUNT]; /* in JSON */
+extern const char *const mr_export_part_texts[MR_PART_COUNT];
+
+#define MR_HOLDS(part) (1u << MR_PART_##part)
+
+#endif
