@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""schema_test.py MILLRACE SOURCE - `inspect --json` is what docs/inspect.schema.json says, with every option and several layouts.
+
+The checker knows the keywords that the schema uses, and refuses others, so that the schema cannot say what is not checked.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+KNOWN = {"$schema", "$defs", "title", "description", "type", "properties", "required", "additionalProperties", "items", "$ref", "minimum", "pattern"}
+
+
+def check(value, schema, root, path="$"):
+    """Raises AssertionError with the place at which the value is not of the schema."""
+    assert not set(schema) - KNOWN, f"{path}: the checker does not know {set(schema) - KNOWN}"
+    if "$ref" in schema:
+        target = root
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        check(value, target, root, path)
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    fits = any(isinstance(value, TYPES[k]) and not isinstance(value, bool) for k in kinds)
+    assert fits or not kinds, f"{path}: {value!r} is not of {kinds}"
+    if isinstance(value, int):
+        assert value >= schema.get("minimum", value), f"{path}: {value} is too small"
+    if isinstance(value, str):
+        assert re.search(schema.get("pattern", ""), value), f"{path}: {value} does not match"
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            check(item, schema.get("items", {}), root, f"{path}[{i}]")
+    if isinstance(value, dict):
+        missing = set(schema.get("required", [])) - set(value)
+        assert not missing, f"{path}: {missing} missing"
+        for key, item in value.items():
+            more = schema.get("additionalProperties", {})
+            of_key = schema.get("properties", {}).get(key, more)
+            assert of_key is not False, f"{path}: {key} is not in the schema"
+            check(item, of_key, root, f"{path}.{key}")
+
+
+def main():
+    millrace, source = sys.argv[1:]
+    with open(os.path.join(source, "docs/inspect.schema.json"), encoding="utf-8") as f:
+        schema = json.load(f)
+    with tempfile.TemporaryDirectory() as work:
+        for layout in "imagenette", "coco", "roboflow", "newyorker":
+            src, dst = os.path.join(work, layout), os.path.join(work, layout + ".mr")
+            subprocess.run([millrace, "sample", src, "--layout", layout, "--images", "20", "-q"], check=True)
+            subprocess.run([millrace, "ingest", src, dst, "-q"], check=True)
+            for options in [], ["--classes"], ["--objects"]:
+                out = subprocess.run([millrace, "inspect", dst, "--json", *options], check=True, capture_output=True).stdout
+                check(json.loads(out), schema, schema)
+    wrong = json.loads(out)
+    wrong["splits"]["train"]["shards"] = -1
+    try:
+        check(wrong, schema, schema)
+    except AssertionError:
+        print("1 passed, 0 failed")
+        return 0
+    print("the checker accepts what is wrong")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
