@@ -124,7 +124,6 @@ static void free_job(job *r)
         r->format->free_state(r->run.state);
     else
         free(r->run.state);
-    mr_out_free(&r->run.out);
     mr_names_free(&r->run.names);
     mr_export_facts_free(&r->facts);
     mr_objects_free(&r->objects);

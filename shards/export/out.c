@@ -14,18 +14,10 @@
 
 enum { TEXT_ROOM = 1 << 20 };
 
-void mr_out_free(mr_out *o)
-{
-    mr_buf_free(&o->parent);
-}
-
 /* ---- folders and whole files ------------------------------------------------------------------------------------- */
 
 mr_status mr_out_folder(mr_out *o, const char *path, mr_error *err)
 {
-    size_t len = strlen(path);
-    if (len == o->parent.len && memcmp(path, mr_buf_text(&o->parent), len) == 0)
-        return MR_OK;
     MR_AUTO(mr_scope_free) char *copy = strdup(path);
     if (!copy)
         return mr_fail_memory(err, path);
@@ -38,22 +30,26 @@ mr_status mr_out_folder(mr_out *o, const char *path, mr_error *err)
         if (at)
             *at = '/';
     }
-    mr_buf_clear(&o->parent);
-    mr_buf_add(&o->parent, path, len);
-    return mr_buf_status(&o->parent, err, "exporting");
+    return MR_OK;
+}
+
+static int create(const mr_out *o, const char *path)
+{
+    return openat(o->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
 mr_status mr_out_create(mr_out *o, const char *path, int *fd, mr_error *err)
 {
     const char *slash = strrchr(path, '/');
-    if (slash) {
+    *fd = create(o, path);
+    if (*fd < 0 && errno == ENOENT && slash) { /* the first file of its folder */
         MR_AUTO(mr_buf_free) mr_buf parent = {0};
         mr_buf_add(&parent, path, (size_t)(slash - path));
         const char *folder = mr_buf_text(&parent);
         MR_TRY(mr_buf_status(&parent, err, "exporting"));
         MR_TRY(mr_out_folder(o, folder, err));
+        *fd = create(o, path);
     }
-    *fd = openat(o->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (*fd < 0)
         return mr_fail_errno(err, errno, "%s: cannot create", path);
     o->files++;

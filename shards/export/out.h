@@ -9,10 +9,7 @@ typedef struct mr_out {
     int dirfd;
     const char *root; /* the same folder's path */
     uint64_t files, bytes;
-    mr_buf parent; /* the folder that was made last */
 } mr_out;
-
-void mr_out_free(mr_out *o); /* leaves dirfd open */
 
 /* With its parents; it may exist. */
 mr_status mr_out_folder(mr_out *o, const char *path, mr_error *err);

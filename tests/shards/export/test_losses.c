@@ -117,6 +117,24 @@ static void the_summary_is_a_table(void **state)
     free(out);
 }
 
+/* Readers differ in whether they turn a picture before they place its objects. */
+static void objects_of_turned_pictures_are_counted(void **state)
+{
+    char *ds = support_path("%s/ds", (char *)*state), *out = support_path("%s/out", (char *)*state);
+    picture exif = make_exif(true, 3, 1, 6), p = make_jpeg((jpeg_kind){9, 5, 3, .exif = &exif});
+    const made sample = {"a.jpg", p, ",\"objects\":[{" BOX "}]", false, 0};
+    const made_split split = {"train", &sample, 1, 1};
+    mkdir(ds, 0777);
+    dataset_make(ds, &split, 1);
+    char *losses = losses_of(ds, out, "coco", "auto");
+    assert_string_equal(losses, "turned 1: placed in the picture as stored");
+    picture_free(&exif);
+    picture_free(&p);
+    free(losses);
+    free(out);
+    free(ds);
+}
+
 static void metadata_of_imagefolder(void **state)
 {
     char *ds = support_path("%s/ds", (char *)*state), *out = support_path("%s/out", (char *)*state);
@@ -153,6 +171,7 @@ static void metadata_of_imagefolder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {IN_TMPDIR(each_format_counts_what_it_loses), IN_TMPDIR(the_summary_is_a_table),
-                                       IN_TMPDIR(metadata_of_imagefolder)};
+                                       IN_TMPDIR(metadata_of_imagefolder),
+                                       IN_TMPDIR(objects_of_turned_pictures_are_counted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ import time
 import zlib
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 MADE = ROOT / "build/hub-venv/bin/python"
 
 try:
@@ -39,7 +39,7 @@ except ImportError:
     sys.exit(77)
 os.environ["MILLRACE_PYTHON"] = sys.executable
 
-READER = ROOT / "ingest" / "layout" / "parquet_rows.py"
+READER = ROOT / "ingest" / "layout" / "hub" / "parquet_rows.py"
 HANG = 900                      # seconds, which nothing here takes unless it hangs
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 MILLRACE = os.path.realpath(sys.argv[1])
