@@ -72,12 +72,15 @@ enum {
     MR_OPTION_TEXT = 8,
     MR_OPTION_UNLISTED = 16,
     MR_OPTION_DEPTH = 32,
+    MR_OPTION_ANNOTATIONS = 64,
 };
 
 typedef struct mr_layout_options {
     const char *label_column;               /* NULL: the layout's own label */
     const char *config;                     /* newyorker, hub: which config; NULL: the only one */
     const char *image_column, *text_column; /* hub; NULL: found by type, and none */
+    const char *const *annotations;         /* coco: its files, from the top of the source; none: found */
+    size_t annotation_count;
     bool keep_unlisted;
     const char *root;     /* the dataset's root in the source; NULL: found by bidding */
     unsigned class_depth; /* folders that form a class's name, below its split; 0: 1, unless that looks wrong */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "coco/classes.h"
 #include "json/json_stream.h"
 
@@ -24,11 +25,13 @@ typedef struct known { /* an object that an earlier file had, by its id */
 
 typedef struct reader {
     const mr_plan *plan;
+    const mr_coco_file *file;
     mr_objects *out;
     known *known; /* sorted; their ids are in `ids` */
     size_t known_count;
     mr_buf ids;
     member current;
+    int64_t category;
     double bbox[4];
     size_t bbox_count;
     mr_milli point[2];
@@ -86,12 +89,26 @@ static mr_status take_keypoint(reader *r, const mr_json_token *t)
 
 static void take_category(reader *r, const mr_json_token *t)
 {
-    char text[32]; /* the plan has checked that it is a whole number */
-    if (t->len < sizeof text) {
-        memcpy(text, t->text, t->len);
-        text[t->len] = '\0';
-        r->out->items[r->out->count - 1].label = mr_coco_label(r->plan, strtoll(text, NULL, 10));
-    }
+    int64_t id = MR_COCO_NO_ID;
+    if (t->kind == MR_JSON_STRING)
+        id = mr_coco_id_find(r->file->ids, t->text, t->len);
+    else if (!mr_coco_id_integer(t->text, t->len, &id))
+        id = MR_COCO_NO_ID;
+    r->category = id;
+    r->out->items[r->out->count - 1].label = id == MR_COCO_NO_ID ? -1 : mr_coco_label(r->plan, id);
+}
+
+static mr_status take_string(reader *r, const mr_json_token *t)
+{
+    MR_AUTO(mr_buf_free) mr_buf id = {0};
+    if (r->current == CATEGORY)
+        take_category(r, t);
+    if (r->current != ID)
+        return MR_OK;
+    mr_json_add_string(&id, t->text, t->len);
+    MR_TRY(mr_buf_status(&id, r->err, "reading COCO annotations"));
+    mr_objects_id(r->out, mr_buf_text(&id), id.len);
+    return MR_OK;
 }
 
 static mr_status take_number(reader *r, const mr_json_token *t)
@@ -158,6 +175,7 @@ static mr_status list_known(reader *r)
 static void begin_annotation(reader *r)
 {
     r->current = OTHER;
+    r->category = MR_COCO_NO_ID;
     r->bbox_count = r->keypoint_count = 0;
     r->bad = r->has_bbox = r->bad_bbox = false;
     mr_objects_add(r->out, -1);
@@ -249,6 +267,8 @@ static mr_status take(void *ctx, const mr_json_token *t)
         r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
     else if (t->kind == MR_JSON_NUMBER)
         return t->depth >= 2 ? take_number(r, t) : MR_OK;
+    else if (t->kind == MR_JSON_STRING && t->depth == 2)
+        return take_string(r, t);
     else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST)
         begin_ring(r);
     else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST_END)
@@ -302,7 +322,7 @@ mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, c
                           mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    MR_AUTO(free_reader) reader r = {.plan = plan, .out = out, .err = err};
+    MR_AUTO(free_reader) reader r = {.plan = plan, .file = f, .out = out, .err = err};
     size_reader size = {.out = out};
     const mr_json_rules rules = {.handler = take, .ctx = &r, .levels = LEVELS, .depth_max = DEPTH_MAX};
     const mr_json_rules size_rules = {.handler = take_size, .ctx = &size, .levels = 2, .depth_max = DEPTH_MAX};

@@ -90,6 +90,16 @@ static void use_short_folder(const mr_coco_build *b, mr_coco_group *g)
         memcpy(g->folder, shorter, cut + 1);
 }
 
+static void set_beside(const mr_coco_build *b, const mr_coco_part *part, mr_coco_group *g)
+{
+    size_t len;
+    g->beside = mr_tree_path(b->tree, part->entry, &len);
+    const char *slash = memrchr(g->beside, '/', len);
+    g->beside_len = slash ? (size_t)(slash - g->beside) + 1 : 0;
+    if (g->beside_len >= 1024)
+        g->beside_len = 0;
+}
+
 /* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
@@ -102,6 +112,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
     if (part->split_len >= sizeof g.folder)
         return mr_fail(b->err, MR_BAD_DATA, "a split's name of %zu bytes in annotation files", part->split_len);
     memcpy(g.folder, part->split, part->split_len);
+    set_beside(b, part, &g);
     char *dev = strstr(g.folder, "-dev"), own[300];
     if (dev && (dev[4 + strspn(dev + 4, "0123456789")] || mr_coco_folder(b->tree, part->split, part->split_len, own)))
         dev = NULL;
@@ -117,6 +128,10 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         return MR_OK;
     }
     MR_TRY(is_left_out(b, &g, &g.left_out));
+    for (size_t i = 0; i < count && g.left_out; i++) {
+        mr_coco_free(st->parts[first + i].file);
+        st->parts[first + i].file = NULL;
+    }
     if (g.left_out)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
     if (!MR_GROW(st->groups, st->group_count, st->group_room))
@@ -138,6 +153,23 @@ static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
                 mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
         return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
     }
+    return MR_OK;
+}
+
+/* What a file with a name of its own holds, its annotations say. */
+static mr_status settle_kinds(const mr_coco_build *b)
+{
+    for (size_t i = 0; i < b->st->part_count; i++) {
+        mr_coco_part *part = &b->st->parts[i];
+        if (part->kind != MR_COCO_UNKNOWN)
+            continue;
+        MR_TRY(mr_coco_open_part(b, part));
+        const mr_coco_file *f = part->file;
+        part->kind = f->has & MR_COCO_HAS_SEGMENTS                        ? MR_COCO_PANOPTIC
+                     : f->has & MR_COCO_HAS_CAPTION && !f->category_count ? MR_COCO_CAPTIONS
+                                                                          : MR_COCO_INSTANCES;
+    }
+    qsort(b->st->parts, b->st->part_count, sizeof *b->st->parts, mr_coco_part_order);
     return MR_OK;
 }
 
@@ -176,7 +208,7 @@ static mr_status plan_classes(const mr_coco_build *b)
 
 /* ---- images in no annotation file ----------------------------------------------------------------------------- */
 
-static const char *const flat_dirs[] = {"", "images/", "annotations/"};
+static const char *const flat_dirs[] = {"", "images/", "annotations/", "data/"};
 
 typedef struct owners {
     mr_coco_group **by_folder; /* sorted */
@@ -321,7 +353,9 @@ static mr_status name_variant(const mr_coco_build *b)
 static mr_status plan_samples(mr_coco_build *b)
 {
     mr_coco_state *st = b->st;
-    mr_status status = make_groups(b);
+    mr_status status = settle_kinds(b);
+    if (status == MR_OK)
+        status = make_groups(b);
     for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
         if (!st->groups[i].left_out)
             status = mr_coco_open_group(b, &st->groups[i]);
@@ -340,7 +374,10 @@ mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pl
     if (!st)
         return mr_fail_memory(err, "listing annotation files");
     plan->state = st;
-    mr_status status = mr_coco_list(t, st, err);
+    mr_status status = mr_coco_list(t, o, st, err);
+    if (status == MR_OK && st->absent)
+        return mr_fail(err, MR_MISUSE, "--annotations %s: %s", st->absent,
+                       t->root_len ? "not a file under the root of the dataset" : "the source has no such file");
     if (status == MR_OK && !st->part_count)
         return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs %s", mr_layout_coco.needs);
     if (status == MR_OK)

@@ -10,6 +10,7 @@
 /* Each option of layouts is refused by those that have no use for it, by name, and by no other. */
 static void an_option_without_a_use_is_refused(void **state)
 {
+    static const char *const files[] = {"x"};
     static const struct {
         const char *name, *layouts; /* that know it */
         mr_layout_options given;
@@ -19,6 +20,7 @@ static void an_option_without_a_use_is_refused(void **state)
         {"--image-column", "hub webdataset", {.image_column = "x"}},
         {"--text-column", "hub webdataset", {.text_column = "x"}},
         {"--keep-unlisted", "imagenette roboflow coco createml", {.keep_unlisted = true}},
+        {"--annotations", "coco", {.annotations = files, .annotation_count = 1}},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(options); i++)
