@@ -17,8 +17,10 @@ void mr_coco_state_free(void *state)
     mr_coco_state *st = state;
     if (!st)
         return;
-    for (size_t i = 0; i < st->part_count; i++)
+    for (size_t i = 0; i < st->part_count; i++) {
         mr_coco_free(st->parts[i].file);
+        free(st->parts[i].classes);
+    }
     mr_coco_ids_free(&st->ids);
     free(st->parts);
     free(st->groups);
@@ -186,7 +188,8 @@ static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
     return status == MR_OK ? mr_buf_status(out, err, "writing COCO meta") : status;
 }
 
-/* A person's two annotations, in instances and in person_keypoints, become one object. */
+/* A person's two annotations, in instances and in person_keypoints, become one object.  A segment of panoptic shows
+ * what an object of instances or stuff shows, where these list the image and its category. */
 static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                               mr_objects *out, mr_error *err)
 {
@@ -196,11 +199,15 @@ static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
         return MR_OK;
     const uint32_t *where = st->where + sample->aux;
     const mr_coco_group *g = &st->groups[*where++];
-    for (size_t i = 0; i < g->count; i++) {
-        const mr_coco_part *part = &st->parts[g->first + i];
-        if (where[i] != MR_COCO_NONE && (part->kind == MR_COCO_INSTANCES || part->kind == MR_COCO_KEYPOINTS))
-            MR_TRY(mr_coco_objects(t->source, part->file, where[i], plan, out, err));
-    }
+    const mr_coco_part *parts = &st->parts[g->first];
+    const uint8_t *shown[MR_COCO_KINDS + 1] = {0};
+    for (size_t i = 0, n = 0; i < g->count; i++)
+        if (where[i] != MR_COCO_NONE && parts[i].classes)
+            shown[n++] = parts[i].classes;
+    for (size_t i = 0; i < g->count; i++)
+        if (where[i] != MR_COCO_NONE && parts[i].kind != MR_COCO_CAPTIONS && parts[i].kind != MR_COCO_IMAGE_INFO)
+            MR_TRY(mr_coco_objects(t->source, parts[i].file, where[i], plan,
+                                   parts[i].kind == MR_COCO_PANOPTIC ? shown : NULL, out, err));
     return MR_OK;
 }
 
@@ -215,5 +222,6 @@ const mr_layout mr_layout_coco = {
     .plan = mr_coco_plan,
     .meta = coco_meta,
     .objects = coco_objects,
+    .masks = mr_coco_masks,
     .free_state = mr_coco_state_free,
 };

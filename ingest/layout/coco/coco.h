@@ -32,7 +32,10 @@ typedef struct mr_coco_part {
     int kind;
     const char *split; /* "train2017", points into the entry's path */
     size_t split_len;
-    mr_coco_file *file; /* NULL until parsed, or if left out */
+    mr_coco_file *file;     /* NULL until parsed, or if left out */
+    uint8_t *classes;       /* 1: its categories have the class; NULL: no panoptic annotations are beside it */
+    uint64_t pngs, no_pngs; /* samples with and without one, of panoptic and stuff */
+    uint32_t no_png;        /* the first of those without: an image's number */
 } mr_coco_part;
 
 typedef struct mr_coco_group {
@@ -80,6 +83,9 @@ const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char
 /* How much of "train2017", "train_2017" or "train-2017" is "train". */
 size_t mr_coco_without_year(const char *split, size_t len);
 void mr_coco_state_free(void *state);
+/* masks.c: the PNG of image number `n` of a part (MR_COCO_NONE: none), MR_NO_ENTRY; and see mr_layout.masks. */
+uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
+size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 /* The stored split of a group, added to the plan. */
 mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);

@@ -127,6 +127,37 @@ static uint64_t text_bytes(const mr_coco_file *f, uint32_t n)
     return bytes;
 }
 
+/* Returns how many bytes of the meta the image's PNG takes. */
+static uint64_t add_png(mr_coco_build *b, mr_coco_part *part, uint32_t n)
+{
+    mr_mask mask = {mr_coco_kinds[part->kind], mr_coco_png(b->tree, part, n)};
+    if (mask.entry != MR_NO_ENTRY) {
+        part->pngs++;
+        return mr_plan_mask(b->plan, b->tree, &mask);
+    }
+    if (n != MR_COCO_NONE && part->file->images[n].count && !part->no_pngs++)
+        part->no_png = n;
+    return 0;
+}
+
+/* The PNGs of stuff are an extra: its annotations have the same masks. */
+static void note_pngs(const mr_coco_build *b, const mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_part *part = &b->st->parts[g->first + i];
+        bool expected = part->kind == MR_COCO_PANOPTIC || (part->kind == MR_COCO_STUFF && part->pngs);
+        if (!expected || !part->no_pngs)
+            continue;
+        size_t len;
+        const char *json = mr_tree_path(b->tree, part->entry, &len);
+        int stem = (int)(len - (mr_name_ends(json, len, ".json") ? 5 : 0));
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, json, len, 0,
+                    "%" PRIu64 " of %" PRIu64 " annotated images have no PNG in %.*s%s/, such as %.150s", part->no_pngs,
+                    part->no_pngs + part->pngs, stem < 300 ? stem : 300, json,
+                    part->kind == MR_COCO_STUFF ? "_pixelmaps" : "", part->file->images[part->no_png].file_name);
+    }
+}
+
 /* One image of a group; where[0] is the group, where[1 + i] its number in part i. */
 static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, const uint32_t *where,
                             const mr_coco_image *image)
@@ -147,6 +178,8 @@ static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, 
             return mr_fail_memory(b->err, "listing COCO images");
         st->where[st->where_count++] = where[i];
     }
+    for (size_t i = 0; i < g->count; i++)
+        sample.meta_bytes += add_png(b, &st->parts[g->first + i], where[1 + i]);
     mr_status status = mr_coco_group_split(b, g);
     sample.split = g->split;
     return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
@@ -258,8 +291,10 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
     const mr_coco_image *image;
     while (status == MR_OK && (image = next_image(b, g, &m, &status)))
         status = place_image(b, g, &m, image);
-    if (status == MR_OK)
+    if (status == MR_OK) {
         note_places(b, g);
+        note_pngs(b, g);
+    }
     if (status == MR_OK && !g->any && m.missing)
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
                     "none of the %" PRIu64 " images of this split is there (looked in %s/, images/%s/, images/ and "

@@ -1,7 +1,8 @@
 /* objects.c - annotations of COCO as objects.
  * Source: "Data format" on cocodataset.org: bbox is [x, y, width, height] from the upper left corner, segmentation a
- * list of polygons or a run-length mask, keypoints x, y, v one after the other.
- * Invariant: an invalid part of an annotation is left out and counted. */
+ * list of polygons or a run-length mask, keypoints x, y, v one after the other; segments_info of a panoptic annotation
+ * is a list of segments with id, category_id, bbox and iscrowd. Invariant: an invalid part of an annotation is left out
+ * and counted. */
 #include "coco/objects.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "coco/classes.h"
 #include "json/json_stream.h"
 
-enum { LEVELS = 5, DEPTH_MAX = 300 };
+enum { LEVELS = 5, SEGMENTS_DEPTH = 2, DEPTH_MAX = 300 };
 
 typedef enum member { OTHER, ID, CATEGORY, BBOX, SEGMENTATION, KEYPOINTS, CROWD, MEMBERS } member;
 
@@ -26,12 +27,12 @@ typedef struct known { /* an object that an earlier file had, by its id */
 typedef struct reader {
     const mr_plan *plan;
     const mr_coco_file *file;
+    const uint8_t *const *shown;
     mr_objects *out;
     known *known; /* sorted; their ids are in `ids` */
     size_t known_count;
     mr_buf ids;
     member current;
-    int64_t category;
     double bbox[4];
     size_t bbox_count;
     mr_milli point[2];
@@ -39,6 +40,7 @@ typedef struct reader {
     double *keypoints;
     size_t keypoint_count, keypoint_room;
     bool bad, has_bbox, bad_bbox, bad_ring;
+    bool segments; /* within segments_info */
     bool polygons; /* the segmentation is a list of them, not a mask */
     mr_error *err;
 } reader;
@@ -94,7 +96,6 @@ static void take_category(reader *r, const mr_json_token *t)
         id = mr_coco_id_find(r->file->ids, t->text, t->len);
     else if (!mr_coco_id_integer(t->text, t->len, &id))
         id = MR_COCO_NO_ID;
-    r->category = id;
     r->out->items[r->out->count - 1].label = id == MR_COCO_NO_ID ? -1 : mr_coco_label(r->plan, id);
 }
 
@@ -175,7 +176,6 @@ static mr_status list_known(reader *r)
 static void begin_annotation(reader *r)
 {
     r->current = OTHER;
-    r->category = MR_COCO_NO_ID;
     r->bbox_count = r->keypoint_count = 0;
     r->bad = r->has_bbox = r->bad_bbox = false;
     mr_objects_add(r->out, -1);
@@ -219,12 +219,26 @@ static void set_box(reader *r, mr_object *object)
     mr_objects_box_around(r->out, r->out->points + first->at, r->out->point_count - first->at);
 }
 
+static bool is_shown(const reader *r, int32_t label)
+{
+    for (size_t i = 0; r->shown && label >= 0 && r->shown[i]; i++)
+        if (r->shown[i][label])
+            return true;
+    return false;
+}
+
 static void end_annotation(reader *r)
 {
     mr_objects *o = r->out;
+    r->current = OTHER;
+    r->polygons = false;
     if (o->failed)
         return;
     mr_object *object = &o->items[o->count - 1];
+    if (is_shown(r, object->label)) {
+        drop_last(o);
+        return;
+    }
     known key = {mr_buf_text(&o->ids) + object->id_at, object->id_len, 0}, *found = NULL;
     if (object->id_len && r->known_count)
         found = bsearch(&key, r->known, r->known_count, sizeof key, by_id);
@@ -276,6 +290,19 @@ static mr_status take(void *ctx, const mr_json_token *t)
     return MR_OK;
 }
 
+/* The objects of "segments_info", as if they were annotations. */
+static mr_status take_segments(void *ctx, const mr_json_token *t)
+{
+    reader *r = ctx;
+    mr_json_token inner = *t;
+    if (t->depth == SEGMENTS_DEPTH && t->kind == MR_JSON_KEY)
+        r->segments = t->len == strlen("segments_info") && !memcmp(t->text, "segments_info", t->len);
+    if (!r->segments || t->depth <= SEGMENTS_DEPTH)
+        return MR_OK;
+    inner.depth -= SEGMENTS_DEPTH;
+    return take(ctx, &inner);
+}
+
 /* ---- the image's size ------------------------------------------------------------------------------------------- */
 
 typedef struct size_reader {
@@ -318,13 +345,17 @@ static void free_reader(reader *r)
     mr_buf_free(&r->ids);
 }
 
-mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, const mr_plan *plan, mr_objects *out,
-                          mr_error *err)
+mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, const mr_plan *plan,
+                          const uint8_t *const *shown, mr_objects *out, mr_error *err)
 {
+    bool panoptic = f->has & MR_COCO_HAS_SEGMENTS;
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    MR_AUTO(free_reader) reader r = {.plan = plan, .file = f, .out = out, .err = err};
+    MR_AUTO(free_reader) reader r = {.plan = plan, .file = f, .shown = shown, .out = out, .err = err};
     size_reader size = {.out = out};
-    const mr_json_rules rules = {.handler = take, .ctx = &r, .levels = LEVELS, .depth_max = DEPTH_MAX};
+    const mr_json_rules rules = {.handler = panoptic ? take_segments : take,
+                                 .ctx = &r,
+                                 .levels = panoptic ? LEVELS + SEGMENTS_DEPTH : LEVELS,
+                                 .depth_max = DEPTH_MAX};
     const mr_json_rules size_rules = {.handler = take_size, .ctx = &size, .levels = 2, .depth_max = DEPTH_MAX};
     out->told = true;
     MR_TRY(mr_coco_image_text(s, f, n, &text, err));

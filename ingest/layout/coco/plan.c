@@ -189,6 +189,35 @@ static mr_status make_groups(mr_coco_build *b)
 
 /* ---- classes -------------------------------------------------------------------------------------------------- */
 
+static bool has_panoptic(const mr_coco_build *b, const mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (b->st->parts[g->first + i].kind == MR_COCO_PANOPTIC)
+            return true;
+    return false;
+}
+
+/* Which classes instances and stuff have, where there are panoptic annotations of the same images. */
+static mr_status mark_classes(const mr_coco_build *b)
+{
+    for (size_t i = 0; i < b->st->group_count; i++) {
+        const mr_coco_group *g = &b->st->groups[i];
+        for (size_t k = g->first; k < g->first + g->count && has_panoptic(b, g); k++) {
+            mr_coco_part *part = &b->st->parts[k];
+            if (!part->file || (part->kind != MR_COCO_INSTANCES && part->kind != MR_COCO_STUFF))
+                continue;
+            part->classes = mr_alloc(b->plan->class_count + 1, 1);
+            if (!part->classes)
+                return mr_fail_memory(b->err, "listing the categories");
+            for (size_t c = 0; c < part->file->category_count; c++) {
+                int32_t label = mr_coco_label(b->plan, part->file->categories[c].id);
+                part->classes[label >= 0 ? (size_t)label : b->plan->class_count] = 1;
+            }
+        }
+    }
+    return MR_OK;
+}
+
 /* Of all that was parsed. */
 static mr_status plan_classes(const mr_coco_build *b)
 {
@@ -203,7 +232,7 @@ static mr_status plan_classes(const mr_coco_build *b)
         if (files[i])
             mr_coco_note_unknown(b->tree, files[i], b->plan);
     free(files);
-    return status;
+    return status == MR_OK ? mark_classes(b) : status;
 }
 
 /* ---- images in no annotation file ----------------------------------------------------------------------------- */

@@ -133,5 +133,5 @@ mr_status mr_rf_coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sam
 {
     const struct mr_rf_coco *coco = ((const mr_rf_state *)plan->state)->coco;
     uint32_t n = (uint32_t)sample->aux;
-    return n ? mr_coco_objects(t->source, coco->files[sample->aux >> 32], n - 1, plan, out, err) : MR_OK;
+    return n ? mr_coco_objects(t->source, coco->files[sample->aux >> 32], n - 1, plan, NULL, out, err) : MR_OK;
 }

@@ -81,6 +81,9 @@ static mr_status add_image(build *b, uint32_t entry, uint32_t split)
     }
     if (xml != MR_NO_ENTRY)
         MR_TRY(add_classes(b));
+    mr_mask masks[MR_MASKS_MAX];
+    for (size_t i = 0, count = mr_voc_masks(b->tree, b->plan, &s, masks); i < count; i++)
+        s.meta_bytes += mr_plan_mask(b->plan, b->tree, &masks[i]);
     mr_rf_group(b->tree, &s);
     return mr_plan_add(b->plan, &s, b->err);
 }
@@ -175,12 +178,6 @@ static mr_status plan_apart(build *b)
 /* ---- what is left -------------------------------------------------------------------------------------------------
  */
 
-/* Masks are images, but not samples. */
-static bool is_mask(const char *path)
-{
-    return !strncmp(path, "SegmentationClass", 17) || !strncmp(path, "SegmentationObject", 18);
-}
-
 static void note_rest(const build *b)
 {
     uint64_t masks = 0;
@@ -188,7 +185,7 @@ static void note_rest(const build *b)
         size_t len;
         const char *path = mr_tree_path(b->tree, e, &len);
         uint64_t size = mr_source_entry(b->tree->source, e)->size;
-        bool image = mr_name_is_image(path, len), mask = image && is_mask(path);
+        bool image = mr_name_is_image(path, len), mask = image && mr_voc_is_mask(path);
         if (b->plan->used[e] || !(image || mr_name_ends(path, len, ".xml")))
             continue;
         b->plan->used[e] = mask ? MR_USE_LEFT_OUT : MR_USE_TAKEN;
@@ -199,7 +196,7 @@ static void note_rest(const build *b)
     }
     if (masks)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "SegmentationClass", strlen("SegmentationClass"), 0,
-                    "%" PRIu64 " masks of segmentation left out: a sample holds one picture", masks);
+                    "%" PRIu64 " masks of segmentation left out: no sample has their names", masks);
     for (size_t i = 0; i < b->plan->split_count; i++)
         if (b->plain[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
@@ -213,6 +210,7 @@ static mr_status plan_all(build *b, mr_voc_state *st)
         return mr_fail(b->err, MR_BAD_DATA, "no Pascal VOC annotations: needs %s", mr_layout_voc.needs);
     bool apart = b->places.kind == MR_VOC_APART;
     st->pixels = apart && !strcmp(b->places.images, "JPEGImages");
+    st->images = apart ? strlen(b->places.images) + 1 : 0;
     b->plan->variant = apart ? "folders" : "beside";
     MR_TRY(mr_rf_readmes(b->tree, b->plan, b->err));
     MR_TRY(apart ? plan_apart(b) : plan_beside(b));

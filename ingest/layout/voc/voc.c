@@ -117,5 +117,6 @@ const mr_layout mr_layout_voc = {
     .plan = mr_voc_plan,
     .meta = voc_meta,
     .objects = voc_objects,
+    .masks = mr_voc_masks,
     .free_state = free,
 };

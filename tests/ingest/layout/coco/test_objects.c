@@ -1,4 +1,4 @@
-/* test_objects.c - objects of COCO: ids that are strings.
+/* test_objects.c - objects of COCO: ids that are strings, and the segments of panoptic annotations.
  * Invariant tested: an object's id is the source's JSON. */
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +39,89 @@ static void ids_may_be_strings(void **state)
     support_tmpdir_remove(dir);
 }
 
+#define PANOPTIC(segments)                                                                                             \
+    "{\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"}],\"annotations\":[{\"image_id\":1,\"file_name\":\"a.png\","       \
+    "\"segments_info\":" segments "}],\"categories\":[{\"id\":1,\"name\":\"cat\"},{\"id\":9,\"name\":\"sky\"}]}"
+#define SEGMENTS                                                                                                       \
+    "[{\"id\":3226956,\"category_id\":1,\"iscrowd\":1,\"bbox\":[1,2,3,4],\"area\":9},"                                 \
+    "{\"id\":6979964,\"category_id\":9,\"iscrowd\":0,\"bbox\":[0,0,30,4],\"area\":90}]"
+
+static void segments_are_objects(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    put_image(dir, 'a');
+    support_put(dir, "panoptic_train.json", PANOPTIC(SEGMENTS));
+    support_plan p = support_plan_ok(COCO, dir, NULL);
+    assert_string_equal(p.plan.variant_text, "panoptic");
+    support_assert_objects(&p, 0, 40, 30,
+                           "[{\"label\":0,\"class\":\"cat\",\"box\":[1,2,3,4],\"crowd\":true,\"id\":3226956},"
+                           "{\"label\":1,\"class\":\"sky\",\"box\":[0,0,30,4],\"id\":6979964}]");
+    support_assert_meta(&p, 0,
+                        ",\"image\":{\"id\":1,\"file_name\":\"a.jpg\"},\"panoptic\":[{\"image_id\":1,"
+                        "\"file_name\":\"a.png\",\"segments_info\":" SEGMENTS "}]");
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "panoptic_train.json",
+                                 "1 of 1 annotated images have no PNG in panoptic_train/, such as a.jpg"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+/* What instances shows already, panoptic does not show again. */
+static void tasks_show_an_object_once(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    put_image(dir, 'a');
+    support_put(dir, "panoptic_train.json", PANOPTIC(SEGMENTS));
+    support_put(dir, "panoptic_train/a.png", "");
+    support_put(dir, "instances_train.json",
+                "{\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"}],\"annotations\":[{\"id\":5,\"image_id\":1,"
+                "\"category_id\":1,\"bbox\":[1,2,3,4]}],\"categories\":[{\"id\":1,\"name\":\"cat\"}]}");
+    support_plan p = support_plan_ok(COCO, dir, NULL);
+    support_assert_objects(&p, 0, 40, 30,
+                           "[{\"label\":0,\"class\":\"cat\",\"box\":[1,2,3,4],\"id\":5},"
+                           "{\"label\":1,\"class\":\"sky\",\"box\":[0,0,30,4],\"id\":6979964}]");
+    mr_mask masks[MR_MASKS_MAX];
+    assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[0], masks), 1);
+    assert_string_equal(masks[0].name, "panoptic");
+    assert_true(p.plan.used[masks[0].entry]);
+    assert_int_equal(support_notes(&p, MR_NOTE_MISSING) + support_notes(&p, MR_NOTE_UNLISTED), 0);
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void odd_segments_are_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *objects;
+    } trials[] = {
+        {PANOPTIC("[]"), "[]"},
+        {PANOPTIC("null"), "[]"},
+        {PANOPTIC("[[1,[2,{\"id\":3}]],7,\"x\"]"), "[]"},
+        {PANOPTIC("{\"a\":{\"id\":3}}"), "[{\"id\":3}]"},
+        {PANOPTIC("[{\"id\":1,\"category_id\":1,\"bbox\":[1e999,1,1,1]},[3],{\"id\":\"s\"}]"), "[{\"id\":\"s\"}]"},
+        {PANOPTIC("[{\"category_id\":4,\"bbox\":[1,1,2,2]}]"), "[{\"box\":[1,1,2,2]}]"},
+        {PANOPTIC("[],\"segmentation\":[[1,1,9,1,9,9]],\"bbox\":[1,1,2,2]"), "[]"},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        put_image(dir, 'a');
+        support_put(dir, "panoptic_train.json", trials[i].json);
+        support_plan p = support_plan_ok(COCO, dir, NULL);
+        support_assert_objects(&p, 0, 40, 30, trials[i].objects);
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_may_be_strings),
+        cmocka_unit_test(segments_are_objects),
+        cmocka_unit_test(tasks_show_an_object_once),
+        cmocka_unit_test(odd_segments_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,7 @@ static void test_development_kit(void **state)
     support_put(dir, "ImageSets/Segmentation/val.txt", "1\n4\n");
     support_put(dir, "SegmentationClass/4.png", "");
     support_put(dir, "SegmentationObject/4.png", "");
+    support_put(dir, "SegmentationObject/5.png", "");
     support_plan p = support_plan_ok(VOC, dir, NULL);
     assert_int_equal(p.bid.score, 88);
     support_assert_samples(&p, "train JPEGImages/1.jpg -1 0\ntrain JPEGImages/2.jpg -1 0\nval JPEGImages/3.jpg -1 0\n"
@@ -83,7 +84,12 @@ static void test_development_kit(void **state)
     support_assert_objects(&p, 0, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[10,5,10,10.5]}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone", "ImageSets/Main/train.txt names it"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/5.jpg", "in no list of ImageSets/"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "2 masks of segmentation left out"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "1 masks of segmentation left out"));
+    mr_mask masks[MR_MASKS_MAX];
+    assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[0], masks), 0);
+    assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[3], masks), 2);
+    assert_string_equal(masks[1].name, "SegmentationObject");
+    assert_string_equal(mr_source_entry(p.source, masks[1].entry)->path, "SegmentationObject/4.png");
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 
