@@ -18,8 +18,8 @@ typedef struct build {
     mr_plan *plan;
     mr_voc_places places;
     mr_class_set classes;
-    mr_voc_annotation annotation; /* of the current image */
-    uint64_t *plain;              /* images without an XML, per split */
+    mr_voc_annotation annotation;  /* of the current image */
+    uint64_t plain[MR_SPLITS_MAX]; /* images without an XML, per split */
     mr_error *err;
 } build;
 
@@ -107,9 +107,6 @@ static mr_status plan_beside(build *b)
         dirs->count = 1;
     }
     MR_TRY(mr_split_dirs_open(b->tree, b->options, b->plan, dirs, b->err));
-    b->plain = mr_alloc(b->plan->split_count, sizeof *b->plain);
-    if (!b->plain)
-        return mr_fail_memory(b->err, "listing the samples");
     for (uint32_t split = 0; split < b->plan->split_count; split++)
         for (size_t i = 0; i < dirs->count; i++) {
             const mr_split_dir *d = &dirs->items[i];
@@ -127,6 +124,23 @@ static void leave_out(const build *b, uint32_t entry)
         b->plan->used[xml] = MR_USE_LEFT_OUT;
 }
 
+/* In no list, or in no split: left out, or taken as train. */
+static mr_status add_unlisted(build *b, uint32_t entry, const char *why)
+{
+    size_t len;
+    const char *path = mr_tree_path(b->tree, entry, &len);
+    bool keep = b->options->keep_unlisted;
+    uint32_t split;
+    mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, entry)->size, "%s: %s",
+                why, keep ? "taken as train (--keep-unlisted)" : "left out (--keep-unlisted takes it)");
+    if (keep)
+        MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &split, b->err));
+    if (keep && split != MR_NO_ENTRY)
+        return add_image(b, entry, split);
+    leave_out(b, entry);
+    return MR_OK;
+}
+
 static mr_status add_listed(build *b, const uint32_t *split_of, uint32_t begin, uint32_t end)
 {
     for (uint32_t split = 0; split < b->plan->split_count; split++)
@@ -137,11 +151,7 @@ static mr_status add_listed(build *b, const uint32_t *split_of, uint32_t begin, 
         if (split_of[e - b->tree->begin] == MR_NO_ENTRY) {
             leave_out(b, e);
         } else if (split_of[e - b->tree->begin] == MR_VOC_IN_NO_SET && mr_folder_image(b->tree, e, 0)) {
-            size_t len;
-            const char *path = mr_tree_path(b->tree, e, &len);
-            leave_out(b, e);
-            mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, e)->size,
-                        "in no list of ImageSets/: left out");
+            MR_TRY(add_unlisted(b, e, "in no list of ImageSets/"));
         }
     }
     return MR_OK;
@@ -158,9 +168,6 @@ static mr_status plan_apart(build *b)
     uint32_t train = 0;
     if (!listed)
         MR_TRY(mr_plan_split_get(b->plan, b->options, "train", 5, &train, b->err));
-    b->plain = mr_alloc(b->plan->split_count, sizeof *b->plain);
-    if (!b->plain)
-        return mr_fail_memory(b->err, "listing the samples");
     snprintf(folder, sizeof folder, "%s/", b->places.images);
     uint32_t begin = b->tree->begin;
     mr_child child = {0};
@@ -178,6 +185,15 @@ static mr_status plan_apart(build *b)
 /* ---- what is left -------------------------------------------------------------------------------------------------
  */
 
+/* Images beside the folders of splits, each with its XML. */
+static mr_status add_rest(build *b)
+{
+    for (uint32_t e = b->tree->begin; e < b->tree->end; e++)
+        if (!b->plan->used[e] && mr_folder_image(b->tree, e, 0))
+            MR_TRY(add_unlisted(b, e, "in no split"));
+    return MR_OK;
+}
+
 static void note_rest(const build *b)
 {
     uint64_t masks = 0;
@@ -192,7 +208,8 @@ static void note_rest(const build *b)
         masks += mask;
         if (!mask)
             mr_note_add(b->plan->notes, image ? MR_NOTE_UNLISTED : MR_NOTE_MISSING, path, len, size, "%s",
-                        image ? "in no split: left out" : "an annotation without an image of its name");
+                        image ? "in no split: left out (--keep-unlisted takes it)"
+                              : "an annotation without an image of its name");
     }
     if (masks)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "SegmentationClass", strlen("SegmentationClass"), 0,
@@ -214,6 +231,8 @@ static mr_status plan_all(build *b, mr_voc_state *st)
     b->plan->variant = apart ? "folders" : "beside";
     MR_TRY(mr_rf_readmes(b->tree, b->plan, b->err));
     MR_TRY(apart ? plan_apart(b) : plan_beside(b));
+    if (!apart && b->options->keep_unlisted)
+        MR_TRY(add_rest(b));
     mr_plan_classes_sort(b->plan);
     note_rest(b);
     return MR_OK;
@@ -229,6 +248,5 @@ mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
     mr_status status = plan_all(&b, st);
     mr_class_set_free(&b.classes);
     mr_voc_annotation_free(&b.annotation);
-    free(b.plain);
     return status;
 }

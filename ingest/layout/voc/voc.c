@@ -113,6 +113,7 @@ const mr_layout mr_layout_voc = {
     .title = "Pascal VOC: an XML for each image, of Roboflow and VOC2012",
     .needs = "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "
              "Annotations/ and ImageSets/",
+    .options = MR_OPTION_UNLISTED,
     .bid = voc_bid,
     .plan = mr_voc_plan,
     .meta = voc_meta,

@@ -114,7 +114,7 @@ static void note_rest(const mr_yolo_build *b)
             continue;
         b->plan->used[e] = mr_name_is_image(path, len) || is_label(path, len);
         if (mr_name_is_image(path, len))
-            mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, size, "in no split: left out");
+            mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, size, "in no split: left out (--keep-unlisted takes it)");
         else if (is_label(path, len))
             mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, size,
                         "a label file without an image of its name in a split");

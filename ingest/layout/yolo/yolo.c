@@ -157,6 +157,7 @@ const mr_layout mr_layout_yolo = {
     .name = "yolo",
     .title = "YOLO: data.yaml, images/ and labels/, of Roboflow and Ultralytics",
     .needs = "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml",
+    .options = MR_OPTION_UNLISTED,
     .bid = yolo_bid,
     .plan = mr_yolo_plan,
     .meta = yolo_meta,

@@ -1,5 +1,5 @@
 /* test_masks.c - masks from PNGs beside the pictures into metas, byte for byte.
- * Invariant tested: a mask that is no intact PNG is left out and counted; the picture stays. */
+ * Invariant tested: a mask is left out and counted unless it is an intact PNG; the picture stays. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -82,6 +82,13 @@ static void test_ultralytics(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "images/gone.jpg", "lists/test.txt names it"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "in no split"));
     support_plan_done(&p);
+    support_put(dir, "elsewhere/e.jpg", "");
+    p = support_plan_ok(YOLO, dir, &(mr_layout_options){.keep_unlisted = true});
+    support_assert_samples(&p, "train elsewhere/e.jpg -1 4\ntrain images/train2017/a.jpg -1 0\n"
+                               "val images/val2017/sub/b.jpg -1 0\ntest images/test2017/c.jpg -1 4\n"
+                               "test images/test2017/d.jpg -1 4\ntest images/val2017/sub/b.jpg -1 0\n");
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "taken as test (--keep-unlisted)"));
+    support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
 
