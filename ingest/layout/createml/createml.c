@@ -72,7 +72,14 @@ static mr_status createml_bid(const mr_tree *t, const mr_layout_options *o, mr_b
 static mr_status add_text(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     const mr_createml_state *st = plan->state;
-    return mr_createml_text(t->source, st->files[sample->aux >> 32], (uint32_t)sample->aux - 1, out, err);
+    const mr_createml_file *f = st->files[sample->aux >> 32];
+    const mr_createml_image *image = &f->images[(uint32_t)sample->aux - 1];
+    size_t len;
+    const uint8_t *kept = mr_texts_find(&st->texts, f->entry, &len);
+    if (!kept || image->at > len || image->len > len - image->at)
+        return mr_createml_text(t->source, f, (uint32_t)sample->aux - 1, out, err);
+    mr_buf_add(out, kept + image->at, image->len);
+    return mr_buf_status(out, err, "reading CreateML annotations");
 }
 
 static mr_status createml_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
@@ -101,6 +108,8 @@ void mr_createml_state_free(void *state)
     mr_createml_state *st = state;
     for (size_t i = 0; st && i < MR_COUNT(st->files); i++)
         mr_createml_free(st->files[i]);
+    if (st)
+        mr_texts_free(&st->texts);
     free(st);
 }
 

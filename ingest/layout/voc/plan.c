@@ -23,6 +23,16 @@ typedef struct build {
     mr_error *err;
 } build;
 
+static void keep(build *b, uint32_t xml, const mr_buf *bytes)
+{
+    MR_AUTO(mr_buf_free) mr_buf packed = {0};
+    mr_voc_state *st = b->plan->state;
+    mr_texts_keep(&st->texts, xml, bytes->data, bytes->len);
+    mr_voc_annotation_pack(&b->annotation, &packed);
+    if (!packed.failed)
+        mr_texts_keep(&st->parsed, xml, packed.data, packed.len);
+}
+
 /* Reads an XML; `why` is empty if it is good. */
 static mr_status read_xml(build *b, uint32_t xml, mr_buf *why)
 {
@@ -39,6 +49,8 @@ static mr_status read_xml(build *b, uint32_t xml, mr_buf *why)
     }
     if (status == MR_SYSTEM)
         return mr_fail(b->err, status, "%s", err.text);
+    if (status == MR_OK)
+        keep(b, xml, &bytes);
     if (status != MR_OK) {
         mr_text_escape(why, name, len);
         mr_buf_printf(why, ": %s", err.text);
@@ -234,6 +246,8 @@ static mr_status plan_all(build *b, mr_voc_state *st)
     if (!apart && b->options->keep_unlisted)
         MR_TRY(add_rest(b));
     mr_plan_classes_sort(b->plan);
+    mr_texts_sort(&st->texts);
+    mr_texts_sort(&st->parsed);
     note_rest(b);
     return MR_OK;
 }

@@ -9,6 +9,7 @@
 #define MR_YOLO_H
 
 #include "layout/layout.h"
+#include "layout/texts.h"
 #include "tables/yaml.h"
 #include "yolo/label.h"
 
@@ -46,6 +47,7 @@ typedef struct mr_yolo_state {
     bool told[MR_SPLITS_MAX]; /* the split has labels */
     uint64_t lines[4];        /* of each mr_yolo_kind */
     uint64_t quads;           /* polygons of four points */
+    mr_texts texts;           /* label files */
     uint32_t classes;         /* in label files, where data.yaml has no names: the highest plus one */
 } mr_yolo_state;
 
@@ -63,6 +65,7 @@ typedef struct mr_yolo_build { /* while plan() runs */
     mr_error *err;
 } mr_yolo_build;
 
+void mr_yolo_state_free(void *state);
 mr_status mr_yolo_names(mr_yolo_build *b);  /* names.c: classes, kpt_shape and licence of data.yaml */
 mr_status mr_yolo_splits(mr_yolo_build *b); /* splits.c: the images of each split, sorted */
 mr_status mr_yolo_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
