@@ -90,7 +90,7 @@ mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error
     X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their picture")                           \
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REPEATED, "repeated", "objects with the class and the box of another one of their picture")                      \
-    X(UNREADABLE, "unreadable", "objects whose box or polygon cannot be read, which \"objects\" lacks")                \
+    X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
     X(TURNED, "turned", "objects in pictures that EXIF turns; \"objects\" places them in the picture as stored")       \
     X(RESIZED, "resized", "objects in pictures of another size than the source states")                                \
     X(MASK_RESIZED, "masks_resized", "masks of another size than their picture")                                       \

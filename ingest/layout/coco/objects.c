@@ -11,6 +11,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "coco/classes.h"
+#include "coco/rle.h"
 #include "json/json_stream.h"
 
 enum { LEVELS = 5, SEGMENTS_DEPTH = 2, DEPTH_MAX = 300 };
@@ -42,6 +43,10 @@ typedef struct reader {
     bool bad, has_bbox, bad_bbox, bad_ring;
     bool segments; /* within segments_info */
     bool polygons; /* the segmentation is a list of them, not a mask */
+    bool mask;     /* it is a run-length mask */
+    bool counts;   /* its current member; else its size, or another */
+    bool size;
+    mr_coco_rle rle;
     mr_error *err;
 } reader;
 
@@ -110,6 +115,40 @@ static mr_status take_string(reader *r, const mr_json_token *t)
     MR_TRY(mr_buf_status(&id, r->err, "reading COCO annotations"));
     mr_objects_id(r->out, mr_buf_text(&id), id.len);
     return MR_OK;
+}
+
+static void take_run(reader *r, const mr_json_token *t)
+{
+    int64_t number = -1;
+    if (!mr_coco_id_integer(t->text, t->len, &number))
+        number = -1;
+    if (r->counts)
+        mr_coco_rle_run(&r->rle, number);
+    else if (r->size)
+        mr_coco_rle_size(&r->rle, number);
+}
+
+/* Members of a mask. */
+static void take_mask(reader *r, const mr_json_token *t)
+{
+    if (t->depth == 3 && t->kind == MR_JSON_KEY) {
+        r->counts = t->len == strlen("counts") && !memcmp(t->text, "counts", t->len);
+        r->size = t->len == strlen("size") && !memcmp(t->text, "size", t->len);
+    } else if (t->depth == 3 && t->kind == MR_JSON_STRING && r->counts) {
+        mr_coco_rle_text(&r->rle, t->text, t->len);
+    } else if (t->depth == 4 && t->kind == MR_JSON_NUMBER) {
+        take_run(r, t);
+    } else if (t->depth == 2 && t->kind == MR_JSON_OBJECT_END) {
+        r->bad = r->bad || ((r->rle.any || r->rle.sizes) && !mr_coco_rle_fits(&r->rle, r->out->width, r->out->height));
+        r->mask = false;
+    }
+}
+
+static void begin_value(reader *r, const mr_json_token *t)
+{
+    r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
+    r->mask = r->current == SEGMENTATION && t->kind == MR_JSON_OBJECT;
+    r->rle = (mr_coco_rle){0};
 }
 
 static mr_status take_number(reader *r, const mr_json_token *t)
@@ -231,7 +270,7 @@ static void end_annotation(reader *r)
 {
     mr_objects *o = r->out;
     r->current = OTHER;
-    r->polygons = false;
+    r->polygons = r->mask = false;
     if (o->failed)
         return;
     mr_object *object = &o->items[o->count - 1];
@@ -277,8 +316,10 @@ static mr_status take(void *ctx, const mr_json_token *t)
         end_annotation(r);
     else if (t->depth == 2 && t->kind == MR_JSON_KEY)
         take_key(r, t);
+    else if (r->mask)
+        take_mask(r, t);
     else if (t->depth == 2 && (t->kind == MR_JSON_LIST || t->kind == MR_JSON_OBJECT))
-        r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
+        begin_value(r, t);
     else if (t->kind == MR_JSON_NUMBER)
         return t->depth >= 2 ? take_number(r, t) : MR_OK;
     else if (t->kind == MR_JSON_STRING && t->depth == 2)

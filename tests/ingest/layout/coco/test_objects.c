@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "support/objects.h"
 
 #define COCO &mr_layout_coco
@@ -90,6 +91,49 @@ static void tasks_show_an_object_once(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* A mask that does not fill the picture is counted; the box of its object stays. */
+static void masks_must_fill_their_picture(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mask;
+        uint64_t bad;
+    } trials[] = {
+        {"{\"counts\":[5,10,5],\"size\":[4,5]}", 0},
+        {"{\"size\":[4,5],\"counts\":[5,10,5]}", 0},
+        {"{\"size\":[3,4],\"counts\":\"11221NN\"}", 1}, /* of another picture */
+        {"{\"counts\":[5,10,6],\"size\":[4,5]}", 1},
+        {"{\"counts\":[5,10.5,4.5],\"size\":[4,5]}", 1},
+        {"{\"counts\":[99999999999999999999],\"size\":[4,5]}", 1},
+        {"{\"counts\":[5,-10,25],\"size\":[4,5]}", 1},
+        {"{\"counts\":{\"a\":[20]},\"size\":[4,5]}", 1},
+        {"{\"counts\":[20]}", 1},
+        {"{}", 0},
+        {"null", 0},
+        {"\"x\"", 0},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        char *json =
+            support_path("{\"images\":[{\"id\":1,\"file_name\":\"a.jpg\",\"width\":5,\"height\":4}],\"annotations\":"
+                         "[{\"image_id\":1,\"category_id\":1,\"bbox\":[1,1,2,2],\"segmentation\":%s}],"
+                         "\"categories\":[{\"id\":1,\"name\":\"cat\"}]}",
+                         trials[i].mask);
+        MR_AUTO(mr_objects_free) mr_objects o = {0};
+        mr_error err;
+        put_image(dir, 'a');
+        support_put(dir, "instances_train.json", json);
+        support_plan p = support_plan_ok(COCO, dir, NULL);
+        assert_int_equal(p.layout->objects(&p.tree, &p.plan, &p.plan.samples[0], &(mr_stored){5, 4, 1}, &o, &err),
+                         MR_OK);
+        if (o.count != 1 || !o.items[0].has_box || o.unreadable != trials[i].bad)
+            fail_msg("%s: %zu objects, %d bad", trials[i].mask, o.count, (int)o.unreadable);
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+        free(json);
+    }
+}
+
 static void odd_segments_are_left_out(void **state)
 {
     (void)state;
@@ -122,6 +166,7 @@ int main(void)
         cmocka_unit_test(segments_are_objects),
         cmocka_unit_test(tasks_show_an_object_once),
         cmocka_unit_test(odd_segments_are_left_out),
+        cmocka_unit_test(masks_must_fill_their_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
