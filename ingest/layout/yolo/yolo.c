@@ -164,7 +164,9 @@ void mr_yolo_state_free(void *state)
 const mr_layout mr_layout_yolo = {
     .name = "yolo",
     .title = "YOLO: data.yaml, images/ and labels/, of Roboflow and Ultralytics",
-    .needs = "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml",
+    .needs =
+        "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml; or SPLIT/ with images, "
+        "labels and " MR_YOLO_DARKNET,
     .options = MR_OPTION_UNLISTED,
     .bid = yolo_bid,
     .plan = mr_yolo_plan,

@@ -3,6 +3,7 @@
  *      data.yaml  train/images/1.jpg  train/labels/1.txt  valid/images ...     Roboflow's exports
  *      NAME.yaml  images/train/1.jpg  labels/train/1.txt  images/val ...       Ultralytics' trees
  *      images/1.jpg  labels/1.txt                                              one split
+ *      train/_darknet.labels  train/1.jpg  train/1.txt  valid/1.jpg ...        Roboflow's exports for Darknet
  *
  * Invariant: nothing of the state changes after plan(), so that metas and objects may be made on many threads. */
 #ifndef MR_YOLO_H
@@ -21,12 +22,14 @@ typedef struct mr_yolo_dir { /* a folder of images, found by its name */
 } mr_yolo_dir;
 
 enum { MR_YOLO_DIRS_MAX = 64 };
+#define MR_YOLO_DARKNET "_darknet.labels" /* one name per line */
 
 typedef struct mr_yolo_dirs {
     mr_yolo_dir items[MR_YOLO_DIRS_MAX];
     size_t count;
     bool labels;    /* one of them has a folder of labels */
     bool text;      /* the labels are labelTxt */
+    bool darknet;   /* labels are beside the images, and their classes in MR_YOLO_DARKNET */
     char seen[120]; /* for messages: "train/images and train/labels" */
 } mr_yolo_dirs;
 
