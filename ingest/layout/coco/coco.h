@@ -87,6 +87,8 @@ void mr_coco_state_free(void *state);
 uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
 size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+/* groups.c: sorts the parts into groups; parses those whose names do not say what they hold. */
+mr_status mr_coco_make_groups(mr_coco_build *b);
 /* The stored split of a group, added to the plan. */
 mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
 /* Parses a part, unless that has been done. */
