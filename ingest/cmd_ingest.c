@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ingest/cmd_ingest.h"
+#include "ingest/cmd_annotations.h"
 #include "base/cli.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -22,7 +23,8 @@
 
 typedef struct request {
     mr_ingest_options o;
-    mr_cli_list paths, left_out;
+    mr_cli_list paths, left_out, annotations;
+    mr_cmd_annotations settled;
     mr_split_map maps[32];
     bool json;
     const char *report;
@@ -60,11 +62,16 @@ static const mr_option options[] = {
      .help = "the dataset is this folder of the source; detected if not given"},
     {"leave-out", 0, MR_ARG_LIST, MR_FIELD(request, left_out), .value = "PATH",
      .help = "ignore this file, folder or pattern ('train/*.png') of the source; may be repeated"},
+    {"annotations", 0, MR_ARG_LIST, MR_FIELD(request, annotations), .value = "FILE",
+     .help =
+         "coco: the JSON with the annotations, in the source or anywhere on disk; may be repeated; found by its name "
+         "and content if not given"},
     {"class-depth", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_layout.class_depth), .value = "N", .low = 1, .high = 16,
      .help = "imagenette, roboflow: the class is the path of N folders below the split (1: train/CLASS; 2: "
              "train/animals/cat is class animals/cat)"},
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
-     .help = "imagenette, roboflow, coco, createml: also take images that no annotation file lists"},
+     .help =
+         "imagenette, roboflow, coco, yolo, voc, createml: also take images that no annotation file or split lists"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
      .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},
@@ -126,6 +133,10 @@ static mr_status check(void *ctx, mr_error *err)
     q->o.sources = q->paths.items;
     q->o.source_count = count - !no_target;
     q->o.target = no_target ? NULL : q->paths.items[count - 1];
+    if (q->annotations.count) {
+        MR_TRY(mr_annotations_settle(q->annotations.items, q->annotations.count, &q->o, &q->settled, err));
+        q->o.layout = q->o.layout ? q->o.layout : "coco";
+    }
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
         return mr_fail(err, MR_MISUSE, "DST must be a new folder, not '%s'", q->o.target);
     q->o.for_layout.maps = q->maps;
@@ -267,6 +278,8 @@ static int start(int argc, char **argv)
     }
     free(q.paths.items);
     free(q.left_out.items);
+    free(q.annotations.items);
+    mr_annotations_free(&q.settled);
     return code;
 }
 

@@ -1,6 +1,7 @@
-/* foreign.c - TFRecord, CVAT and LabelMe, recognised by names and by the first bytes of a few files.
+/* foreign.c - TFRecord, CVAT, LabelMe and PASCAL-Part, recognised by names and by the first bytes of a few files.
  * Source: the exports' own documents: CVAT's "CVAT for images 1.1" and "for video 1.1" are one annotations.xml with
- * <annotations>; LabelMe writes a JSON with "shapes" and "imagePath" for each image; TFRecord files are named so. */
+ * <annotations>; LabelMe writes a JSON with "shapes" and "imagePath" for each image; TFRecord files are named so;
+ * PASCAL-Part has a MATLAB file for each image in Annotations_Part/. */
 #include "layout/foreign.h"
 
 #include <string.h>
@@ -31,13 +32,24 @@ static void say(const mr_entry *e, const char *text, mr_buf *out)
     mr_buf_add_text(out, text);
 }
 
+static bool is_pascal_part(const mr_entry *e)
+{
+    return mr_name_ends(e->path, e->path_len, ".mat") && strstr(e->path, "Annotations_Part/");
+}
+
 void mr_foreign_hint(const mr_source *s, mr_buf *out)
 {
     unsigned heads = 0;
     for (uint32_t i = 0; i < mr_source_count(s) && !out->len; i++) {
         const mr_entry *e = mr_source_entry(s, i);
         const char *name = name_of(e);
-        if (strstr(name, ".tfrecord"))
+        if (is_pascal_part(e))
+            say(e,
+                " is an annotation of PASCAL-Part, a MATLAB file, which millrace does not read: ingest the VOC tree of "
+                "its "
+                "pictures (JPEGImages/, Annotations/ with XML files), or convert the parts to COCO first",
+                out);
+        else if (strstr(name, ".tfrecord"))
             say(e,
                 " is a TFRecord file, which millrace does not read: export the dataset again as COCO, YOLO or Pascal "
                 "VOC, or write its images and labels as a WebDataset tar",

@@ -72,12 +72,15 @@ enum {
     MR_OPTION_TEXT = 8,
     MR_OPTION_UNLISTED = 16,
     MR_OPTION_DEPTH = 32,
+    MR_OPTION_ANNOTATIONS = 64,
 };
 
 typedef struct mr_layout_options {
     const char *label_column;               /* NULL: the layout's own label */
     const char *config;                     /* newyorker, hub: which config; NULL: the only one */
     const char *image_column, *text_column; /* hub; NULL: found by type, and none */
+    const char *const *annotations;         /* coco: its files, from the top of the source; none: found */
+    size_t annotation_count;
     bool keep_unlisted;
     const char *root;     /* the dataset's root in the source; NULL: found by bidding */
     unsigned class_depth; /* folders that form a class's name, below its split; 0: 1, unless that looks wrong */
@@ -99,6 +102,13 @@ typedef struct mr_layout_files { /* files that a program turns into rows before 
     char *owned[2];       /* freed with it */
 } mr_layout_files;
 
+typedef struct mr_mask {
+    const char *name; /* its member of "masks" in the meta: "panoptic" */
+    uint32_t entry;
+} mr_mask;
+
+enum { MR_MASKS_MAX = 2 };
+
 typedef struct mr_layout {
     const char *name;
     const char *title; /* one line for help */
@@ -119,6 +129,9 @@ typedef struct mr_layout {
      * Thread-safe. NULL: the layout has none. */
     mr_status (*objects)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                          mr_objects *out, mr_error *err);
+    /* The sample's masks: PNGs with a value for each pixel.  Returns their count.  The pipeline puts them into its
+     * meta; the plan has called mr_plan_mask() for each.  Thread-safe.  NULL: none. */
+    size_t (*masks)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
     void (*free_state)(void *state);
 } mr_layout;
 
@@ -141,6 +154,8 @@ mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err);
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err); /* marks the entry used */
 /* Adds a class (name bytes are escaped to path text) after the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
+/* Marks a mask as used; returns about how many bytes of a meta it takes. */
+uint64_t mr_plan_mask(mr_plan *plan, const mr_tree *t, const mr_mask *mask);
 /* Index of the class of that name (path text of the bytes), -1: none. Among the classes at the last
  * mr_plan_classes_sort(), or, where they keep their order, at the last mr_plan_classes_place(). */
 int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len);

@@ -225,6 +225,13 @@ mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id
     return MR_OK;
 }
 
+uint64_t mr_plan_mask(mr_plan *plan, const mr_tree *t, const mr_mask *mask)
+{
+    const mr_entry *e = mr_source_entry(t->source, mask->entry);
+    plan->used[mask->entry] = MR_USE_TAKEN;
+    return e->size + e->size / 3 + e->path_len + 48;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const mr_class *)a)->name, ((const mr_class *)b)->name);

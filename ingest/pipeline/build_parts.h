@@ -29,6 +29,10 @@ mr_status mr_build_begin(mr_build *b, mr_error *err);
  * in b->shard.  Called for each row in order. */
 mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
 
+/* masks.c: appends the masks of a sample, which is `number` in the plan, to b->meta; b->other is used. */
+mr_status mr_build_masks(mr_build *b, const mr_sample *s, const mr_image_facts *picture, uint64_t number,
+                         mr_error *err);
+
 /* build.c: sets the offsets from the pages of the .mdb, `index` to the index file and b->shard.idx to its digest. */
 mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
 

@@ -82,6 +82,8 @@ static mr_status compose_meta(mr_build *b, size_t row, uint32_t holder, mr_error
         MR_TRY(in->choice.layout->meta(&in->choice.tree, &in->plan, s, &b->meta, err));
     if (in->choice.layout->objects)
         MR_TRY(add_objects(b, row, err));
+    if (in->choice.layout->masks)
+        MR_TRY(mr_build_masks(b, s, &examined_of(b, row)->facts, in->order[b->cut->begin + row], err));
     mr_buf_add(&b->meta, "}", 1);
     return mr_buf_status(&b->meta, err, b->cut->name);
 }

@@ -30,10 +30,10 @@ void mr_ingest_note_objects(mr_ingest *in)
 
 json_t *mr_ingest_objects_json(const mr_object_tally *t)
 {
-    json_t *doc = json_pack("{sI sI sI sI sI sI sI sI}", "pictures", (json_int_t)t->pictures, "pictures_without",
+    json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI}", "pictures", (json_int_t)t->pictures, "pictures_without",
                             (json_int_t)t->without, "objects", (json_int_t)t->objects, "boxes", (json_int_t)t->boxes,
                             "polygons", (json_int_t)t->polygons, "oriented_boxes", (json_int_t)t->oriented, "keypoints",
-                            (json_int_t)t->keypoints, "crowds", (json_int_t)t->crowds);
+                            (json_int_t)t->keypoints, "crowds", (json_int_t)t->crowds, "masks", (json_int_t)t->masks);
     for (int k = 0; doc && k < MR_OBJECT_ODDITY_COUNT; k++)
         json_object_set_new(doc, mr_object_words[k], json_integer((json_int_t)t->odd[k].objects));
     return doc;

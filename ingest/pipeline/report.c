@@ -27,6 +27,12 @@ static json_t *options_json(const mr_ingest *in)
         json_object_set_new(doc, "root", mr_json_path(o->for_layout.root, strlen(o->for_layout.root)));
     if (o->for_layout.class_depth)
         json_object_set_new(doc, "class_depth", json_integer(o->for_layout.class_depth));
+    json_t *annotations = o->for_layout.annotation_count ? json_array() : NULL;
+    for (size_t i = 0; i < o->for_layout.annotation_count; i++)
+        json_array_append_new(annotations,
+                              mr_json_path(o->for_layout.annotations[i], strlen(o->for_layout.annotations[i])));
+    if (annotations)
+        json_object_set_new(doc, "annotations", annotations);
     json_t *left_out = o->for_source.leave_out_count ? json_array() : NULL;
     for (size_t i = 0; i < o->for_source.leave_out_count; i++)
         json_array_append_new(left_out, mr_json_path(o->for_source.leave_out[i], strlen(o->for_source.leave_out[i])));

@@ -176,7 +176,7 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
     }
     if (S_ISDIR(st.st_mode))
         return list_folder(l, path, err);
-    if (mr_name_ends(path, strlen(path), ".parquet"))
+    if (mr_name_ends(path, strlen(path), ".parquet") || mr_name_ends(path, strlen(path), ".json"))
         return list_lone_file(l, path, (uint64_t)st.st_size, err);
     MR_AUTO(mr_scope_close) int fd = -1;
     MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, NULL, err));

@@ -28,6 +28,9 @@ void mr_coco_free(mr_coco_file *f)
         free(f->images[i].file_name);
     for (size_t i = 0; i < f->category_count; i++)
         free(f->categories[i].name);
+    for (size_t i = 0; i < f->png_count; i++)
+        free(f->pngs[i]);
+    free(f->pngs);
     free(f->images);
     free(f->annotations);
     free(f->categories);
@@ -63,9 +66,10 @@ static mr_status check_categories(const mr_coco_file *f, const char *name, mr_er
     for (size_t i = 0; i < f->category_count; i++)
         ids[i] = f->categories[i].id;
     qsort(ids, f->category_count, sizeof *ids, by_value);
+    char id[120];
     for (size_t i = 1; i < f->category_count; i++)
         if (ids[i] == ids[i - 1])
-            return mr_fail(err, MR_BAD_DATA, "%s: has category id %" PRId64 " twice", name, ids[i]);
+            return mr_fail(err, MR_BAD_DATA, "%s: has category id %s twice", name, mr_coco_id_show(f->ids, ids[i], id));
     return MR_OK;
 }
 
@@ -78,11 +82,12 @@ static mr_status link_tables(mr_coco_file *f, const char *name, mr_error *err)
         qsort(f->annotations, f->annotation_count, sizeof *f->annotations, by_image_and_place);
 
     size_t next = 0, linked = 0;
+    char id[120];
     for (size_t i = 0; i < f->image_count; i++) {
         mr_coco_image *image = &f->images[i];
         if (i && image->id == image[-1].id)
-            return mr_fail(err, MR_BAD_DATA, "%s: has image id %" PRId64 " twice, at bytes %" PRIu64 " and %" PRIu64,
-                           name, image->id, image[-1].at, image->at);
+            return mr_fail(err, MR_BAD_DATA, "%s: has image id %s twice, at bytes %" PRIu64 " and %" PRIu64, name,
+                           mr_coco_id_show(f->ids, image->id, id), image[-1].at, image->at);
         while (next < f->annotation_count && f->annotations[next].image_id < image->id)
             next++;
         image->first = (uint32_t)next;
@@ -165,11 +170,11 @@ static mr_status parse(const mr_source *s, mr_coco_parser *p)
     return link_tables(p->file, p->name, p->err);
 }
 
-mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, mr_error *err)
+mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_ids *ids, mr_coco_file **out, mr_error *err)
 {
     const mr_entry *e = mr_source_entry(s, entry);
     MR_AUTO(mr_buf_free) mr_buf name = {0};
-    mr_coco_parser p = {.err = err, .file = mr_alloc(1, sizeof *p.file)};
+    mr_coco_parser p = {.err = err, .ids = ids, .file = mr_alloc(1, sizeof *p.file)};
 
     mr_text_escape(&name, e->path, e->path_len);
     p.name = mr_buf_text(&name);
@@ -178,6 +183,7 @@ mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, 
         return mr_fail_memory(err, "reading COCO annotations");
     }
     p.file->entry = entry;
+    p.file->ids = ids;
     mr_status status = parse(s, &p);
     free(p.text);
     if (status == MR_OK)

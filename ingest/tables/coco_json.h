@@ -7,6 +7,7 @@
 #define MR_COCO_JSON_H
 
 #include "source/source.h"
+#include "tables/coco_ids.h"
 
 typedef struct mr_coco_image {
     int64_t id;
@@ -18,9 +19,10 @@ typedef struct mr_coco_image {
 
 typedef struct mr_coco_annotation {
     int64_t image_id;
-    int64_t category_id; /* INT64_MIN: none (captions) */
+    int64_t category_id; /* MR_COCO_NO_ID: none (captions, panoptic) */
     uint64_t at;
     uint32_t len;
+    uint32_t png; /* panoptic: file->pngs[png - 1] has its segments; 0: it names none */
 } mr_coco_annotation;
 
 typedef struct mr_coco_category {
@@ -28,18 +30,28 @@ typedef struct mr_coco_category {
     char *name;
 } mr_coco_category;
 
+enum { /* what at least one annotation has */
+       MR_COCO_HAS_CAPTION = 1,
+       MR_COCO_HAS_SEGMENTS = 2, /* segments_info: panoptic */
+};
+
 typedef struct mr_coco_file {
     uint32_t entry;
+    const mr_coco_ids *ids;          /* of those that are strings; lent by the caller of mr_coco_parse() */
     mr_coco_image *images;           /* sorted by id */
     mr_coco_annotation *annotations; /* sorted by image id, then by position in the file */
     mr_coco_category *categories;    /* in the file's order */
+    char **pngs;                     /* names of files, UTF-8 */
     size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
+    size_t png_count, png_room;
+    unsigned has;     /* MR_COCO_HAS_* */
     uint64_t orphans; /* annotations of an image that the file does not list */
 } mr_coco_file;
 
-/* Parses entry `entry` in chunks. MR_BAD_DATA: not JSON, not a COCO object (a bare list is reported as a COCO *result*
- * file), a duplicate image or category id, an id that is not an integer; the message names file and byte. */
-mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, mr_error *err);
+/* Parses entry `entry` in chunks; ids that are strings are added to `ids`, which must outlive the file. MR_BAD_DATA:
+ * not JSON, not a COCO object (a bare list is reported as a COCO *result* file), a duplicate image or category id, an
+ * id that is neither an integer nor a string; the message names file and byte. */
+mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_ids *ids, mr_coco_file **out, mr_error *err);
 void mr_coco_free(mr_coco_file *f);
 
 /* Appends the JSON list of the annotations of image number `n` of the file, as the source wrote each. */

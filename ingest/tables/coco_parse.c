@@ -12,14 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXT_ID_MAX = 4096 };
+
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
-static const char *const field_words[] = {"", "id", "image_id", "category_id", "file_name", "name"};
-static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 4}; /* there are millions of keys */
+static const char *const field_words[] = {"",          "id",   "image_id", "category_id",
+                                          "file_name", "name", "caption",  "segments_info"};
+static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 4, 7, 13}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
     /* the members that are read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME,
-    [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID,
+    [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << CAPTION | 1u << SEGMENTS_INFO,
+    [CATEGORIES] = 1u << ID | 1u << NAME,
+};
+static const unsigned required[SECTIONS] = {
+    [IMAGES] = 1u << ID | 1u << FILE_NAME,
+    [ANNOTATIONS] = 1u << IMAGE_ID,
     [CATEGORIES] = 1u << ID | 1u << NAME,
 };
 
@@ -40,21 +48,6 @@ static mr_status out_of_memory(mr_coco_parser *p)
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
 
-static bool integer(const char *text, size_t len, int64_t *out)
-{
-    bool minus = len && text[0] == '-';
-    int64_t value = 0;
-    if (len == minus)
-        return false;
-    for (size_t i = minus; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, text[i] - '0', &value))
-            return false;
-    }
-    *out = minus ? -value : value;
-    return true;
-}
-
 static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
 {
     if (t->len > 1 << 20)
@@ -70,19 +63,30 @@ static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
     return MR_OK;
 }
 
+static mr_status take_text_id(mr_coco_parser *p, const mr_json_token *t, int64_t *id)
+{
+    const char *word = field_words[p->field];
+    if (!t->len || t->len > TEXT_ID_MAX)
+        return reject(p, "\"%s\" is a string of %zu bytes: an id has 1 to %d", word, t->len, TEXT_ID_MAX);
+    return mr_coco_id_add(p->ids, t->text, t->len, id) ? MR_OK : out_of_memory(p);
+}
+
 static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
 {
     const char *word = field_words[p->field];
+    int64_t *id = p->field == CATEGORY_ID ? &p->category_id : &p->id;
+    if (p->section == ANNOTATIONS && p->field == FILE_NAME && t->kind != MR_JSON_STRING)
+        return MR_OK; /* it matters in panoptic files alone */
     if (p->seen_fields & 1u << p->field)
         return reject(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
     p->seen_fields |= 1u << p->field;
     if (p->field == FILE_NAME || p->field == NAME)
         return t->kind == MR_JSON_STRING ? take_text(p, t) : reject(p, "\"%s\" is not a string", word);
     if (t->kind == MR_JSON_STRING)
-        return reject(p, "\"%s\" is a string, not a number: COCO ids are integers", word);
+        return take_text_id(p, t, id);
     if (t->kind != MR_JSON_NUMBER)
-        return reject(p, "\"%s\" is not a number: COCO ids are integers", word);
-    if (!integer(t->text, t->len, p->field == CATEGORY_ID ? &p->category_id : &p->id))
+        return reject(p, "\"%s\" is neither a number nor a string, as COCO ids are", word);
+    if (!mr_coco_id_integer(t->text, t->len, id))
         return reject(p, "\"%s\" is %.*s: COCO ids are 64-bit integers, written without a point or exponent", word,
                       t->len > 40 ? 40 : (int)t->len, t->text);
     return MR_OK;
@@ -110,6 +114,10 @@ static void key_field(mr_coco_parser *p, const char *key, size_t len)
         if (len == field_lengths[i] && !memcmp(key, field_words[i], len))
             p->field = (enum mr_coco_field)i;
     }
+    if (p->field == CAPTION || p->field == SEGMENTS_INFO) {
+        p->seen_fields |= 1u << p->field;
+        p->field = NO_FIELD;
+    }
 }
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
@@ -125,14 +133,33 @@ static mr_status add_image(mr_coco_parser *p, uint32_t len)
     return MR_OK;
 }
 
+/* The element's file_name names its PNG, if it has segments. */
+static mr_status add_png(mr_coco_parser *p, uint32_t *png)
+{
+    mr_coco_file *f = p->file;
+    if (p->text && p->seen_fields & 1u << SEGMENTS_INFO && !memchr(p->text, '\0', p->text_len)) {
+        if (!MR_GROW(f->pngs, f->png_count, f->png_room))
+            return out_of_memory(p);
+        f->pngs[f->png_count++] = p->text;
+        p->text = NULL;
+        *png = (uint32_t)f->png_count;
+    }
+    free(p->text);
+    p->text = NULL;
+    return MR_OK;
+}
+
 static mr_status add_annotation(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->annotations, f->annotation_count, f->annotation_room))
         return out_of_memory(p);
-    f->annotations[f->annotation_count++] =
-        (mr_coco_annotation){.image_id = p->id, .category_id = p->category_id, .at = p->at, .len = len};
-    return MR_OK;
+    mr_coco_annotation a = {.image_id = p->id, .category_id = p->category_id, .at = p->at, .len = len};
+    f->has |= p->seen_fields & 1u << CAPTION ? MR_COCO_HAS_CAPTION : 0;
+    f->has |= p->seen_fields & 1u << SEGMENTS_INFO ? MR_COCO_HAS_SEGMENTS : 0;
+    mr_status status = add_png(p, &a.png);
+    f->annotations[f->annotation_count++] = a;
+    return status;
 }
 
 static mr_status add_category(mr_coco_parser *p)
@@ -149,7 +176,7 @@ static void begin_element(mr_coco_parser *p)
 {
     p->at = mr_json_stream_at(p->stream) - 1;
     p->seen_fields = 0;
-    p->category_id = INT64_MIN;
+    p->category_id = MR_COCO_NO_ID;
     p->field = NO_FIELD;
 }
 
@@ -157,7 +184,7 @@ static mr_status end_element(mr_coco_parser *p)
 {
     uint64_t len = mr_json_stream_at(p->stream) - p->at;
     size_t count = p->section == IMAGES ? p->file->image_count : p->file->annotation_count;
-    unsigned missing = p->fields & ~p->seen_fields & ~(1u << CATEGORY_ID);
+    unsigned missing = required[p->section] & ~p->seen_fields;
     if (missing)
         return reject(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
                       field_words[__builtin_ctz(missing)]);

@@ -9,7 +9,7 @@
 enum { MR_COCO_LEVELS = 3, MR_COCO_DEPTH_MAX = 200 };
 
 enum mr_coco_section { OTHER, IMAGES, ANNOTATIONS, CATEGORIES, INFO, LICENSES, SECTIONS };
-enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, NAME };
+enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, NAME, CAPTION, SEGMENTS_INFO };
 
 typedef struct mr_coco_parser {
     unsigned fields; /* of the current section; 0: one that is not read */
@@ -20,6 +20,7 @@ typedef struct mr_coco_parser {
     int64_t id, category_id;
     char *text; /* file_name or name of the element */
     uint32_t text_len;
+    mr_coco_ids *ids;
 
     mr_json_stream *stream;
     const char *name; /* the file's, for messages */

@@ -92,9 +92,11 @@ mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error
     X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their picture")                           \
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REPEATED, "repeated", "objects with the class and the box of another one of their picture")                      \
-    X(UNREADABLE, "unreadable", "objects whose box or polygon cannot be read, which \"objects\" lacks")                \
+    X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
     X(TURNED, "turned", "objects in pictures that EXIF turns; \"objects\" places them in the picture as stored")       \
-    X(RESIZED, "resized", "objects in pictures of another size than the source states")
+    X(RESIZED, "resized", "objects in pictures of another size than the source states")                                \
+    X(MASK_RESIZED, "masks_resized", "masks of another size than their picture")                                       \
+    X(MASK_UNREADABLE, "masks_unreadable", "masks that are not intact PNGs of at most 64 MiB, which \"masks\" lacks")
 
 typedef enum mr_object_oddity {
 #define X(word, json, text) MR_OBJECT_##word,
@@ -109,6 +111,7 @@ extern const char *const mr_object_texts[MR_OBJECT_ODDITY_COUNT]; /* "objects th
 typedef struct mr_object_tally {
     uint64_t pictures, without; /* of which the source speaks; of these, without an object */
     uint64_t objects, boxes, polygons, oriented, keypoints, crowds;
+    uint64_t masks; /* counted by ingest alone, and so are those that are odd */
     struct {
         uint64_t objects, pictures;
         uint64_t first; /* the sample that was counted first, of `pictures` > 0 */

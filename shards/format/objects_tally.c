@@ -105,6 +105,7 @@ void mr_object_tally_add(mr_object_tally *tally, const mr_object_tally *more)
     tally->oriented += more->oriented;
     tally->keypoints += more->keypoints;
     tally->crowds += more->crowds;
+    tally->masks += more->masks;
     for (int k = 0; k < MR_OBJECT_ODDITY_COUNT; k++) {
         if (!tally->odd[k].pictures)
             tally->odd[k].first = more->odd[k].first;

@@ -20,6 +20,8 @@ static void check_tables(const mr_coco_file *f, size_t size)
     FUZZ_MUST(linked + f->orphans == f->annotation_count);
     for (size_t i = 0; i < f->category_count; i++)
         FUZZ_MUST(f->categories[i].name != NULL);
+    for (size_t i = 0; i < f->annotation_count; i++)
+        FUZZ_MUST(f->annotations[i].png <= f->png_count);
     for (size_t i = 1; i < f->annotation_count; i++)
         FUZZ_MUST(f->annotations[i - 1].image_id <= f->annotations[i].image_id);
 }
@@ -45,8 +47,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_notes notes = {0};
     mr_error err;
     mr_coco_file *file = NULL;
+    mr_coco_ids ids = {0};
     mr_source *source = fuzz_source_one(data, size, "instances_train2017.json", &notes);
-    mr_status status = mr_coco_parse(source, 0, &file, &err);
+    mr_status status = mr_coco_parse(source, 0, &ids, &file, &err);
     if (status == MR_OK) {
         size_t mark = size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
         FUZZ_MUST(fuzz_is_json(data + mark, size - mark));
@@ -57,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_refused(status, &err);
     }
     mr_coco_free(file);
+    mr_coco_ids_free(&ids);
     mr_source_free(source);
     mr_notes_free(&notes);
     return 0;

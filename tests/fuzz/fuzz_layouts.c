@@ -29,6 +29,17 @@ static void check_objects(const mr_buf *meta)
     mr_objects_free(&objects);
 }
 
+static void check_masks(const mr_choice *c, const mr_plan *plan, const mr_sample *s)
+{
+    mr_mask masks[MR_MASKS_MAX];
+    size_t count = c->layout->masks(&c->tree, plan, s, masks);
+    FUZZ_MUST(count <= MR_MASKS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        FUZZ_MUST(masks[i].entry >= c->tree.begin && masks[i].entry < c->tree.end && plan->used[masks[i].entry]);
+        FUZZ_MUST(i == 0 || strcmp(masks[i].name, masks[i - 1].name) != 0);
+    }
+}
+
 static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta)
 {
     const mr_entry *e = mr_source_entry(c->tree.source, s->entry);
@@ -38,6 +49,8 @@ static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sampl
     FUZZ_MUST(s->entry >= c->tree.begin && s->entry < c->tree.end && plan->used[s->entry]);
     FUZZ_MUST(s->split < plan->split_count && mr_split_name_ok(plan->splits[s->split].name));
     FUZZ_MUST(s->label >= -1 && (s->label < 0 || (size_t)s->label < plan->class_count));
+    if (c->layout->masks)
+        check_masks(c, plan, s);
     FUZZ_MUST(s->group_at <= e->path_len && s->group_len <= e->path_len - s->group_at);
     const char *path = mr_tree_path(&c->tree, s->entry, &len);
     mr_buf_clear(meta);

@@ -1,4 +1,4 @@
-/* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC, CreateML.
+/* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC, CreateML, tasks of COCO.
  * Invariant: each is small, and taken as it is, so that a fuzzer starts beyond the first refusal. */
 #include "fuzz/seeds.h"
 
@@ -22,12 +22,29 @@ static const char voc[] = ",,val=,\0train/a.jpg\0\0train/a.xml\0<annotation>" OB
 static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotations/1.xml\0<annotation>" OBJECT
                           "</annotation>\0ImageSets/Main/train.txt\0"
                           "1\n2\n\0ImageSets/Main/val.txt\0"
-                          "3\n";
+                          "3\n\0SegmentationClass/1.png\0\0SegmentationObject/2.png\0";
 
 #define DOG                                                                                                            \
     "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"dog\",\"coordinates\":{\"x\":8,\"y\":9,\"width\":4,"          \
     "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
 static const char createml[] = ",,,x\0train/_annotations.createml.json\0" DOG "\0train/a.jpg\0\0train/c.jpg\0";
+
+#define PANOPTIC                                                                                                       \
+    "{\"images\":[{\"id\":\"a "                                                                                        \
+    "b\",\"file_name\":\"a.jpg\",\"width\":4,\"height\":3}],\"annotations\":[{\"image_id\":\"a b\","                   \
+    "\"file_name\":\"a.png\",\"segments_info\":[{\"id\":\"x\",\"category_id\":\"1\",\"iscrowd\":1,\"bbox\":[1,2,3,4]}" \
+    ","                                                                                                                \
+    "{\"id\":7,\"category_id\":\"sky\"}]}],\"categories\":[{\"id\":1,\"name\":\"cat\"},{\"id\":\"sky\",\"name\":"      \
+    "\"sky\"}]}"
+#define MASK                                                                                                           \
+    "{\"info\":{},\"images\":[{\"id\":\"a b\",\"file_name\":\"a.jpg\"}],\"annotations\":[{\"image_id\":\"a "           \
+    "b\",\"category_id\":1,"                                                                                           \
+    "\"segmentation\":{\"counts\":\"11221NN\",\"size\":[3,4]}},{\"image_id\":\"a "                                     \
+    "b\",\"category_id\":1,\"segmentation\":{"                                                                         \
+    "\"counts\":[0,5,7],\"size\":[3,4]}}],\"categories\":[{\"id\":1,\"name\":\"cat\"}]}"
+static const char tasks[] = ",,,\0annotations/panoptic_val.json\0" PANOPTIC "\0annotations/stuff_val.json\0" MASK
+                            "\0annotations/panoptic_val/a.png\0\0stuff_val_pixelmaps/a.png\0\0val/a.jpg\0";
+static const char other[] = ",,,x\0labels.json\0" MASK "\0panoptic.json\0" PANOPTIC "\0panoptic/a.png\0\0data/a.jpg\0";
 
 static const char meta[] = "{\"source\":\"a\",\"objects\":[{\"label\":1,\"class\":\"b\",\"box\":[-1.5,0,10.02,0.003],"
                            "\"polygons\":[[0,1,2.5,-0.01,0.001,0.1]],\"id\":17},{\"oriented_box\":[1,2,3,4,5,6,7,8],"
@@ -44,6 +61,10 @@ void seed_objects(void)
     seed("export", "objects", meta, sizeof meta - 1);
     seed("export", "raw", raw, sizeof raw - 1);
     seed("createml", "annotations", DOG, sizeof DOG - 1);
+    seed("coco_json", "panoptic", PANOPTIC, sizeof PANOPTIC - 1);
+    seed("coco_json", "masks", MASK, sizeof MASK - 1);
+    seed("layouts", "small-coco-tasks", tasks, sizeof tasks);
+    seed("layouts", "small-coco-other", other, sizeof other);
     seed("layouts", "small-createml", createml, sizeof createml);
     seed("voc", "annotation", xml, sizeof xml - 1);
     seed("layouts", "small-voc", voc, sizeof voc);

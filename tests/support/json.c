@@ -8,13 +8,13 @@
 
 support_coco support_coco_parse(const void *bytes, size_t len)
 {
-    support_coco o = {.dir = support_tmpdir()};
+    support_coco o = {.dir = support_tmpdir(), .ids = calloc(1, sizeof *o.ids)};
     char *path = support_path("%s/a.json", o.dir);
     mr_source_options options = {.quiet = true};
     support_write(path, bytes, len);
     free(path);
     assert_int_equal(mr_source_open(&o.dir, 1, -1, &options, &o.notes, &o.source, &o.err), MR_OK);
-    o.status = mr_coco_parse(o.source, 0, &o.file, &o.err);
+    o.status = mr_coco_parse(o.source, 0, o.ids, &o.file, &o.err);
     return o;
 }
 
@@ -26,6 +26,8 @@ support_coco support_coco_text(const char *text)
 void support_coco_done(support_coco *o)
 {
     mr_coco_free(o->file);
+    mr_coco_ids_free(o->ids);
+    free(o->ids);
     mr_source_free(o->source);
     mr_notes_free(&o->notes);
     support_tmpdir_remove(o->dir);

@@ -13,6 +13,7 @@ typedef struct support_coco {
     char *dir; /* holds it as a.json */
     mr_notes notes;
     mr_source *source;
+    mr_coco_ids *ids;
     mr_coco_file *file; /* if status is MR_OK */
     mr_status status;
     mr_error err;

@@ -38,11 +38,13 @@ static mr_status add_classes(const mr_tree *t, const category *list, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         const category *c = &list[i], *before = i ? c - 1 : NULL;
+        char id[120];
         if (before && before->id == c->id && strcmp(before->name, c->name)) {
             mr_fail(err, MR_BAD_DATA,
-                    "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the annotation "
+                    "category id %s is \"%.100s\" in %s and \"%.100s\" in %s: the annotation "
                     "files do not belong together",
-                    c->id, before->name, mr_coco_name(t, before->file), c->name, mr_coco_name(t, c->file));
+                    mr_coco_id_show(c->file->ids, c->id, id), before->name, mr_coco_name(t, before->file), c->name,
+                    mr_coco_name(t, c->file));
             return mr_source_dispensable(t->source, c->file->entry, "ingests without it", MR_BAD_DATA, err);
         }
         if (before && before->id == c->id)
@@ -53,7 +55,7 @@ static mr_status add_classes(const mr_tree *t, const category *list, size_t coun
                         "category 0 (%s) is used by no annotation: it takes no label", c->name);
             continue;
         }
-        mr_status status = mr_plan_class(plan, c->name, strlen(c->name), true, c->id, err);
+        mr_status status = mr_plan_class(plan, c->name, strlen(c->name), !mr_coco_id_is_text(c->id), c->id, err);
         if (status != MR_OK)
             return status;
     }
@@ -103,13 +105,15 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan
     int64_t example = 0;
     for (size_t i = 0; i < f->annotation_count; i++) {
         int64_t id = f->annotations[i].category_id;
-        if (id != INT64_MIN && mr_coco_label(plan, id) < 0 && !unknown++)
+        if (id != MR_COCO_NO_ID && mr_coco_label(plan, id) < 0 && !unknown++)
             example = id;
     }
     const char *name = mr_coco_name(t, f);
+    char id[120];
     if (unknown)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "%" PRIu64 " annotations of a category that is not listed, such as %" PRId64, unknown, example);
+                    "%" PRIu64 " annotations of a category that is not listed, such as %s", unknown,
+                    mr_coco_id_show(f->ids, example, id));
     if (f->orphans)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "%" PRIu64 " annotations of images that are not listed: left out", f->orphans);

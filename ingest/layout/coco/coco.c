@@ -10,8 +10,6 @@
 #include "base/text.h"
 #include "coco/objects.h"
 
-const char *const mr_coco_kinds[MR_COCO_KINDS] = {"instances", "captions", "person_keypoints", "image_info"};
-
 /* ---- annotation files ----------------------------------------------------------------------------------------- */
 
 void mr_coco_state_free(void *state)
@@ -19,84 +17,15 @@ void mr_coco_state_free(void *state)
     mr_coco_state *st = state;
     if (!st)
         return;
-    for (size_t i = 0; i < st->part_count; i++)
+    for (size_t i = 0; i < st->part_count; i++) {
         mr_coco_free(st->parts[i].file);
+        free(st->parts[i].classes);
+    }
+    mr_coco_ids_free(&st->ids);
     free(st->parts);
     free(st->groups);
     free(st->where);
     free(st);
-}
-
-/* "instances_train2017.json": kind and split. */
-static bool name_parts(const mr_child *c, mr_coco_part *part)
-{
-    if (c->is_dir || !mr_name_ends(c->name, c->name_len, ".json"))
-        return false;
-    for (int kind = 0; kind < MR_COCO_KINDS; kind++) {
-        size_t len = strlen(mr_coco_kinds[kind]);
-        if (c->name_len <= len + 6 || memcmp(c->name, mr_coco_kinds[kind], len) != 0 || c->name[len] != '_')
-            continue;
-        *part = (mr_coco_part){
-            .entry = c->entry, .kind = kind, .split = c->name + len + 1, .split_len = c->name_len - len - 6};
-        return true;
-    }
-    return false;
-}
-
-/* The first byte that is not a blank: '[' means a result file. */
-static char first_mark(const mr_source *s, uint32_t entry)
-{
-    char head[256];
-    uint64_t size = mr_source_entry(s, entry)->size;
-    size_t len = size < sizeof head ? (size_t)size : sizeof head;
-    if (mr_source_pread(s, entry, head, len, 0, NULL) != MR_OK)
-        return '\0';
-    for (size_t i = len > 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0; i < len; i++)
-        if (!strchr(" \t\r\n", head[i]))
-            return head[i];
-    return '\0';
-}
-
-static int by_split_and_kind(const void *a, const void *b)
-{
-    const mr_coco_part *x = a, *y = b;
-    size_t len = x->split_len < y->split_len ? x->split_len : y->split_len;
-    int order = memcmp(x->split, y->split, len);
-    if (!order)
-        order = (x->split_len > y->split_len) - (x->split_len < y->split_len);
-    if (!order)
-        order = x->kind - y->kind;
-    return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
-}
-
-static mr_status list_dir(const mr_tree *t, const char *dir, mr_coco_state *st, mr_error *err)
-{
-    mr_child child = {0};
-    mr_coco_part part;
-    st->dir = dir;
-    while (mr_tree_next(t, dir, strlen(dir), &child)) {
-        if (!name_parts(&child, &part))
-            continue;
-        if (first_mark(t->source, part.entry) == '[') {
-            st->results++;
-            st->result = child.name;
-            continue;
-        }
-        if (!MR_GROW(st->parts, st->part_count, st->part_room))
-            return mr_fail_memory(err, "listing annotation files");
-        st->parts[st->part_count++] = part;
-    }
-    return MR_OK;
-}
-
-mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err)
-{
-    mr_status status = list_dir(t, "annotations", st, err);
-    if (status == MR_OK && !st->part_count)
-        status = list_dir(t, "", st, err);
-    if (st->part_count)
-        qsort(st->parts, st->part_count, sizeof *st->parts, by_split_and_kind);
-    return status;
 }
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
@@ -113,7 +42,7 @@ static bool has_image(const mr_tree *t, const char *dir)
 /* The folder of images that are in no split's folder, or NULL. */
 static const char *flat_images(const mr_tree *t)
 {
-    static const char *const flat[] = {"images", "", "annotations"};
+    static const char *const flat[] = {"images", "", "annotations", "data"};
     for (size_t i = 0; i < MR_COUNT(flat); i++)
         if (has_image(t, flat[i]))
             return *flat[i] ? flat[i] : "the same folder";
@@ -142,6 +71,43 @@ size_t mr_coco_without_year(const char *split, size_t len)
     return cut ? cut : len;
 }
 
+/* File names of a JSON may have folders of their own. */
+static bool has_image_anywhere(const mr_tree *t)
+{
+    for (uint32_t e = t->begin; e < t->end && e - t->begin < 65536; e++) {
+        size_t len;
+        const char *path = mr_tree_path(t, e, &len);
+        if (mr_name_is_image(path, len))
+            return true;
+    }
+    return false;
+}
+
+static void refuse_without_images(const mr_coco_part *part, const char *dir, const char *split, mr_bid *bid)
+{
+    snprintf(bid->refusal, sizeof bid->refusal,
+             "COCO annotation files (%s_%.60s.json) without images: put the folder %.60s/ (or its zip) beside %s",
+             mr_coco_kinds[part->kind], split, split, *dir ? "annotations/" : "them");
+}
+
+/* Files that are COCO's by what they hold, or that --annotations names. */
+static void bid_signed(const mr_tree *t, const mr_layout_options *o, const mr_coco_state *st, mr_bid *bid)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, st->parts[0].entry, &len);
+    mr_buf name = {0};
+    mr_text_escape(&name, path, len);
+    bid->score = o->annotation_count ? 100 : has_image_anywhere(t) ? 86 : 40;
+    snprintf(bid->why, sizeof bid->why, "%.160s, %zu annotation file%s in all%s", mr_buf_text(&name), st->part_count,
+             st->part_count == 1 ? "" : "s", o->annotation_count ? " (--annotations)" : "");
+    if (bid->score == 40)
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "COCO annotation files (%.160s) without images: put the images beside them, in images/ or in the "
+                 "folders that their file names begin with",
+                 mr_buf_text(&name));
+    mr_buf_free(&name);
+}
+
 static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
 {
     char folder[300];
@@ -162,23 +128,22 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
              *st->dir ? "/" : "", mr_coco_kinds[part->kind], mr_buf_text(&name), st->part_count,
              st->part_count == 1 ? "" : "s", images ? ", images in " : ", no images", images ? images : "");
     if (!images)
-        snprintf(bid->refusal, sizeof bid->refusal,
-                 "COCO annotation files (%s_%.60s.json) without images: put the folder %.60s/ (or its zip) beside %s",
-                 mr_coco_kinds[part->kind], mr_buf_text(&name), mr_buf_text(&name), *st->dir ? "annotations/" : "them");
+        refuse_without_images(part, st->dir, mr_buf_text(&name), bid);
     mr_buf_free(&name);
 }
 
 static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
-    (void)o;
     mr_coco_state *st = mr_alloc(1, sizeof *st);
-    mr_status status = st ? mr_coco_list(t, st, err) : mr_fail_memory(err, "looking for annotation files");
+    mr_status status = st ? mr_coco_list(t, o, st, err) : mr_fail_memory(err, "looking for annotation files");
     if (status != MR_OK) {
         mr_coco_state_free(st);
         return status;
     }
-    if (st->part_count) {
+    if (st->named) {
         bid_parts(t, st, bid);
+    } else if (st->part_count && !st->absent) {
+        bid_signed(t, o, st, bid);
     } else if (st->results) {
         bid->score = 40;
         snprintf(bid->why, sizeof bid->why, "%zu COCO result files", st->results);
@@ -223,7 +188,8 @@ static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
     return status == MR_OK ? mr_buf_status(out, err, "writing COCO meta") : status;
 }
 
-/* A person's two annotations, in instances and in person_keypoints, become one object. */
+/* A person's two annotations, in instances and in person_keypoints, become one object.  A segment of panoptic shows
+ * what an object of instances or stuff shows, where these list the image and its category. */
 static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                               mr_objects *out, mr_error *err)
 {
@@ -233,23 +199,29 @@ static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
         return MR_OK;
     const uint32_t *where = st->where + sample->aux;
     const mr_coco_group *g = &st->groups[*where++];
-    for (size_t i = 0; i < g->count; i++) {
-        const mr_coco_part *part = &st->parts[g->first + i];
-        if (where[i] != MR_COCO_NONE && (part->kind == MR_COCO_INSTANCES || part->kind == MR_COCO_KEYPOINTS))
-            MR_TRY(mr_coco_objects(t->source, part->file, where[i], plan, out, err));
-    }
+    const mr_coco_part *parts = &st->parts[g->first];
+    const uint8_t *shown[MR_COCO_KINDS + 1] = {0};
+    for (size_t i = 0, n = 0; i < g->count; i++)
+        if (where[i] != MR_COCO_NONE && parts[i].classes)
+            shown[n++] = parts[i].classes;
+    for (size_t i = 0; i < g->count; i++)
+        if (where[i] != MR_COCO_NONE && parts[i].kind != MR_COCO_CAPTIONS && parts[i].kind != MR_COCO_IMAGE_INFO)
+            MR_TRY(mr_coco_objects(t->source, parts[i].file, where[i], plan,
+                                   parts[i].kind == MR_COCO_PANOPTIC ? shown : NULL, out, err));
     return MR_OK;
 }
 
 const mr_layout mr_layout_coco = {
     .name = "coco",
-    .title = "COCO: annotations/instances_SPLIT.json, captions_, person_keypoints_ and images in SPLIT/",
-    .needs = "annotations/{instances,captions,person_keypoints,image_info}_SPLIT.json, and the images in SPLIT/, "
-             "images/SPLIT/, images/ or beside the json",
-    .options = MR_OPTION_UNLISTED,
+    .title = "COCO: annotations/instances_SPLIT.json, captions_, person_keypoints_, panoptic_, stuff_, or any JSON of "
+             "its form",
+    .needs = "annotations/{instances,captions,person_keypoints,image_info,panoptic,stuff}_SPLIT.json or another JSON "
+             "with images and annotations, and the images in SPLIT/, images/SPLIT/, images/, data/ or beside the JSON",
+    .options = MR_OPTION_UNLISTED | MR_OPTION_ANNOTATIONS,
     .bid = coco_bid,
     .plan = mr_coco_plan,
     .meta = coco_meta,
     .objects = coco_objects,
+    .masks = mr_coco_masks,
     .free_state = mr_coco_state_free,
 };

@@ -12,7 +12,16 @@
 #include "layout/layout.h"
 #include "tables/coco_json.h"
 
-enum { MR_COCO_KINDS = 4, MR_COCO_INSTANCES = 0, MR_COCO_KEYPOINTS = 2, MR_COCO_IMAGE_INFO = 3 };
+enum mr_coco_kind {
+    MR_COCO_UNKNOWN = -1, /* until it is parsed */
+    MR_COCO_INSTANCES,
+    MR_COCO_CAPTIONS,
+    MR_COCO_KEYPOINTS,
+    MR_COCO_IMAGE_INFO,
+    MR_COCO_PANOPTIC,
+    MR_COCO_STUFF,
+    MR_COCO_KINDS
+};
 extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* what precedes _SPLIT.json, in the order of the meta */
 
 #define MR_COCO_NONE     UINT32_MAX
@@ -23,7 +32,10 @@ typedef struct mr_coco_part {
     int kind;
     const char *split; /* "train2017", points into the entry's path */
     size_t split_len;
-    mr_coco_file *file; /* NULL until parsed, or if left out */
+    mr_coco_file *file;     /* NULL until parsed, or if left out */
+    uint8_t *classes;       /* 1: its categories have the class; NULL: no panoptic annotations are beside it */
+    uint64_t pngs, no_pngs; /* samples with and without one, of panoptic and stuff */
+    uint32_t no_png;        /* the first of those without: an image's number */
 } mr_coco_part;
 
 typedef struct mr_coco_group {
@@ -32,11 +44,14 @@ typedef struct mr_coco_group {
     bool left_out;       /* by --split-map */
     bool any;            /* an image that its files list exists */
     uint64_t found[3];   /* images whose names have no folder: in its folder, in images/, elsewhere */
-    bool flat[3];        /* has images directly in the root, in images/, in annotations/ */
-    uint32_t split;      /* in plan->splits; MR_NO_ENTRY until its first sample */
+    bool flat[4];        /* has images directly in the root, in images/, in annotations/, in data/ */
+    const char *beside;  /* the folder of its first JSON, with a slash; not NUL-terminated */
+    size_t beside_len;
+    uint32_t split; /* in plan->splits; MR_NO_ENTRY until its first sample */
 } mr_coco_group;
 
 typedef struct mr_coco_state {
+    mr_coco_ids ids; /* of all files */
     mr_coco_part *parts;
     size_t part_count, part_room;
     mr_coco_group *groups;
@@ -46,6 +61,8 @@ typedef struct mr_coco_state {
     size_t results;     /* result files seen (bare lists) */
     const char *result; /* the path of one */
     const char *dir;    /* "annotations" or "" */
+    const char *absent; /* a file of --annotations that is not there; NULL: none */
+    bool named;         /* parts have COCO's own names */
 } mr_coco_state;
 
 typedef struct mr_coco_build { /* while plan() runs */
@@ -57,16 +74,25 @@ typedef struct mr_coco_build { /* while plan() runs */
     mr_error *err;
 } mr_coco_build;
 
-/* Lists the annotation files in annotations/, or else in the root itself. */
-mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err);
+/* files.c: lists the annotation files that --annotations names; or else those in annotations/, in the root or in
+ * folders of splits, sorted. */
+mr_status mr_coco_list(const mr_tree *t, const mr_layout_options *o, mr_coco_state *st, mr_error *err);
+int mr_coco_part_order(const void *a, const void *b); /* by split, then kind; for qsort() */
 /* The folder of a split's images, "SPLIT/" or "images/SPLIT/", if there is one; else NULL. */
 const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300]);
 /* How much of "train2017", "train_2017" or "train-2017" is "train". */
 size_t mr_coco_without_year(const char *split, size_t len);
 void mr_coco_state_free(void *state);
+/* masks.c: the PNG of image number `n` of a part (MR_COCO_NONE: none), MR_NO_ENTRY; and see mr_layout.masks. */
+uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
+size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+/* groups.c: sorts the parts into groups; parses those whose names do not say what they hold. */
+mr_status mr_coco_make_groups(mr_coco_build *b);
 /* The stored split of a group, added to the plan. */
 mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
+/* Parses a part, unless that has been done. */
+mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part);
 /* Parses the parts of a group and checks whether any of its images exists. */
 mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
 /* Adds the images of group n, after all groups are open: the name of its split depends on them. */

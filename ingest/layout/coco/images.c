@@ -11,7 +11,8 @@
  *
  *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names
  * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the JSON names, from the root
- *      CLAIM_LOOSE     NAME  annotations/NAME                      next to everything else
+ *      CLAIM_LOOSE     NAME  annotations/NAME  data/NAME           next to everything else; and in the folder of the
+ *                      JSON, and in images/ there
  *
  * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
  * best claim wins, however many files of the same name exist elsewhere; folders of other splits are never searched. */
@@ -56,16 +57,19 @@ static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const
 
 static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *name, size_t len, place *p)
 {
-    static const char *const before[] = {"", "images/", "", "images/", "annotations/"};
+    static const char *const before[] = {"", "images/", "", "images/", "annotations/", "data/", "", "images/"};
     char path[4096];
     *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
     for (size_t i = 0; i < MR_COUNT(before) && len <= sizeof path / 2; i++) {
-        bool own = i < 2;
-        size_t at = (size_t)snprintf(path, sizeof path, "%s%s%s", before[i], own ? g->folder : "", own ? "/" : "");
+        bool own = i < 2, beside = i >= 6;
+        size_t at = (size_t)snprintf(path, sizeof path, "%.*s%s%s%s", beside ? (int)g->beside_len : 0, g->beside,
+                                     before[i], own ? g->folder : "", own ? "/" : "");
+        if (beside && !g->beside_len)
+            break;
         memcpy(path + at, name, len);
-        enum claim claim = claim_of(g, path, at + len, at);
+        enum claim claim = beside && at ? CLAIM_LOOSE : claim_of(g, path, at + len, at);
         uint32_t entry = claim > p->claim ? MR_NO_ENTRY : mr_tree_find(b->tree, path, at + len);
-        if (entry == MR_NO_ENTRY)
+        if (entry == MR_NO_ENTRY || entry == p->entry)
             continue;
         if (claim < p->claim)
             *p = (place){claim, entry, MR_NO_ENTRY, i, 0};
@@ -94,14 +98,14 @@ static void count_place(const mr_coco_build *b, mr_coco_group *g, const place *p
     if (memchr(b->name.data, '/', b->name.len))
         return;
     g->found[p->claim]++;
-    if (p->dir >= 2)
+    if (p->dir >= 2 && p->dir < 2 + MR_COUNT(g->flat))
         g->flat[p->dir - 2] = true;
 }
 
 static void note_places(const mr_coco_build *b, const mr_coco_group *g)
 {
     static const char *const words[] = {"from the folder of its name", "from images/",
-                                        "loose at the root or beside the annotations"};
+                                        "loose at the root, in data/ or beside the annotations"};
     mr_buf text = {0};
     size_t places = 0;
     for (size_t i = 0; i < MR_COUNT(words); i++)
@@ -121,6 +125,37 @@ static uint64_t text_bytes(const mr_coco_file *f, uint32_t n)
     for (uint32_t i = 0; i < f->images[n].count; i++)
         bytes += 2 * (uint64_t)f->annotations[f->images[n].first + i].len;
     return bytes;
+}
+
+/* Returns how many bytes of the meta the image's PNG takes. */
+static uint64_t add_png(mr_coco_build *b, mr_coco_part *part, uint32_t n)
+{
+    mr_mask mask = {mr_coco_kinds[part->kind], mr_coco_png(b->tree, part, n)};
+    if (mask.entry != MR_NO_ENTRY) {
+        part->pngs++;
+        return mr_plan_mask(b->plan, b->tree, &mask);
+    }
+    if (n != MR_COCO_NONE && part->file->images[n].count && !part->no_pngs++)
+        part->no_png = n;
+    return 0;
+}
+
+/* The PNGs of stuff are an extra: its annotations have the same masks. */
+static void note_pngs(const mr_coco_build *b, const mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_part *part = &b->st->parts[g->first + i];
+        bool expected = part->kind == MR_COCO_PANOPTIC || (part->kind == MR_COCO_STUFF && part->pngs);
+        if (!expected || !part->no_pngs)
+            continue;
+        size_t len;
+        const char *json = mr_tree_path(b->tree, part->entry, &len);
+        int stem = (int)(len - (mr_name_ends(json, len, ".json") ? 5 : 0));
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, json, len, 0,
+                    "%" PRIu64 " of %" PRIu64 " annotated images have no PNG in %.*s%s/, such as %.150s", part->no_pngs,
+                    part->no_pngs + part->pngs, stem < 300 ? stem : 300, json,
+                    part->kind == MR_COCO_STUFF ? "_pixelmaps" : "", part->file->images[part->no_png].file_name);
+    }
 }
 
 /* One image of a group; where[0] is the group, where[1 + i] its number in part i. */
@@ -143,6 +178,8 @@ static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, 
             return mr_fail_memory(b->err, "listing COCO images");
         st->where[st->where_count++] = where[i];
     }
+    for (size_t i = 0; i < g->count; i++)
+        sample.meta_bytes += add_png(b, &st->parts[g->first + i], where[1 + i]);
     mr_status status = mr_coco_group_split(b, g);
     sample.split = g->split;
     return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
@@ -177,10 +214,12 @@ static const mr_coco_image *next_image(mr_coco_build *b, const mr_coco_group *g,
         m->where[1 + i] = image && image->id == least->id ? m->next[i]++ : MR_COCO_NONE;
         if (m->where[1 + i] == MR_COCO_NONE || !strcmp(image->file_name, least->file_name))
             continue;
+        char id[120];
         *status = mr_fail(b->err, MR_BAD_DATA,
-                          "image id %" PRId64 " is %.150s in %s and %.150s in %s: the annotation "
+                          "image id %s is %.150s in %s and %.150s in %s: the annotation "
                           "files do not belong together",
-                          least->id, least->file_name, part_name(b, holder), image->file_name, part_name(b, &parts[i]));
+                          mr_coco_id_show(&b->st->ids, least->id, id), least->file_name, part_name(b, holder),
+                          image->file_name, part_name(b, &parts[i]));
         *status = mr_source_dispensable(b->tree->source, parts[i].entry, "ingests without it", *status, b->err);
         return NULL;
     }
@@ -192,10 +231,12 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     mr_notes *notes = b->plan->notes;
     bool inside;
     place p;
+    char id[120];
     MR_TRY(find_file(b, g, image, &inside, &p));
     if (!inside) {
         mr_note_add(notes, MR_NOTE_BAD_NAME, image->file_name, image->name_len, 0,
-                    "file_name of image id %" PRId64 " names nothing inside the folder: left out", image->id);
+                    "file_name of image id %s names nothing inside the folder: left out",
+                    mr_coco_id_show(&b->st->ids, image->id, id));
         return MR_OK;
     }
     if (p.entry != MR_NO_ENTRY) {
@@ -205,7 +246,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     m->missing++;
     if (g->any)
         mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0,
-                    "image id %" PRId64 " of split %s: no such file", image->id, g->folder);
+                    "image id %s of split %s: no such file", mr_coco_id_show(&b->st->ids, image->id, id), g->folder);
     return MR_OK;
 }
 
@@ -225,16 +266,20 @@ static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
     return status;
 }
 
+mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part)
+{
+    if (part->file)
+        return MR_OK;
+    mr_status status = mr_coco_parse(b->tree->source, part->entry, &b->st->ids, &part->file, b->err);
+    return status == MR_OK || b->st->part_count == 1
+               ? status
+               : mr_source_dispensable(b->tree->source, part->entry, "ingests without it", status, b->err);
+}
+
 mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g)
 {
-    for (size_t i = 0; i < g->count; i++) {
-        mr_coco_part *part = &b->st->parts[g->first + i];
-        mr_status status = mr_coco_parse(b->tree->source, part->entry, &part->file, b->err);
-        if (status != MR_OK)
-            return b->st->part_count == 1
-                       ? status
-                       : mr_source_dispensable(b->tree->source, part->entry, "ingests without it", status, b->err);
-    }
+    for (size_t i = 0; i < g->count; i++)
+        MR_TRY(mr_coco_open_part(b, &b->st->parts[g->first + i]));
     return find_any(b, g);
 }
 
@@ -246,8 +291,10 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
     const mr_coco_image *image;
     while (status == MR_OK && (image = next_image(b, g, &m, &status)))
         status = place_image(b, g, &m, image);
-    if (status == MR_OK)
+    if (status == MR_OK) {
         note_places(b, g);
+        note_pngs(b, g);
+    }
     if (status == MR_OK && !g->any && m.missing)
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
                     "none of the %" PRIu64 " images of this split is there (looked in %s/, images/%s/, images/ and "

@@ -1,17 +1,20 @@
 /* objects.c - annotations of COCO as objects.
  * Source: "Data format" on cocodataset.org: bbox is [x, y, width, height] from the upper left corner, segmentation a
- * list of polygons or a run-length mask, keypoints x, y, v one after the other.
- * Invariant: an invalid part of an annotation is left out and counted. */
+ * list of polygons or a run-length mask, keypoints x, y, v one after the other; segments_info of a panoptic annotation
+ * is a list of segments with id, category_id, bbox and iscrowd. Invariant: an invalid part of an annotation is left out
+ * and counted. */
 #include "coco/objects.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "coco/classes.h"
+#include "coco/rle.h"
 #include "json/json_stream.h"
 
-enum { LEVELS = 5, DEPTH_MAX = 300 };
+enum { LEVELS = 5, SEGMENTS_DEPTH = 2, DEPTH_MAX = 300 };
 
 typedef enum member { OTHER, ID, CATEGORY, BBOX, SEGMENTATION, KEYPOINTS, CROWD, MEMBERS } member;
 
@@ -24,6 +27,8 @@ typedef struct known { /* an object that an earlier file had, by its id */
 
 typedef struct reader {
     const mr_plan *plan;
+    const mr_coco_file *file;
+    const uint8_t *const *shown;
     mr_objects *out;
     known *known; /* sorted; their ids are in `ids` */
     size_t known_count;
@@ -36,7 +41,12 @@ typedef struct reader {
     double *keypoints;
     size_t keypoint_count, keypoint_room;
     bool bad, has_bbox, bad_bbox, bad_ring;
+    bool segments; /* within segments_info */
     bool polygons; /* the segmentation is a list of them, not a mask */
+    bool mask;     /* it is a run-length mask */
+    bool counts;   /* its current member; else its size, or another */
+    bool size;
+    mr_coco_rle rle;
     mr_error *err;
 } reader;
 
@@ -86,12 +96,59 @@ static mr_status take_keypoint(reader *r, const mr_json_token *t)
 
 static void take_category(reader *r, const mr_json_token *t)
 {
-    char text[32]; /* the plan has checked that it is a whole number */
-    if (t->len < sizeof text) {
-        memcpy(text, t->text, t->len);
-        text[t->len] = '\0';
-        r->out->items[r->out->count - 1].label = mr_coco_label(r->plan, strtoll(text, NULL, 10));
+    int64_t id = MR_COCO_NO_ID;
+    if (t->kind == MR_JSON_STRING)
+        id = mr_coco_id_find(r->file->ids, t->text, t->len);
+    else if (!mr_coco_id_integer(t->text, t->len, &id))
+        id = MR_COCO_NO_ID;
+    r->out->items[r->out->count - 1].label = id == MR_COCO_NO_ID ? -1 : mr_coco_label(r->plan, id);
+}
+
+static mr_status take_string(reader *r, const mr_json_token *t)
+{
+    MR_AUTO(mr_buf_free) mr_buf id = {0};
+    if (r->current == CATEGORY)
+        take_category(r, t);
+    if (r->current != ID)
+        return MR_OK;
+    mr_json_add_string(&id, t->text, t->len);
+    MR_TRY(mr_buf_status(&id, r->err, "reading COCO annotations"));
+    mr_objects_id(r->out, mr_buf_text(&id), id.len);
+    return MR_OK;
+}
+
+static void take_run(reader *r, const mr_json_token *t)
+{
+    int64_t number = -1;
+    if (!mr_coco_id_integer(t->text, t->len, &number))
+        number = -1;
+    if (r->counts)
+        mr_coco_rle_run(&r->rle, number);
+    else if (r->size)
+        mr_coco_rle_size(&r->rle, number);
+}
+
+/* Members of a mask. */
+static void take_mask(reader *r, const mr_json_token *t)
+{
+    if (t->depth == 3 && t->kind == MR_JSON_KEY) {
+        r->counts = t->len == strlen("counts") && !memcmp(t->text, "counts", t->len);
+        r->size = t->len == strlen("size") && !memcmp(t->text, "size", t->len);
+    } else if (t->depth == 3 && t->kind == MR_JSON_STRING && r->counts) {
+        mr_coco_rle_text(&r->rle, t->text, t->len);
+    } else if (t->depth == 4 && t->kind == MR_JSON_NUMBER) {
+        take_run(r, t);
+    } else if (t->depth == 2 && t->kind == MR_JSON_OBJECT_END) {
+        r->bad = r->bad || ((r->rle.any || r->rle.sizes) && !mr_coco_rle_fits(&r->rle, r->out->width, r->out->height));
+        r->mask = false;
     }
+}
+
+static void begin_value(reader *r, const mr_json_token *t)
+{
+    r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
+    r->mask = r->current == SEGMENTATION && t->kind == MR_JSON_OBJECT;
+    r->rle = (mr_coco_rle){0};
 }
 
 static mr_status take_number(reader *r, const mr_json_token *t)
@@ -201,12 +258,26 @@ static void set_box(reader *r, mr_object *object)
     mr_objects_box_around(r->out, r->out->points + first->at, r->out->point_count - first->at);
 }
 
+static bool is_shown(const reader *r, int32_t label)
+{
+    for (size_t i = 0; r->shown && label >= 0 && r->shown[i]; i++)
+        if (r->shown[i][label])
+            return true;
+    return false;
+}
+
 static void end_annotation(reader *r)
 {
     mr_objects *o = r->out;
+    r->current = OTHER;
+    r->polygons = r->mask = false;
     if (o->failed)
         return;
     mr_object *object = &o->items[o->count - 1];
+    if (is_shown(r, object->label)) {
+        drop_last(o);
+        return;
+    }
     known key = {mr_buf_text(&o->ids) + object->id_at, object->id_len, 0}, *found = NULL;
     if (object->id_len && r->known_count)
         found = bsearch(&key, r->known, r->known_count, sizeof key, by_id);
@@ -245,15 +316,32 @@ static mr_status take(void *ctx, const mr_json_token *t)
         end_annotation(r);
     else if (t->depth == 2 && t->kind == MR_JSON_KEY)
         take_key(r, t);
+    else if (r->mask)
+        take_mask(r, t);
     else if (t->depth == 2 && (t->kind == MR_JSON_LIST || t->kind == MR_JSON_OBJECT))
-        r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
+        begin_value(r, t);
     else if (t->kind == MR_JSON_NUMBER)
         return t->depth >= 2 ? take_number(r, t) : MR_OK;
+    else if (t->kind == MR_JSON_STRING && t->depth == 2)
+        return take_string(r, t);
     else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST)
         begin_ring(r);
     else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST_END)
         end_ring(r);
     return MR_OK;
+}
+
+/* The objects of "segments_info", as if they were annotations. */
+static mr_status take_segments(void *ctx, const mr_json_token *t)
+{
+    reader *r = ctx;
+    mr_json_token inner = *t;
+    if (t->depth == SEGMENTS_DEPTH && t->kind == MR_JSON_KEY)
+        r->segments = t->len == strlen("segments_info") && !memcmp(t->text, "segments_info", t->len);
+    if (!r->segments || t->depth <= SEGMENTS_DEPTH)
+        return MR_OK;
+    inner.depth -= SEGMENTS_DEPTH;
+    return take(ctx, &inner);
 }
 
 /* ---- the image's size ------------------------------------------------------------------------------------------- */
@@ -298,13 +386,17 @@ static void free_reader(reader *r)
     mr_buf_free(&r->ids);
 }
 
-mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, const mr_plan *plan, mr_objects *out,
-                          mr_error *err)
+mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, const mr_plan *plan,
+                          const uint8_t *const *shown, mr_objects *out, mr_error *err)
 {
+    bool panoptic = f->has & MR_COCO_HAS_SEGMENTS;
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    MR_AUTO(free_reader) reader r = {.plan = plan, .out = out, .err = err};
+    MR_AUTO(free_reader) reader r = {.plan = plan, .file = f, .shown = shown, .out = out, .err = err};
     size_reader size = {.out = out};
-    const mr_json_rules rules = {.handler = take, .ctx = &r, .levels = LEVELS, .depth_max = DEPTH_MAX};
+    const mr_json_rules rules = {.handler = panoptic ? take_segments : take,
+                                 .ctx = &r,
+                                 .levels = panoptic ? LEVELS + SEGMENTS_DEPTH : LEVELS,
+                                 .depth_max = DEPTH_MAX};
     const mr_json_rules size_rules = {.handler = take_size, .ctx = &size, .levels = 2, .depth_max = DEPTH_MAX};
     out->told = true;
     MR_TRY(mr_coco_image_text(s, f, n, &text, err));

@@ -1,4 +1,4 @@
-/* plan.c - COCO: splits, classes, the order of samples, and files that no annotation file mentions.
+/* plan.c - COCO: classes, the order of samples, and files that no annotation file mentions.
  * Invariant: every image file in the folders of the splits ends up as a sample or in a note. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,153 +9,36 @@
 #include "base/scope.h"
 #include "coco/classes.h"
 
-/* ---- groups and splits ---------------------------------------------------------------------------------------- */
+/* ---- classes -------------------------------------------------------------------------------------------------- */
 
-/* Whether two splits of the source would share the name without its digits; one without pictures does not count. */
-static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
+static bool has_panoptic(const mr_coco_build *b, const mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (b->st->parts[g->first + i].kind == MR_COCO_PANOPTIC)
+            return true;
+    return false;
+}
+
+/* Which classes instances and stuff have, where there are panoptic annotations of the same images. */
+static mr_status mark_classes(const mr_coco_build *b)
 {
     for (size_t i = 0; i < b->st->group_count; i++) {
-        const mr_coco_group *other = &b->st->groups[i];
-        const mr_coco_part *part = &b->st->parts[other->first];
-        if (other->first != g->first && (other->any || !g->any) &&
-            mr_coco_without_year(part->split, part->split_len) == cut &&
-            !memcmp(part->split, b->st->parts[g->first].split, cut) &&
-            !mr_split_map_find(b->options, part->split, part->split_len))
-            return true;
-    }
-    return false;
-}
-
-/* train2017 is stored as train, unless the split map names it in full, or there is train2014, too. */
-static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split)
-{
-    const mr_coco_part *part = &b->st->parts[g->first];
-    size_t len = part->split_len, cut = mr_coco_without_year(part->split, len);
-    if (!mr_split_map_find(b->options, part->split, len) &&
-        (mr_split_map_find(b->options, part->split, cut) || !is_shared(b, g, cut)))
-        len = cut;
-    return mr_plan_split_get(plan, b->options, part->split, len, split, b->err);
-}
-
-mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g)
-{
-    return g->split == MR_NO_ENTRY ? get_split(b, b->plan, g, &g->split) : MR_OK;
-}
-
-/* Called on an empty plan first: a split whose images are all missing must not appear in the dataset. */
-static mr_status is_left_out(const mr_coco_build *b, const mr_coco_group *g, bool *out)
-{
-    mr_plan probe = {0};
-    uint32_t split = 0;
-    mr_status status = get_split(b, &probe, g, &split);
-    *out = split == MR_NO_ENTRY;
-    b->plan->maps_used |= probe.maps_used;
-    free(probe.splits);
-    return status;
-}
-
-static bool same_split(const mr_coco_part *a, const char *split, size_t len)
-{
-    return a->split_len == len && !memcmp(a->split, split, len);
-}
-
-/* Parts are sorted by their split, bytewise. */
-static bool has_parts(const mr_coco_build *b, const char *folder)
-{
-    size_t low = 0, high = b->st->part_count, len = strlen(folder);
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const mr_coco_part *p = &b->st->parts[mid];
-        int order = memcmp(p->split, folder, p->split_len < len ? p->split_len : len);
-        if (!order && p->split_len == len)
-            return true;
-        if (order < 0 || (!order && p->split_len < len))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return false;
-}
-
-/* Images of train2017 may be in train/, unless that is another split's. */
-static void use_short_folder(const mr_coco_build *b, mr_coco_group *g)
-{
-    char shorter[sizeof g->folder], path[300];
-    size_t len = strlen(g->folder), cut = mr_coco_without_year(g->folder, len);
-    if (cut == len || mr_coco_folder(b->tree, g->folder, len, path) || !mr_coco_folder(b->tree, g->folder, cut, path))
-        return;
-    memcpy(shorter, g->folder, cut);
-    shorter[cut] = '\0';
-    if (!has_parts(b, shorter))
-        memcpy(g->folder, shorter, cut + 1);
-}
-
-/* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
-static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
-{
-    mr_coco_state *st = b->st;
-    if (st->group_count == MR_SPLITS_MAX)
-        return mr_fail(b->err, MR_BAD_DATA, "annotation files of more than the %d splits that a dataset may have",
-                       MR_SPLITS_MAX);
-    const mr_coco_part *part = &st->parts[first];
-    mr_coco_group g = {.first = first, .count = count, .split = MR_NO_ENTRY};
-    if (part->split_len >= sizeof g.folder)
-        return mr_fail(b->err, MR_BAD_DATA, "a split's name of %zu bytes in annotation files", part->split_len);
-    memcpy(g.folder, part->split, part->split_len);
-    char *dev = strstr(g.folder, "-dev"), own[300];
-    if (dev && (dev[4 + strspn(dev + 4, "0123456789")] || mr_coco_folder(b->tree, part->split, part->split_len, own)))
-        dev = NULL;
-    if (dev)
-        memmove(dev, dev + 4, strlen(dev + 4) + 1);
-    for (size_t i = 0; i < count; i++)
-        b->plan->used[part[i].entry] = 1;
-    if (!dev)
-        use_short_folder(b, &g);
-    if (dev && has_parts(b, g.folder)) {
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0,
-                    "left out: it lists images of %s again", g.folder);
-        return MR_OK;
-    }
-    MR_TRY(is_left_out(b, &g, &g.left_out));
-    if (g.left_out)
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
-    if (!MR_GROW(st->groups, st->group_count, st->group_room))
-        return mr_fail_memory(b->err, "listing annotation files");
-    st->groups[st->group_count++] = g;
-    return MR_OK;
-}
-
-/* instances_train.json and instances_train.JSON: which of them counts is unknown. */
-static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
-{
-    const mr_coco_part *p = b->st->parts;
-    const mr_source *s = b->tree->source;
-    for (size_t i = first + 1; i < end; i++) {
-        if (p[i].kind != p[i - 1].kind)
-            continue;
-        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s",
-                mr_source_entry(s, p[i - 1].entry)->path, mr_source_entry(s, p[i].entry)->path,
-                mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
-        return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
+        const mr_coco_group *g = &b->st->groups[i];
+        for (size_t k = g->first; k < g->first + g->count && has_panoptic(b, g); k++) {
+            mr_coco_part *part = &b->st->parts[k];
+            if (!part->file || (part->kind != MR_COCO_INSTANCES && part->kind != MR_COCO_STUFF))
+                continue;
+            part->classes = mr_alloc(b->plan->class_count + 1, 1);
+            if (!part->classes)
+                return mr_fail_memory(b->err, "listing the categories");
+            for (size_t c = 0; c < part->file->category_count; c++) {
+                int32_t label = mr_coco_label(b->plan, part->file->categories[c].id);
+                part->classes[label >= 0 ? (size_t)label : b->plan->class_count] = 1;
+            }
+        }
     }
     return MR_OK;
 }
-
-static mr_status make_groups(mr_coco_build *b)
-{
-    const mr_coco_part *p = b->st->parts;
-    mr_status status = MR_OK;
-    for (size_t i = 0, end; i < b->st->part_count && status == MR_OK; i = end) {
-        for (end = i + 1; end < b->st->part_count && same_split(&p[end], p[i].split, p[i].split_len); end++)
-            ;
-        status = check_kinds(b, i, end);
-        if (status == MR_OK)
-            status = add_group(b, i, end - i);
-    }
-    return status;
-}
-
-/* ---- classes -------------------------------------------------------------------------------------------------- */
 
 /* Of all that was parsed. */
 static mr_status plan_classes(const mr_coco_build *b)
@@ -171,12 +54,12 @@ static mr_status plan_classes(const mr_coco_build *b)
         if (files[i])
             mr_coco_note_unknown(b->tree, files[i], b->plan);
     free(files);
-    return status;
+    return status == MR_OK ? mark_classes(b) : status;
 }
 
 /* ---- images in no annotation file ----------------------------------------------------------------------------- */
 
-static const char *const flat_dirs[] = {"", "images/", "annotations/"};
+static const char *const flat_dirs[] = {"", "images/", "annotations/", "data/"};
 
 typedef struct owners {
     mr_coco_group **by_folder; /* sorted */
@@ -321,7 +204,7 @@ static mr_status name_variant(const mr_coco_build *b)
 static mr_status plan_samples(mr_coco_build *b)
 {
     mr_coco_state *st = b->st;
-    mr_status status = make_groups(b);
+    mr_status status = mr_coco_make_groups(b);
     for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
         if (!st->groups[i].left_out)
             status = mr_coco_open_group(b, &st->groups[i]);
@@ -340,7 +223,10 @@ mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pl
     if (!st)
         return mr_fail_memory(err, "listing annotation files");
     plan->state = st;
-    mr_status status = mr_coco_list(t, st, err);
+    mr_status status = mr_coco_list(t, o, st, err);
+    if (status == MR_OK && st->absent)
+        return mr_fail(err, MR_MISUSE, "--annotations %s: %s", st->absent,
+                       t->root_len ? "not a file under the root of the dataset" : "the source has no such file");
     if (status == MR_OK && !st->part_count)
         return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs %s", mr_layout_coco.needs);
     if (status == MR_OK)

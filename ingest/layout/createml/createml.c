@@ -9,7 +9,7 @@
 #include "base/scope.h"
 #include "roboflow/roboflow.h"
 
-enum { HEAD = 4096, LOOK_AT = 256, HEADS_MAX = 16 }; /* bytes; names in a folder; files of it that are read */
+enum { HEAD = 4096, HEADS_MAX = 16 }; /* bytes of a file; files of a folder that are read */
 
 /* ---- bid --------------------------------------------------------------------------------------------------------- */
 
@@ -32,19 +32,16 @@ static mr_status looks_right(const mr_tree *t, uint32_t entry, bool *yes, mr_err
 
 mr_status mr_createml_find(const mr_tree *t, const char *dir, size_t len, uint32_t *found, mr_error *err)
 {
+    char path[4200];
     mr_child child = {0};
-    int heads = 0;
-    *found = MR_NO_ENTRY;
-    for (int n = 0; n < LOOK_AT && mr_tree_next(t, dir, len, &child); n++) {
-        if (child.is_dir || !mr_name_ends(child.name, child.name_len, ".json"))
+    int n = snprintf(path, sizeof path, "%.*s%s%s", (int)len, dir, len ? "/" : "", MR_RF_CREATEML_JSON);
+    *found = n > 0 && (size_t)n < sizeof path ? mr_tree_find(t, path, (size_t)n) : MR_NO_ENTRY;
+    for (int heads = 0; *found == MR_NO_ENTRY && heads < HEADS_MAX && mr_tree_next(t, dir, len, &child);) {
+        if (child.is_dir || child.name[0] == '.' || !mr_name_ends(child.name, child.name_len, ".json"))
             continue;
-        if (child.name_len == strlen(MR_RF_CREATEML_JSON) && !memcmp(child.name, MR_RF_CREATEML_JSON, child.name_len)) {
-            *found = child.entry;
-            return MR_OK;
-        }
         bool yes = false;
-        if (*found == MR_NO_ENTRY && child.name[0] != '.' && heads++ < HEADS_MAX)
-            MR_TRY(looks_right(t, child.entry, &yes, err));
+        heads++;
+        MR_TRY(looks_right(t, child.entry, &yes, err));
         if (yes)
             *found = child.entry;
     }
@@ -75,7 +72,14 @@ static mr_status createml_bid(const mr_tree *t, const mr_layout_options *o, mr_b
 static mr_status add_text(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     const mr_createml_state *st = plan->state;
-    return mr_createml_text(t->source, st->files[sample->aux >> 32], (uint32_t)sample->aux - 1, out, err);
+    const mr_createml_file *f = st->files[sample->aux >> 32];
+    const mr_createml_image *image = &f->images[(uint32_t)sample->aux - 1];
+    size_t len;
+    const uint8_t *kept = mr_texts_find(&st->texts, f->entry, &len);
+    if (!kept || image->at > len || image->len > len - image->at)
+        return mr_createml_text(t->source, f, (uint32_t)sample->aux - 1, out, err);
+    mr_buf_add(out, kept + image->at, image->len);
+    return mr_buf_status(out, err, "reading CreateML annotations");
 }
 
 static mr_status createml_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
@@ -104,6 +108,8 @@ void mr_createml_state_free(void *state)
     mr_createml_state *st = state;
     for (size_t i = 0; st && i < MR_COUNT(st->files); i++)
         mr_createml_free(st->files[i]);
+    if (st)
+        mr_texts_free(&st->texts);
     free(st);
 }
 

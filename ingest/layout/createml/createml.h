@@ -4,10 +4,12 @@
 #define MR_CREATEML_H
 
 #include "layout/folders.h"
+#include "layout/texts.h"
 #include "tables/createml.h"
 
 typedef struct mr_createml_state {
     mr_createml_file *files[MR_SPLIT_DIRS_MAX]; /* by split folder; NULL: it has no JSON */
+    mr_texts texts;                             /* those that are small enough */
 } mr_createml_state;
 
 /* A sample's aux: its file, and its image's number there and one; 0: unlisted. */

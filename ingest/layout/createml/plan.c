@@ -88,6 +88,16 @@ static mr_status add_samples(build *b, size_t number)
     return MR_OK;
 }
 
+static mr_status keep_text(build *b, uint32_t json)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    if (mr_source_entry(b->tree->source, json)->size > MR_TEXTS_MAX - b->st->texts.bytes.len)
+        return MR_OK;
+    MR_TRY(mr_source_read(b->tree->source, json, &text, b->err));
+    mr_texts_keep(&b->st->texts, json, text.data, text.len);
+    return MR_OK;
+}
+
 static mr_status read_files(build *b)
 {
     for (size_t i = 0; i < b->dirs.count; i++) {
@@ -102,7 +112,10 @@ static mr_status read_files(build *b)
             status = mr_source_dispensable(b->tree->source, json, "ingests without the images that it lists", status,
                                            b->err);
         MR_TRY(status);
+        if (b->st->files[i])
+            MR_TRY(keep_text(b, json));
     }
+    mr_texts_sort(&b->st->texts);
     mr_plan_classes_sort(b->plan);
     return MR_OK;
 }

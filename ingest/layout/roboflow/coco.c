@@ -11,6 +11,7 @@
 #include "roboflow/roboflow.h"
 
 struct mr_rf_coco {
+    mr_coco_ids ids;
     mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)]; /* by split folder; NULL: it has no JSON */
 };
 
@@ -20,6 +21,7 @@ void mr_rf_coco_free(struct mr_rf_coco *coco)
         return;
     for (size_t i = 0; i < MR_COUNT(coco->files); i++)
         mr_coco_free(coco->files[i]);
+    mr_coco_ids_free(&coco->ids);
     free(coco);
 }
 
@@ -38,13 +40,15 @@ static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coc
             continue;
         }
         const char *path = mr_rf_path(dir, image->file_name, &buf);
+        char id[120], other[120];
+        mr_coco_id_show(f->ids, image->id, id);
         if (entry == MR_NO_ENTRY)
-            mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0,
-                        "image %" PRId64 " of %s, with %u annotations", image->id, mr_coco_name(t, f), image->count);
+            mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s, with %u annotations", id,
+                        mr_coco_name(t, f), image->count);
         else
             mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
-                        "image %" PRId64 " of %s has the file of image %" PRId64 ", which counts", image->id,
-                        mr_coco_name(t, f), f->images[image_of[entry - dir->begin] - 1].id);
+                        "image %s of %s has the file of image %s, which counts", id, mr_coco_name(t, f),
+                        mr_coco_id_show(f->ids, f->images[image_of[entry - dir->begin] - 1].id, other));
     }
     plan->notes->failed = plan->notes->failed || buf.failed;
     mr_buf_free(&buf);
@@ -94,7 +98,7 @@ mr_status mr_rf_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan 
         uint32_t entry = mr_rf_find(t, &dirs->items[i], MR_RF_COCO_JSON, strlen(MR_RF_COCO_JSON));
         if (entry == MR_NO_ENTRY)
             continue;
-        status = mr_coco_parse(t->source, entry, &coco->files[i], err);
+        status = mr_coco_parse(t->source, entry, &coco->ids, &coco->files[i], err);
         if (dirs->count > 1)
             status = mr_source_dispensable(t->source, entry, "ingests without the images that it lists", status, err);
         plan->used[entry] = 1;
@@ -129,5 +133,5 @@ mr_status mr_rf_coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sam
 {
     const struct mr_rf_coco *coco = ((const mr_rf_state *)plan->state)->coco;
     uint32_t n = (uint32_t)sample->aux;
-    return n ? mr_coco_objects(t->source, coco->files[sample->aux >> 32], n - 1, plan, out, err) : MR_OK;
+    return n ? mr_coco_objects(t->source, coco->files[sample->aux >> 32], n - 1, plan, NULL, out, err) : MR_OK;
 }

@@ -22,7 +22,7 @@ static const sign signs[] = {
     {"_annotations.csv", MR_RF_FOREIGN, "object detection CSV", NULL},
     {"_annotations.txt", MR_RF_FOREIGN, "YOLO Keras", NULL},
     {"_annotations.jsonl", MR_RF_FOREIGN, "JSONL", NULL},
-    {"_darknet.labels", MR_RF_FOREIGN, "YOLO Darknet", NULL},
+    {"_darknet.labels", MR_RF_FOREIGN, "YOLO Darknet", "yolo"},
     {".tfrecord", MR_RF_FOREIGN, "TFRecord", NULL},
 };
 

@@ -198,12 +198,6 @@ static void end(void *ctx, const XML_Char *name)
 /* ---- the file -----------------------------------------------------------------------------------------------------
  */
 
-static void free_parser(XML_Parser *p)
-{
-    if (*p)
-        XML_ParserFree(*p);
-}
-
 static void clear(mr_voc_annotation *a)
 {
     a->count = a->point_count = 0;
@@ -213,9 +207,14 @@ static void clear(mr_voc_annotation *a)
 
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err)
 {
-    MR_AUTO(free_parser) XML_Parser parser = XML_ParserCreate(NULL);
-    reader r = {.parser = parser, .out = out};
+    reader r = {.out = out};
     clear(out);
+    if (!out->parser || !XML_ParserReset(out->parser, NULL)) {
+        if (out->parser)
+            XML_ParserFree(out->parser);
+        out->parser = XML_ParserCreate(NULL);
+    }
+    XML_Parser parser = r.parser = out->parser;
     if (!parser)
         return mr_fail_memory(err, "reading an annotation");
     if (len > MR_VOC_XML_MAX)
@@ -236,10 +235,50 @@ mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr
     return MR_OK;
 }
 
+typedef struct packed {
+    uint32_t width, height;
+    size_t count, point_count, names;
+} packed;
+
+void mr_voc_annotation_pack(const mr_voc_annotation *a, mr_buf *out)
+{
+    const packed p = {a->width, a->height, a->count, a->point_count, a->names.len};
+    mr_buf_add(out, &p, sizeof p);
+    mr_buf_add(out, a->objects, a->count * sizeof *a->objects);
+    mr_buf_add(out, a->points, a->point_count * sizeof *a->points);
+    mr_buf_add(out, a->names.data, a->names.len);
+}
+
+mr_status mr_voc_annotation_unpack(const void *bytes, mr_voc_annotation *out, mr_error *err)
+{
+    const uint8_t *at = bytes;
+    packed p;
+    memcpy(&p, at, sizeof p);
+    at += sizeof p;
+    mr_voc_annotation_free(out);
+    *out = (mr_voc_annotation){.width = p.width, .height = p.height, .count = p.count, .point_count = p.point_count};
+    out->objects = mr_alloc(p.count, sizeof *out->objects);
+    out->points = mr_alloc(p.point_count, sizeof *out->points);
+    if (!out->objects || !out->points)
+        return mr_fail_memory(err, "reading an annotation");
+    out->room = p.count;
+    out->point_room = p.point_count;
+    if (p.count)
+        memcpy(out->objects, at, p.count * sizeof *out->objects);
+    at += p.count * sizeof *out->objects;
+    if (p.point_count)
+        memcpy(out->points, at, p.point_count * sizeof *out->points);
+    at += p.point_count * sizeof *out->points;
+    mr_buf_add(&out->names, at, p.names);
+    return mr_buf_status(&out->names, err, "reading an annotation");
+}
+
 void mr_voc_annotation_free(mr_voc_annotation *a)
 {
     free(a->objects);
     free(a->points);
     mr_buf_free(&a->names);
+    if (a->parser)
+        XML_ParserFree(a->parser);
     *a = (mr_voc_annotation){0};
 }

@@ -21,12 +21,16 @@ typedef struct mr_voc_annotation { /* a zeroed one is empty */
     double *points;
     size_t point_count, point_room;
     mr_buf names;
+    struct XML_ParserStruct *parser; /* of the last one, for the next: making one costs as much as a small file */
 } mr_voc_annotation;
 
 /* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep; the message is "line N:
  * ...".
  */
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err);
+/* Appends all of it to `out`, and takes it from there; for this process alone. */
+void mr_voc_annotation_pack(const mr_voc_annotation *a, mr_buf *out);
+mr_status mr_voc_annotation_unpack(const void *packed, mr_voc_annotation *out, mr_error *err);
 void mr_voc_annotation_free(mr_voc_annotation *a);
 
 #endif

@@ -18,10 +18,20 @@ typedef struct build {
     mr_plan *plan;
     mr_voc_places places;
     mr_class_set classes;
-    mr_voc_annotation annotation; /* of the current image */
-    uint64_t *plain;              /* images without an XML, per split */
+    mr_voc_annotation annotation;  /* of the current image */
+    uint64_t plain[MR_SPLITS_MAX]; /* images without an XML, per split */
     mr_error *err;
 } build;
+
+static void keep(build *b, uint32_t xml, const mr_buf *bytes)
+{
+    MR_AUTO(mr_buf_free) mr_buf packed = {0};
+    mr_voc_state *st = b->plan->state;
+    mr_texts_keep(&st->texts, xml, bytes->data, bytes->len);
+    mr_voc_annotation_pack(&b->annotation, &packed);
+    if (!packed.failed)
+        mr_texts_keep(&st->parsed, xml, packed.data, packed.len);
+}
 
 /* Reads an XML; `why` is empty if it is good. */
 static mr_status read_xml(build *b, uint32_t xml, mr_buf *why)
@@ -39,6 +49,8 @@ static mr_status read_xml(build *b, uint32_t xml, mr_buf *why)
     }
     if (status == MR_SYSTEM)
         return mr_fail(b->err, status, "%s", err.text);
+    if (status == MR_OK)
+        keep(b, xml, &bytes);
     if (status != MR_OK) {
         mr_text_escape(why, name, len);
         mr_buf_printf(why, ": %s", err.text);
@@ -81,6 +93,9 @@ static mr_status add_image(build *b, uint32_t entry, uint32_t split)
     }
     if (xml != MR_NO_ENTRY)
         MR_TRY(add_classes(b));
+    mr_mask masks[MR_MASKS_MAX];
+    for (size_t i = 0, count = mr_voc_masks(b->tree, b->plan, &s, masks); i < count; i++)
+        s.meta_bytes += mr_plan_mask(b->plan, b->tree, &masks[i]);
     mr_rf_group(b->tree, &s);
     return mr_plan_add(b->plan, &s, b->err);
 }
@@ -104,9 +119,6 @@ static mr_status plan_beside(build *b)
         dirs->count = 1;
     }
     MR_TRY(mr_split_dirs_open(b->tree, b->options, b->plan, dirs, b->err));
-    b->plain = mr_alloc(b->plan->split_count, sizeof *b->plain);
-    if (!b->plain)
-        return mr_fail_memory(b->err, "listing the samples");
     for (uint32_t split = 0; split < b->plan->split_count; split++)
         for (size_t i = 0; i < dirs->count; i++) {
             const mr_split_dir *d = &dirs->items[i];
@@ -124,6 +136,23 @@ static void leave_out(const build *b, uint32_t entry)
         b->plan->used[xml] = MR_USE_LEFT_OUT;
 }
 
+/* In no list, or in no split: left out, or taken as train. */
+static mr_status add_unlisted(build *b, uint32_t entry, const char *why)
+{
+    size_t len;
+    const char *path = mr_tree_path(b->tree, entry, &len);
+    bool keep = b->options->keep_unlisted;
+    uint32_t split;
+    mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, entry)->size, "%s: %s",
+                why, keep ? "taken as train (--keep-unlisted)" : "left out (--keep-unlisted takes it)");
+    if (keep)
+        MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &split, b->err));
+    if (keep && split != MR_NO_ENTRY)
+        return add_image(b, entry, split);
+    leave_out(b, entry);
+    return MR_OK;
+}
+
 static mr_status add_listed(build *b, const uint32_t *split_of, uint32_t begin, uint32_t end)
 {
     for (uint32_t split = 0; split < b->plan->split_count; split++)
@@ -134,11 +163,7 @@ static mr_status add_listed(build *b, const uint32_t *split_of, uint32_t begin, 
         if (split_of[e - b->tree->begin] == MR_NO_ENTRY) {
             leave_out(b, e);
         } else if (split_of[e - b->tree->begin] == MR_VOC_IN_NO_SET && mr_folder_image(b->tree, e, 0)) {
-            size_t len;
-            const char *path = mr_tree_path(b->tree, e, &len);
-            leave_out(b, e);
-            mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, e)->size,
-                        "in no list of ImageSets/: left out");
+            MR_TRY(add_unlisted(b, e, "in no list of ImageSets/"));
         }
     }
     return MR_OK;
@@ -155,9 +180,6 @@ static mr_status plan_apart(build *b)
     uint32_t train = 0;
     if (!listed)
         MR_TRY(mr_plan_split_get(b->plan, b->options, "train", 5, &train, b->err));
-    b->plain = mr_alloc(b->plan->split_count, sizeof *b->plain);
-    if (!b->plain)
-        return mr_fail_memory(b->err, "listing the samples");
     snprintf(folder, sizeof folder, "%s/", b->places.images);
     uint32_t begin = b->tree->begin;
     mr_child child = {0};
@@ -175,10 +197,13 @@ static mr_status plan_apart(build *b)
 /* ---- what is left -------------------------------------------------------------------------------------------------
  */
 
-/* Masks are images, but not samples. */
-static bool is_mask(const char *path)
+/* Images beside the folders of splits, each with its XML. */
+static mr_status add_rest(build *b)
 {
-    return !strncmp(path, "SegmentationClass", 17) || !strncmp(path, "SegmentationObject", 18);
+    for (uint32_t e = b->tree->begin; e < b->tree->end; e++)
+        if (!b->plan->used[e] && mr_folder_image(b->tree, e, 0))
+            MR_TRY(add_unlisted(b, e, "in no split"));
+    return MR_OK;
 }
 
 static void note_rest(const build *b)
@@ -188,18 +213,19 @@ static void note_rest(const build *b)
         size_t len;
         const char *path = mr_tree_path(b->tree, e, &len);
         uint64_t size = mr_source_entry(b->tree->source, e)->size;
-        bool image = mr_name_is_image(path, len), mask = image && is_mask(path);
+        bool image = mr_name_is_image(path, len), mask = image && mr_voc_is_mask(path);
         if (b->plan->used[e] || !(image || mr_name_ends(path, len, ".xml")))
             continue;
         b->plan->used[e] = mask ? MR_USE_LEFT_OUT : MR_USE_TAKEN;
         masks += mask;
         if (!mask)
             mr_note_add(b->plan->notes, image ? MR_NOTE_UNLISTED : MR_NOTE_MISSING, path, len, size, "%s",
-                        image ? "in no split: left out" : "an annotation without an image of its name");
+                        image ? "in no split: left out (--keep-unlisted takes it)"
+                              : "an annotation without an image of its name");
     }
     if (masks)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "SegmentationClass", strlen("SegmentationClass"), 0,
-                    "%" PRIu64 " masks of segmentation left out: a sample holds one picture", masks);
+                    "%" PRIu64 " masks of segmentation left out: no sample has their names", masks);
     for (size_t i = 0; i < b->plan->split_count; i++)
         if (b->plain[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
@@ -213,10 +239,15 @@ static mr_status plan_all(build *b, mr_voc_state *st)
         return mr_fail(b->err, MR_BAD_DATA, "no Pascal VOC annotations: needs %s", mr_layout_voc.needs);
     bool apart = b->places.kind == MR_VOC_APART;
     st->pixels = apart && !strcmp(b->places.images, "JPEGImages");
+    st->images = apart ? strlen(b->places.images) + 1 : 0;
     b->plan->variant = apart ? "folders" : "beside";
     MR_TRY(mr_rf_readmes(b->tree, b->plan, b->err));
     MR_TRY(apart ? plan_apart(b) : plan_beside(b));
+    if (!apart && b->options->keep_unlisted)
+        MR_TRY(add_rest(b));
     mr_plan_classes_sort(b->plan);
+    mr_texts_sort(&st->texts);
+    mr_texts_sort(&st->parsed);
     note_rest(b);
     return MR_OK;
 }
@@ -231,6 +262,5 @@ mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
     mr_status status = plan_all(&b, st);
     mr_class_set_free(&b.classes);
     mr_voc_annotation_free(&b.annotation);
-    free(b.plain);
     return status;
 }

@@ -21,9 +21,10 @@ static mr_status voc_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *b
     return MR_OK;
 }
 
-static mr_status read_again(const mr_tree *t, const mr_sample *sample, mr_buf *out, mr_error *err)
+static mr_status read_again(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
-    MR_TRY(mr_source_read(t->source, (uint32_t)sample->aux, out, err));
+    const mr_voc_state *st = plan->state;
+    MR_TRY(mr_texts_read(&st->texts, t->source, (uint32_t)sample->aux, out, err));
     mr_buf_text(out);
     return mr_buf_status(out, err, "reading an annotation");
 }
@@ -31,10 +32,9 @@ static mr_status read_again(const mr_tree *t, const mr_sample *sample, mr_buf *o
 static mr_status voc_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf xml = {0};
-    (void)plan;
     if (sample->aux == MR_VOC_NO_XML)
         return MR_OK;
-    MR_TRY(read_again(t, sample, &xml, err));
+    MR_TRY(read_again(t, plan, sample, &xml, err));
     mr_buf_add_text(out, ",\"voc\":");
     if (mr_utf8_valid(mr_buf_text(&xml), xml.len))
         mr_json_add_string(out, mr_buf_text(&xml), xml.len);
@@ -89,17 +89,28 @@ static void add_object(const mr_plan *plan, const mr_voc_annotation *a, const mr
     out->unreadable += !add_polygon(a, from, out);
 }
 
+static mr_status annotation_of(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_voc_annotation *out,
+                               mr_error *err)
+{
+    const mr_voc_state *st = plan->state;
+    MR_AUTO(mr_buf_free) mr_buf xml = {0};
+    size_t len;
+    const void *parsed = mr_texts_find(&st->parsed, (uint32_t)sample->aux, &len);
+    if (parsed)
+        return mr_voc_annotation_unpack(parsed, out, err);
+    MR_TRY(read_again(t, plan, sample, &xml, err));
+    return mr_voc_parse(xml.data, xml.len, out, err);
+}
+
 static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                              mr_objects *out, mr_error *err)
 {
     const mr_voc_state *st = plan->state;
-    MR_AUTO(mr_buf_free) mr_buf xml = {0};
     MR_AUTO(mr_voc_annotation_free) mr_voc_annotation a = {0};
     (void)picture;
     if (sample->aux == MR_VOC_NO_XML)
         return MR_OK;
-    MR_TRY(read_again(t, sample, &xml, err));
-    MR_TRY(mr_voc_parse(xml.data, xml.len, &a, err));
+    MR_TRY(annotation_of(t, plan, sample, &a, err));
     out->told = true;
     out->width = a.width;
     out->height = a.height;
@@ -108,14 +119,26 @@ static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sam
     return out->failed ? mr_fail_memory(err, "reading an annotation") : MR_OK;
 }
 
+void mr_voc_state_free(void *state)
+{
+    mr_voc_state *st = state;
+    if (st) {
+        mr_texts_free(&st->texts);
+        mr_texts_free(&st->parsed);
+    }
+    free(st);
+}
+
 const mr_layout mr_layout_voc = {
     .name = "voc",
     .title = "Pascal VOC: an XML for each image, of Roboflow and VOC2012",
     .needs = "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "
              "Annotations/ and ImageSets/",
+    .options = MR_OPTION_UNLISTED,
     .bid = voc_bid,
     .plan = mr_voc_plan,
     .meta = voc_meta,
     .objects = voc_objects,
-    .free_state = free,
+    .masks = mr_voc_masks,
+    .free_state = mr_voc_state_free,
 };

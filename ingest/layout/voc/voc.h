@@ -9,6 +9,7 @@
 #define MR_VOC_H
 
 #include "layout/folders.h"
+#include "layout/texts.h"
 #include "voc/annotation.h"
 
 typedef enum mr_voc_kind {
@@ -29,6 +30,8 @@ typedef struct mr_voc_places {
  * between pixels, from 0 on. */
 typedef struct mr_voc_state {
     bool pixels;
+    mr_texts texts, parsed; /* XML files; the same as mr_voc_annotation_pack() has them */
+    size_t images;          /* length of "JPEGImages/", if masks are in folders beside it; 0: there are none */
 } mr_voc_state;
 
 #define MR_VOC_NO_XML UINT64_MAX /* a sample's aux; otherwise the entry of its XML */
@@ -38,6 +41,12 @@ mr_status mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_place
 /* The XML of an image; MR_NO_ENTRY. */
 uint32_t mr_voc_xml_of(const mr_tree *t, const mr_voc_places *places, uint32_t image);
 
+/* masks.c: the PNGs of an image in SegmentationClass/ and SegmentationObject/; see mr_layout.masks. */
+size_t mr_voc_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
+/* Whether the path under the root is in one of these folders. */
+bool mr_voc_is_mask(const char *path);
+
+void mr_voc_state_free(void *state);
 mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 
 /* sets.c: the split of each entry that a list of ImageSets/ names, in split_of[entry - t->begin]; others have

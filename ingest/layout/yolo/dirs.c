@@ -78,6 +78,21 @@ static void look_in_images(const mr_tree *t, mr_yolo_dirs *dirs)
     }
 }
 
+/* S/_darknet.labels beside S/1.jpg and S/1.txt. */
+static void look_for_darknet(const mr_tree *t, const mr_child *child, mr_yolo_dirs *dirs)
+{
+    char path[300];
+    size_t len;
+    int n = child->name_len < 256
+                ? snprintf(path, sizeof path, "%.*s/" MR_YOLO_DARKNET, (int)child->name_len, child->name)
+                : -1;
+    if (n < 0 || mr_tree_find(t, path, (size_t)n) == MR_NO_ENTRY || !holds_images(t, child->name, child->name_len))
+        return;
+    const char *name = mr_tree_path(t, child->entry, &len);
+    add(dirs, (mr_yolo_dir){name, child->name_len, name, child->name_len}, true, false);
+    dirs->darknet = true;
+}
+
 void mr_yolo_dirs_find(const mr_tree *t, mr_yolo_dirs *dirs)
 {
     mr_child child = {0};
@@ -86,6 +101,11 @@ void mr_yolo_dirs_find(const mr_tree *t, mr_yolo_dirs *dirs)
         if (child.is_dir && child.name[0] != '.')
             look_in_split(t, &child, dirs);
     look_in_images(t, dirs);
+    bool none = !dirs->count;
+    child = (mr_child){0};
+    while (none && mr_tree_next(t, "", 0, &child))
+        if (child.is_dir && child.name[0] != '.')
+            look_for_darknet(t, &child, dirs);
 }
 
 uint32_t mr_yolo_find_yaml(const mr_tree *t)

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "yolo/yolo.h"
 
-enum { KEYPOINTS_MAX = 10000 };
+enum { KEYPOINTS_MAX = 10000, DARKNET_MAX = 1 << 20 };
 
 static mr_status refuse(const mr_yolo_build *b, const mr_yaml_node *node, const char *why)
 {
@@ -131,6 +131,54 @@ static mr_status read_licence(const mr_yolo_build *b, const mr_yaml_node *root)
     return text.failed ? mr_fail_memory(b->err, "reading data.yaml") : MR_OK;
 }
 
+static mr_status add_lines(const mr_yolo_build *b, const mr_buf *text, const char *name)
+{
+    bool blank = false;
+    for (const char *at = (const char *)text->data, *end = at + text->len; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end, *line = at;
+        at = newline ? newline + 1 : end;
+        while (stop > line && strchr(" \t\r", stop[-1]) && stop[-1])
+            stop--;
+        if (b->plan->class_count == MR_YOLO_CLASSES)
+            return mr_fail(b->err, MR_BAD_DATA, "%s: more than the 65,536 classes that a YOLO dataset may have", name);
+        if (stop > line && blank)
+            return mr_fail(b->err, MR_BAD_DATA,
+                           "%s: has a blank line before the last class: which number it has is unknown", name);
+        blank = stop == line;
+        if (!blank)
+            MR_TRY(mr_plan_class(b->plan, line, (size_t)(stop - line), true, (int64_t)b->plan->class_count, b->err));
+    }
+    return MR_OK;
+}
+
+/* Each split's folder has the same list. */
+static mr_status read_darknet(const mr_yolo_build *b)
+{
+    MR_AUTO(mr_buf_free) mr_buf first = {0}, text = {0}, path = {0};
+    for (size_t i = 0; i < b->dirs.count; i++) {
+        const mr_yolo_dir *d = &b->dirs.items[i];
+        mr_buf_clear(&path);
+        mr_buf_add(&path, d->path, d->len);
+        mr_buf_add_text(&path, "/" MR_YOLO_DARKNET);
+        const char *name = mr_buf_text(&path);
+        uint32_t entry = mr_tree_find(b->tree, name, path.len);
+        MR_TRY(mr_buf_status(&path, b->err, "reading the names of classes"));
+        if (entry == MR_NO_ENTRY)
+            continue;
+        b->plan->used[entry] = 1;
+        if (mr_source_entry(b->tree->source, entry)->size > DARKNET_MAX)
+            return mr_fail(b->err, MR_BAD_DATA, "%s: longer than the 1 MiB that a list of classes may have", name);
+        MR_TRY(mr_source_read(b->tree->source, entry, i ? &text : &first, b->err));
+        if (!i)
+            MR_TRY(add_lines(b, &first, name));
+        else if (text.len != first.len || (text.len && memcmp(text.data, first.data, text.len) != 0))
+            return mr_fail(b->err, MR_BAD_DATA,
+                           "%s: has other classes than %.*s/" MR_YOLO_DARKNET ": correct one of them", name,
+                           (int)b->dirs.items[0].len, b->dirs.items[0].path);
+    }
+    return MR_OK;
+}
+
 mr_status mr_yolo_names(mr_yolo_build *b)
 {
     const mr_yaml_node *root = mr_yaml_root(&b->yaml), *names = mr_yaml_get(&b->yaml, root, "names");
@@ -138,6 +186,8 @@ mr_status mr_yolo_names(mr_yolo_build *b)
         return refuse(b, root, "not the settings of a dataset (a map of names, train, val ...)");
     if (names)
         MR_TRY(add_names(b, names));
+    else if (b->dirs.darknet)
+        MR_TRY(read_darknet(b));
     bool any = b->plan->class_count > 0;
     MR_TRY(read_count(b, root));
     MR_TRY(read_keypoints(b, root));

@@ -42,6 +42,8 @@ static mr_status check_label(mr_yolo_build *b, uint32_t label, bool text, uint64
         ++*lines;
         count_line(b->st, &line);
     }
+    if (status == MR_END)
+        mr_texts_keep(&b->st->texts, label, bytes.data, bytes.len);
     if (status == MR_SYSTEM)
         return mr_fail_memory(b->err, "reading labels");
     if (status == MR_BAD_DATA) {
@@ -114,7 +116,8 @@ static void note_rest(const mr_yolo_build *b)
             continue;
         b->plan->used[e] = mr_name_is_image(path, len) || is_label(path, len);
         if (mr_name_is_image(path, len))
-            mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, size, "in no split: left out");
+            mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, size,
+                        "in no split: left out (--keep-unlisted takes it)");
         else if (is_label(path, len))
             mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, size,
                         "a label file without an image of its name in a split");
@@ -160,6 +163,7 @@ static mr_status plan_all(mr_yolo_build *b)
     MR_TRY(mr_rf_readmes(b->tree, b->plan, b->err));
     MR_TRY(mr_yolo_splits(b));
     MR_TRY(add_images(b));
+    mr_texts_sort(&b->st->texts);
     MR_TRY(number_classes(b));
     name_variant(b);
     note_rest(b);

@@ -256,6 +256,42 @@ static int by_split_and_entry(const void *a, const void *b)
     return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
+/* The split of an image that none names: its folder's, else train. */
+static mr_status split_of_folder(mr_yolo_build *b, uint32_t entry, uint32_t *split)
+{
+    size_t len;
+    const char *path = mr_tree_path(b->tree, entry, &len);
+    for (size_t i = 0; i < b->dirs.count; i++) {
+        const mr_yolo_dir *d = &b->dirs.items[i];
+        if (d->name && d->len < len && !memcmp(d->path, path, d->len) && path[d->len] == '/')
+            return get_split(b, d->name, d->name_len, split);
+    }
+    return get_split(b, keys[0], strlen(keys[0]), split);
+}
+
+static mr_status add_unlisted(mr_yolo_build *b)
+{
+    MR_AUTO(mr_scope_free) uint8_t *listed = mr_alloc(b->tree->end - b->tree->begin, 1);
+    if (!listed)
+        return mr_fail_memory(b->err, "listing the samples");
+    for (size_t i = 0; i < b->count; i++)
+        listed[b->items[i].entry - b->tree->begin] = 1;
+    for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
+        size_t len;
+        const char *path = mr_tree_path(b->tree, e, &len);
+        uint32_t split;
+        if (listed[e - b->tree->begin] || b->plan->used[e] || !is_image(b->tree, e))
+            continue;
+        MR_TRY(split_of_folder(b, e, &split));
+        if (split == MR_NO_ENTRY)
+            continue;
+        mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, e)->size,
+                    "in no split: taken as %s (--keep-unlisted)", b->plan->splits[split].name);
+        MR_TRY(add_item(b, split, e));
+    }
+    return MR_OK;
+}
+
 static unsigned rank_of(const mr_yolo_dir *d)
 {
     const char *word = d->name ? mr_split_word(d->name, d->name_len) : keys[0];
@@ -278,6 +314,8 @@ mr_status mr_yolo_splits(mr_yolo_build *b)
             MR_TRY(get_split(b, d->name ? d->name : keys[0], d->name ? d->name_len : strlen(keys[0]), &split));
             MR_TRY(add_folder(b, d->path, d->len, split));
         }
+    if (b->options->keep_unlisted)
+        MR_TRY(add_unlisted(b));
     size_t kept = 0;
     if (b->count)
         qsort(b->items, b->count, sizeof *b->items, by_split_and_entry);

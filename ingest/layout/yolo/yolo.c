@@ -45,7 +45,7 @@ static void close_label(label *l)
 static mr_status open_label(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, label *l, mr_error *err)
 {
     const mr_yolo_state *st = plan->state;
-    MR_TRY(mr_source_read(t->source, (uint32_t)(sample->aux >> 1), &l->bytes, err));
+    MR_TRY(mr_texts_read(&st->texts, t->source, (uint32_t)(sample->aux >> 1), &l->bytes, err));
     l->reader.at = mr_buf_text(&l->bytes);
     l->reader.end = l->reader.at + l->bytes.len;
     l->rules = (mr_yolo_rules){plan, st->keypoints, st->dims, sample->aux & 1};
@@ -153,13 +153,24 @@ static mr_status yolo_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
     return out->failed ? mr_fail_memory(err, "reading labels") : end_label(t, sample, status, err);
 }
 
+void mr_yolo_state_free(void *state)
+{
+    mr_yolo_state *st = state;
+    if (st)
+        mr_texts_free(&st->texts);
+    free(st);
+}
+
 const mr_layout mr_layout_yolo = {
     .name = "yolo",
     .title = "YOLO: data.yaml, images/ and labels/, of Roboflow and Ultralytics",
-    .needs = "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml",
+    .needs =
+        "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml; or SPLIT/ with images, "
+        "labels and " MR_YOLO_DARKNET,
+    .options = MR_OPTION_UNLISTED,
     .bid = yolo_bid,
     .plan = mr_yolo_plan,
     .meta = yolo_meta,
     .objects = yolo_objects,
-    .free_state = free,
+    .free_state = mr_yolo_state_free,
 };

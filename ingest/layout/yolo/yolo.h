@@ -3,6 +3,7 @@
  *      data.yaml  train/images/1.jpg  train/labels/1.txt  valid/images ...     Roboflow's exports
  *      NAME.yaml  images/train/1.jpg  labels/train/1.txt  images/val ...       Ultralytics' trees
  *      images/1.jpg  labels/1.txt                                              one split
+ *      train/_darknet.labels  train/1.jpg  train/1.txt  valid/1.jpg ...        Roboflow's exports for Darknet
  *
  * Invariant: nothing of the state changes after plan(), so that metas and objects may be made on many threads. */
 #ifndef MR_YOLO_H
@@ -10,6 +11,7 @@
 
 #include "layout/layout.h"
 #include "tables/yaml_file.h"
+#include "layout/texts.h"
 #include "yolo/label.h"
 
 typedef struct mr_yolo_dir { /* a folder of images, found by its name */
@@ -20,12 +22,14 @@ typedef struct mr_yolo_dir { /* a folder of images, found by its name */
 } mr_yolo_dir;
 
 enum { MR_YOLO_DIRS_MAX = 64 };
+#define MR_YOLO_DARKNET "_darknet.labels" /* one name per line */
 
 typedef struct mr_yolo_dirs {
     mr_yolo_dir items[MR_YOLO_DIRS_MAX];
     size_t count;
     bool labels;    /* one of them has a folder of labels */
     bool text;      /* the labels are labelTxt */
+    bool darknet;   /* labels are beside the images, and their classes in MR_YOLO_DARKNET */
     char seen[120]; /* for messages: "train/images and train/labels" */
 } mr_yolo_dirs;
 
@@ -46,6 +50,7 @@ typedef struct mr_yolo_state {
     bool told[MR_SPLITS_MAX]; /* the split has labels */
     uint64_t lines[4];        /* of each mr_yolo_kind */
     uint64_t quads;           /* polygons of four points */
+    mr_texts texts;           /* label files */
     uint32_t classes;         /* in label files, where data.yaml has no names: the highest plus one */
 } mr_yolo_state;
 
@@ -63,6 +68,7 @@ typedef struct mr_yolo_build { /* while plan() runs */
     mr_error *err;
 } mr_yolo_build;
 
+void mr_yolo_state_free(void *state);
 mr_status mr_yolo_names(mr_yolo_build *b);  /* names.c: classes, kpt_shape and licence of data.yaml */
 mr_status mr_yolo_splits(mr_yolo_build *b); /* splits.c: the images of each split, sorted */
 mr_status mr_yolo_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */

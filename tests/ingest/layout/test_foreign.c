@@ -15,6 +15,8 @@ static void test_hints(void **state)
         {"annotations.xml", "<?xml version=\"1.0\"?>\n<annotations>\n  <version>1.1</version>", "an export of CVAT"},
         {"1.json", "{\"version\": \"5.0\", \"shapes\": [{\"label\": \"a\", \"points\": [[1, 2]]}]}",
          "1.json is a file of LabelMe"},
+        {"trainval/Annotations_Part/2008_000002.mat", "MATLAB 5.0", "is an annotation of PASCAL-Part"},
+        {"Annotations/2008_000002.mat", "MATLAB 5.0", "no layout fits"},
         {"annotations.xml", "<html><version/>", "no layout fits"},
         {"2.json", "{\"shapes\": []}", "no layout fits"},
     };

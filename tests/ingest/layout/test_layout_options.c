@@ -10,6 +10,7 @@
 /* Each option of layouts is refused by those that have no use for it, by name, and by no other. */
 static void an_option_without_a_use_is_refused(void **state)
 {
+    static const char *const files[] = {"x"};
     static const struct {
         const char *name, *layouts; /* that know it */
         mr_layout_options given;
@@ -18,7 +19,8 @@ static void an_option_without_a_use_is_refused(void **state)
         {"--config", "newyorker hub", {.config = "x"}},
         {"--image-column", "hub webdataset", {.image_column = "x"}},
         {"--text-column", "hub webdataset", {.text_column = "x"}},
-        {"--keep-unlisted", "imagenette roboflow coco createml", {.keep_unlisted = true}},
+        {"--keep-unlisted", "imagenette roboflow coco yolo voc createml", {.keep_unlisted = true}},
+        {"--annotations", "coco", {.annotations = files, .annotation_count = 1}},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(options); i++)

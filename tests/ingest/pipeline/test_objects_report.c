@@ -32,7 +32,7 @@ static const char annotations[] =
     "{\"id\":1,\"image_id\":1,\"category_id\":9,\"bbox\":[1.0,2.25,30,4.10],\"iscrowd\":0,"
     "\"segmentation\":[[1,2,3,4,5,6.5],[],[1,2,3]]},"
     "{\"id\":2,\"image_id\":1,\"category_id\":3,\"bbox\":[90,40,20,5],\"iscrowd\":1,"
-    "\"segmentation\":{\"counts\":[1,2,3],\"size\":[50,100]}},"
+    "\"segmentation\":{\"counts\":[1,2,4997],\"size\":[50,100]}},"
     "{\"id\":3,\"image_id\":1,\"category_id\":3,\"bbox\":[1,1,0,5]},"
     "{\"id\":4,\"image_id\":1,\"category_id\":7,\"bbox\":[5,5,5,5]},"
     "{\"id\":5,\"image_id\":1,\"category_id\":7,\"bbox\":[5.0,5,5,5]},"

@@ -167,19 +167,22 @@ static void test_refusals(void **state)
         {IMAGES("{}"), "an element of \"images\" has no \"id\""},
         {IMAGES("{\"id\":1}"), "has no \"file_name\""},
         {IMAGES("{\"id\":1,\"file_name\":3}"), "\"file_name\" is not a string"},
-        {IMAGES("{\"id\":\"1\",\"file_name\":\"a\"}"), "\"id\" is a string"},
+        {IMAGES("{\"id\":\"\",\"file_name\":\"a\"}"), "\"id\" is a string of 0 bytes"},
         {IMAGES("{\"id\":1.0,\"file_name\":\"a\"}"), "\"id\" is 1.0"},
         {IMAGES("{\"id\":1e3,\"file_name\":\"a\"}"), "\"id\" is 1e3"},
         {IMAGES("{\"id\":9223372036854775808,\"file_name\":\"a\"}"), "64-bit integers"},
-        {IMAGES("{\"id\":null,\"file_name\":\"a\"}"), "\"id\" is not a number"},
-        {IMAGES("{\"id\":[1],\"file_name\":\"a\"}"), "\"id\" is not a number"},
-        {IMAGES("{\"id\":{\"id\":1},\"file_name\":\"a\"}"), "\"id\" is not a number"},
+        {IMAGES("{\"id\":-9223372036854775807,\"file_name\":\"a\"}"), "64-bit integers"},
+        {IMAGES("{\"id\":null,\"file_name\":\"a\"}"), "\"id\" is neither a number nor a string"},
+        {IMAGES("{\"id\":[1],\"file_name\":\"a\"}"), "\"id\" is neither"},
+        {IMAGES("{\"id\":{\"id\":1},\"file_name\":\"a\"}"), "\"id\" is neither"},
         {IMAGES("{\"id\":1,\"id\":1,\"file_name\":\"a\"}"), "\"id\" twice"},
         {IMAGES("{\"id\":1,\"file_name\":\"a\",\"file_name\":\"b\"}"), "\"file_name\" twice"},
         {IMAGES(ONE "," ONE), "image id 1 twice, at bytes 11 and 36"},
+        {IMAGES(ONE ",{\"id\":\"1\",\"file_name\":\"b\"}"), "image id 1 twice"},
+        {IMAGES("{\"id\":\"a b\",\"file_name\":\"a\"},{\"id\":\"a b\",\"file_name\":\"b\"}"), "image id \"a b\" twice"},
         {IMAGES("{\"id\":1,\"file_name\":\"\xFF\"}"), "not JSON"},
         {"{\"images\":[],\"annotations\":[{\"id\":1}]}", "has no \"image_id\""},
-        {"{\"images\":[],\"annotations\":[{\"image_id\":\"1\"}]}", "\"image_id\" is a string"},
+        {"{\"images\":[],\"annotations\":[{\"image_id\":true}]}", "\"image_id\" is neither"},
         {"{\"images\":[],\"annotations\":[{\"image_id\":1,\"category_id\":2.5}]}", "\"category_id\" is 2.5"},
         {"{\"images\":[],\"categories\":[{\"id\":1}]}", "has no \"name\""},
         {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"a\\u0000\"}]}", "NUL"},
@@ -308,11 +311,12 @@ static void compare(const mr_source *s, uint32_t entry)
 {
     mr_buf text = {0};
     mr_error err;
+    mr_coco_ids ids = {0};
     mr_coco_file *file;
     json_t *doc, *list;
     assert_int_equal(mr_source_read(s, entry, &text, &err), MR_OK);
     assert_int_equal(mr_json_parse(text.data, text.len, "real", &doc, &err), MR_OK);
-    if (mr_coco_parse(s, entry, &file, &err) != MR_OK)
+    if (mr_coco_parse(s, entry, &ids, &file, &err) != MR_OK)
         fail_msg("%s", err.text);
     assert_int_equal(file->image_count, json_array_size(json_object_get(doc, "images")));
     assert_int_equal(file->annotation_count, json_array_size(json_object_get(doc, "annotations")));
@@ -331,6 +335,7 @@ static void compare(const mr_source *s, uint32_t entry)
     assert_int_equal(seen + file->orphans, file->annotation_count);
     json_decref(doc);
     mr_coco_free(file);
+    mr_coco_ids_free(&ids);
     mr_buf_free(&text);
 }
 

@@ -36,7 +36,7 @@ static char *full_tree(void)
     support_put(dir, "annotations/person_keypoints_val2017.json",
                 "{\"images\":[{\"id\":1,\"file_name\":\"v.jpg\"}],\"annotations\":[],"
                 "\"categories\":[{\"id\":5,\"name\":\"plane\"},{\"id\":1,\"name\":\"person\"}]}");
-    support_put(dir, "annotations/stuff_train2017.json", "{}");
+    support_put(dir, "annotations/other_train2017.json", "{}");
     images(dir, "train2017/a.jpg", "train2017/b.jpg", "train2017/c.jpg", "train2017/d.jpg", "val2017/v.jpg",
            "val2017/sub/w.png", "test2017/t.jpg", END);
     return dir;

@@ -143,7 +143,7 @@ static void test_mixed_places_are_told(void **state)
     assert_int_equal(support_notes(&p, MR_NOTE_INFO), 1);
     assert_true(support_has_note(&p, MR_NOTE_INFO, "train2017",
                                  "images from several places: 1 from the folder of its "
-                                 "name, 1 from images/, 2 loose at the root or beside the annotations"));
+                                 "name, 1 from images/, 2 loose at the root, in data/ or beside the annotations"));
     support_plan_done(&p);
 }
 

@@ -59,6 +59,29 @@ static void test_one_folder(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* Names of images that begin with digits come before "_annotations.createml.json" and "boxes.json". */
+static void test_many_images(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"train/_annotations.createml.json", "train/boxes.json"};
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        char *dir = support_tmpdir();
+        support_put(dir, names[i],
+                    "[{\"image\":\"100.jpg\",\"annotations\":[{\"label\":\"x\",\"coordinates\":{\"x\":2,\"y\":2,"
+                    "\"width\":4,\"height\":4}}]}]");
+        for (int n = 100; n < 700; n++) {
+            char *name = support_path("train/%d.jpg", n);
+            support_put(dir, name, "");
+            free(name);
+        }
+        support_plan p = support_plan_ok(CREATEML, dir, NULL);
+        assert_int_equal(p.bid.score, i ? 78 : 88);
+        support_assert_samples(&p, "train train/100.jpg -1 0\n");
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+    }
+}
+
 static void test_bad_files(void **state)
 {
     (void)state;
@@ -101,6 +124,7 @@ static void test_long_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_split_folders), cmocka_unit_test(test_one_folder),
-                                       cmocka_unit_test(test_bad_files), cmocka_unit_test(test_long_name)};
+                                       cmocka_unit_test(test_bad_files), cmocka_unit_test(test_many_images),
+                                       cmocka_unit_test(test_long_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static void other_exports_are_refused_by_name(void **state)
         {"YOLO", {"train/images/1.jpg", "train/labels/1.txt"}, "yolo"},
         {"YOLO", {"valid/images/1.jpg", "data.yaml"}, "yolo"},
         {"YOLO OBB", {"train/images/1.jpg", "train/labelTxt/1.txt", "data.yaml"}, "yolo"},
-        {"YOLO Darknet", {"train/1.jpg", "train/1.txt", "train/_darknet.labels"}, NULL},
+        {"YOLO Darknet", {"train/1.jpg", "train/1.txt", "train/_darknet.labels"}, "yolo"},
         {"YOLO Keras", {"train/1.jpg", "train/_annotations.txt"}, NULL},
         {"TFRecord", {"train/cells.tfrecord", "train/cells_label_map.pbtxt"}, NULL},
         {"object detection CSV", {"train/1.jpg", "train/_annotations.csv"}, NULL},

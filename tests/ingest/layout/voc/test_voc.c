@@ -76,14 +76,21 @@ static void test_development_kit(void **state)
     support_put(dir, "ImageSets/Segmentation/val.txt", "1\n4\n");
     support_put(dir, "SegmentationClass/4.png", "");
     support_put(dir, "SegmentationObject/4.png", "");
+    support_put(dir, "SegmentationObject/5.png", "");
     support_plan p = support_plan_ok(VOC, dir, NULL);
     assert_int_equal(p.bid.score, 88);
     support_assert_samples(&p, "train JPEGImages/1.jpg -1 0\ntrain JPEGImages/2.jpg -1 0\nval JPEGImages/3.jpg -1 0\n"
                                "val JPEGImages/4.jpg -1 0\n");
     support_assert_objects(&p, 0, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[10,5,10,10.5]}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone", "ImageSets/Main/train.txt names it"));
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/5.jpg", "in no list of ImageSets/"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "2 masks of segmentation left out"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/5.jpg",
+                                 "in no list of ImageSets/: left out (--keep-unlisted takes it)"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "1 masks of segmentation left out"));
+    mr_mask masks[MR_MASKS_MAX];
+    assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[0], masks), 0);
+    assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[3], masks), 2);
+    assert_string_equal(masks[1].name, "SegmentationObject");
+    assert_string_equal(mr_source_entry(p.source, masks[1].entry)->path, "SegmentationObject/4.png");
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 
@@ -119,6 +126,37 @@ static void test_other_lists(void **state)
     support_put(dir, "ImageSets/Main/empty.txt", "");
     support_plan p = support_plan_ok(VOC, dir, NULL);
     support_assert_samples(&p, "train JPEGImages/1.jpg -1 0\nnight.2 JPEGImages/2.jpg -1 4\n");
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_keep_unlisted(void **state)
+{
+    (void)state;
+    const mr_layout_options keep = {.keep_unlisted = true};
+    char *dir = support_tmpdir();
+    support_put(dir, "JPEGImages/1.jpg", "");
+    support_put(dir, "JPEGImages/2.jpg", "");
+    support_put(dir, "SegmentationClass/2.png", "");
+    support_put(dir, "Annotations/1.xml", dog);
+    support_put(dir, "Annotations/2.xml", dog);
+    support_put(dir, "ImageSets/Main/val.txt", "1\n");
+    support_plan p = support_plan_ok(VOC, dir, &keep);
+    support_assert_samples(&p, "val JPEGImages/1.jpg -1 0\ntrain JPEGImages/2.jpg -1 0\n");
+    support_assert_objects(&p, 1, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[10,5,10,10.5]}]");
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/2.jpg", "taken as train (--keep-unlisted)"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+    dir = support_tmpdir();
+    support_put(dir, "train/1.jpg", "");
+    support_put(dir, "train/1.xml", dog);
+    support_put(dir, "more/2.jpg", "");
+    support_put(dir, "more/2.xml", dog);
+    p = support_plan_ok(VOC, dir, &keep);
+    support_assert_samples(&p, "train train/1.jpg -1 0\ntrain more/2.jpg -1 0\n");
+    support_plan_done(&p);
+    p = support_plan_ok(VOC, dir, NULL);
+    support_assert_samples(&p, "train train/1.jpg -1 0\n");
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -230,9 +268,9 @@ static void test_many_classes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside),        cmocka_unit_test(test_development_kit),
-                                       cmocka_unit_test(test_plain_folders), cmocka_unit_test(test_hostile),
-                                       cmocka_unit_test(test_long_files),    cmocka_unit_test(test_many_classes),
-                                       cmocka_unit_test(test_other_lists)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside),          cmocka_unit_test(test_keep_unlisted),
+                                       cmocka_unit_test(test_development_kit), cmocka_unit_test(test_plain_folders),
+                                       cmocka_unit_test(test_hostile),         cmocka_unit_test(test_long_files),
+                                       cmocka_unit_test(test_many_classes),    cmocka_unit_test(test_other_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,41 @@ static void test_ultralytics(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "images/gone.jpg", "lists/test.txt names it"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "in no split"));
     support_plan_done(&p);
+    support_put(dir, "elsewhere/e.jpg", "");
+    p = support_plan_ok(YOLO, dir, &(mr_layout_options){.keep_unlisted = true});
+    support_assert_samples(&p, "train elsewhere/e.jpg -1 4\ntrain images/train2017/a.jpg -1 0\n"
+                               "val images/val2017/sub/b.jpg -1 0\ntest images/test2017/c.jpg -1 4\n"
+                               "test images/test2017/d.jpg -1 4\ntest images/val2017/sub/b.jpg -1 0\n");
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "taken as test (--keep-unlisted)"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+/* Roboflow's exports for Darknet. */
+static void test_darknet(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "README.roboflow.txt", "");
+    support_put(dir, "train/_darknet.labels", "cat\r\nred dog\n");
+    support_put(dir, "valid/_darknet.labels", "cat\r\nred dog\n");
+    support_put(dir, "train/a.jpg", "");
+    support_put(dir, "train/a.txt", "1 0.5 0.5 0.2 0.4\n");
+    support_put(dir, "train/b.jpg", "");
+    support_put(dir, "valid/c.jpg", "");
+    support_put(dir, "valid/c.txt", "0 0.5 0.5 0.2 0.4\n");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_int_equal(p.bid.score, 84);
+    support_assert_samples(&p, "train train/a.jpg -1 0\ntrain train/b.jpg -1 4\nval valid/c.jpg -1 0\n");
+    assert_int_equal(p.plan.class_count, 2);
+    support_assert_objects(&p, 0, 100, 50, "[{\"label\":1,\"class\":\"red dog\",\"box\":[40,15,20,20]}]");
+    assert_int_equal(support_notes(&p, MR_NOTE_INFO), 1);
+    support_plan_done(&p);
+    support_put(dir, "valid/_darknet.labels", "red dog\r\ncat\n");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA,
+                       "valid/_darknet.labels: has other classes than train/_darknet.labels: correct one of them");
+    support_put(dir, "train/_darknet.labels", "cat\n\ndog\n\n");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "train/_darknet.labels: has a blank line before the last class");
     support_tmpdir_remove(dir);
 }
 
@@ -294,9 +329,10 @@ static void test_detection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roboflow),      cmocka_unit_test(test_ultralytics), cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_without_names), cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_bad_yaml),
-        cmocka_unit_test(test_long_files),    cmocka_unit_test(test_split_map),   cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_darknet),   cmocka_unit_test(test_roboflow),      cmocka_unit_test(test_ultralytics),
+        cmocka_unit_test(test_tasks),     cmocka_unit_test(test_without_names), cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_bad_yaml),  cmocka_unit_test(test_long_files),    cmocka_unit_test(test_split_map),
+        cmocka_unit_test(test_detection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
