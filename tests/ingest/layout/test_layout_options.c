@@ -14,11 +14,12 @@ static void an_option_without_a_use_is_refused(void **state)
         const char *name, *layouts; /* that know it */
         mr_layout_options given;
     } options[] = {
-        {"--label-column", "imagenette newyorker hub webdataset", {.label_column = "x"}},
+        {"--label-column", "imagenette newyorker hub webdataset table", {.label_column = "x"}},
         {"--config", "newyorker hub", {.config = "x"}},
-        {"--image-column", "hub webdataset", {.image_column = "x"}},
-        {"--text-column", "hub webdataset", {.text_column = "x"}},
-        {"--keep-unlisted", "imagenette roboflow coco createml", {.keep_unlisted = true}},
+        {"--image-column", "hub webdataset table", {.image_column = "x"}},
+        {"--text-column", "hub webdataset table", {.text_column = "x"}},
+        {"--keep-unlisted", "imagenette roboflow coco createml table", {.keep_unlisted = true}},
+        {"--label-separator", "table", {.label_separator = "x"}},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(options); i++)

@@ -1,0 +1,221 @@
+/* table.c - a folder of pictures with a CSV or TSV that lists them.
+ * Invariant: where folders say what a picture's class or split is, this layout does not win by itself.
+ *
+ *      labels.csv: id_code,diagnosis       train.csv and test.csv, or a column "split"
+ *                  000c1434d8d7,2          train_images/000c1434d8d7.png */
+#include "table/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+#include "format/format.h"
+#include "layout/folder_names.h"
+
+enum { SCORE = 42, SCORE_TIE = 20, SCORE_BESIDE = 10, SCORE_REFUSED = 12, ROWS_TRIED = 64 };
+
+/* ---- bid ------------------------------------------------------------------------------------------------------ */
+
+typedef struct evidence {
+    char name[120];     /* the first table with a column of pictures */
+    char column[80];    /* ... and this column */
+    char claims[120];   /* a table that names pictures that are not here, or that cannot be read */
+    bool unread;        /* ... that cannot be read */
+    size_t in_class;    /* pictures in a folder whose name is not that of a split or container */
+    size_t in_its_cell; /* those whose row has the folder's name in a cell */
+    const char *folder; /* the last of these folders */
+    size_t folder_len;
+    bool folders; /* there are two */
+} evidence;
+
+/* The folder of a picture, unless it is that of a split or of all pictures. */
+static bool class_folder(const mr_tree *t, uint32_t entry, const char **name, size_t *len)
+{
+    size_t path_len;
+    const char *path = mr_tree_path(t, entry, &path_len), *slash = memrchr(path, '/', path_len);
+    if (!slash)
+        return false;
+    const char *before = slash > path ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
+    *name = before ? before + 1 : path;
+    *len = (size_t)(slash - *name);
+    return !mr_split_like(*name, *len) && mr_folder_container(*name, *len) == MR_CONTAINER_NONE;
+}
+
+static bool row_has(const mr_sheet *s, size_t row, const char *name, size_t len)
+{
+    for (size_t c = 0; c < s->csv.columns; c++) {
+        const char *cell = mr_sheet_cell(s, row, c);
+        if (strlen(cell) == len && !memcmp(cell, name, len))
+            return true;
+    }
+    return false;
+}
+
+static void look_at_rows(const mr_tree *t, const mr_sheet *s, const mr_picture_index *index, evidence *e)
+{
+    for (size_t r = 0; r < s->csv.rows && r < ROWS_TRIED; r++) {
+        uint32_t found[2];
+        const char *folder;
+        size_t len;
+        mr_picture_match match = mr_picture_find(index, mr_sheet_cell(s, r, (size_t)s->path), s->word, found);
+        if (match != MR_PICTURE_ONE && match != MR_PICTURE_SEVERAL)
+            continue;
+        if (!class_folder(t, index->entries[found[0]], &folder, &len))
+            continue;
+        e->folders = e->folders || (e->folder && (e->folder_len != len || memcmp(e->folder, folder, len)));
+        e->folder = folder;
+        e->folder_len = len;
+        e->in_class++;
+        e->in_its_cell += row_has(s, r, folder, len);
+    }
+}
+
+static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, uint32_t entry, evidence *e,
+                               mr_error *err)
+{
+    MR_AUTO(mr_sheet_free) mr_sheet s = {0};
+    mr_status status = mr_sheet_read(t, entry, true, &s, err);
+    if (status == MR_SYSTEM)
+        return status;
+    if (status != MR_OK) {
+        e->unread = e->unread || !*e->claims;
+        snprintf(e->claims, sizeof e->claims, "%s", s.name);
+        return MR_OK;
+    }
+    status = mr_sheet_find_path(&s, index, NULL, err); /* two columns: plan() says so */
+    if (status == MR_SYSTEM)
+        return status;
+    if (s.path < 0) {
+        if (mr_sheet_claims(&s) && !*e->claims)
+            snprintf(e->claims, sizeof e->claims, "%s", s.name);
+        return MR_OK;
+    }
+    if (!*e->name) {
+        snprintf(e->name, sizeof e->name, "%s", s.name);
+        snprintf(e->column, sizeof e->column, "%s", s.csv.header[s.path]);
+    }
+    look_at_rows(t, &s, index, e);
+    return MR_OK;
+}
+
+static void bid_by(const evidence *e, mr_bid *bid)
+{
+    if (*e->name) {
+        snprintf(bid->why, sizeof bid->why, "%s with pictures in column %s", e->name, e->column);
+        bid->score = e->folders ? SCORE_TIE : SCORE;
+        if (e->folders && e->in_its_cell * 2 >= e->in_class)
+            bid->score = SCORE_BESIDE;
+        bid->forced = SCORE;
+    } else if (e->unread) {
+        snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
+        bid->score = SCORE_REFUSED; /* the plan says what is wrong with it */
+    } else if (*e->claims) {
+        bid->score = SCORE_REFUSED;
+        snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "%s lists pictures, but its first rows name none that is in the source; put the pictures beside it "
+                 "under the names that it gives, or leave it out with --leave-out",
+                 e->claims);
+    }
+}
+
+static bool is_split(const mr_tree *t)
+{
+    size_t len = t->root_len ? t->root_len - 1 : 0;
+    const char *slash = memrchr(t->root, '/', len), *name = slash ? slash + 1 : t->root;
+    return len && mr_split_word(name, len - (size_t)(name - t->root));
+}
+
+static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    mr_sheet_list list;
+    evidence e = {0};
+    (void)o;
+    mr_sheet_find(t, &list);
+    if (!list.count)
+        return MR_OK;
+    MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
+    MR_TRY(mr_picture_index_make(t, &index, err));
+    for (size_t i = 0; index.count && i < list.count; i++)
+        MR_TRY(look_at_sheet(t, &index, list.entries[i], &e, err));
+    bid_by(&e, bid);
+    bid->score -= bid->score && is_split(t); /* the folder above has all splits */
+    bid->forced -= bid->forced && is_split(t);
+    return MR_OK;
+}
+
+/* ---- meta ----------------------------------------------------------------------------------------------------- */
+
+static void add_text(mr_buf *out, const char *text)
+{
+    size_t len = strlen(text);
+    if (mr_utf8_valid(text, len))
+        mr_json_add_string(out, text, len);
+    else
+        mr_json_add_path(out, text, len);
+}
+
+static mr_status add_labels(const mr_plan *plan, const mr_sheet *s, size_t row, mr_buf *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf labels = {0};
+    MR_TRY(mr_table_row_labels(plan->state, plan, s, row, &labels, err));
+    const int32_t *label = (const int32_t *)(const void *)labels.data;
+    size_t count = labels.len / sizeof *label;
+    mr_buf_add_text(out, ",\"labels\":[");
+    for (size_t i = 0; i < count; i++)
+        mr_buf_printf(out, "%s%d", i ? "," : "", (int)label[i]);
+    mr_buf_add_text(out, "],\"classes\":[");
+    for (size_t i = 0; i < count; i++) {
+        const char *name = plan->classes[label[i]].name;
+        mr_buf_add_text(out, i ? "," : "");
+        mr_json_add_string(out, name, strlen(name));
+    }
+    mr_buf_add_text(out, "]");
+    return MR_OK;
+}
+
+static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
+{
+    mr_buf_add_text(out, ",\"columns\":{");
+    for (size_t c = 0, n = 0; c < s->csv.columns; c++) {
+        if ((int)c == s->path)
+            continue;
+        mr_buf_add_text(out, n++ ? "," : "");
+        add_text(out, s->csv.header[c]);
+        mr_buf_add_text(out, ":");
+        add_text(out, mr_sheet_cell(s, row, c));
+    }
+    mr_buf_add_text(out, "}");
+}
+
+mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    const mr_table_state *st = plan->state;
+    (void)t;
+    if (!sample->aux)
+        return MR_OK;
+    const mr_sheet *s = &st->sheets[sample->aux >> 32];
+    size_t row = (uint32_t)sample->aux - 1;
+    if (sample->flags & MR_FLAG_MULTI_LABEL)
+        MR_TRY(add_labels(plan, s, row, out, err));
+    add_columns(s, row, out);
+    if (s->text >= 0 && *mr_sheet_cell(s, row, (size_t)s->text)) {
+        mr_buf_add_text(out, ",\"captions\":[");
+        add_text(out, mr_sheet_cell(s, row, (size_t)s->text));
+        mr_buf_add_text(out, "]");
+    }
+    return mr_buf_status(out, err, "writing a sample's columns");
+}
+
+const mr_layout mr_layout_table = {
+    .name = "table",
+    .title = "pictures with a CSV or TSV that lists them with their labels: labels.csv, or train.csv and test.csv",
+    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders",
+    .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR,
+    .bid = table_bid,
+    .plan = mr_table_plan,
+    .meta = mr_table_meta,
+    .free_state = mr_table_free,
+};
