@@ -214,6 +214,7 @@ mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr
         s->labels += (uint32_t)mr_hash64(&labels[i], sizeof labels[i]);
         s->meta_bytes += 12 + strlen(plan->classes[labels[i]].name);
     }
+    s->meta_bytes += sheet->len ? sheet->len[row] : 0;
     for (size_t c = 0; c < sheet->csv.columns; c++)
         s->meta_bytes += strlen(sheet->csv.header[c]) + strlen(mr_sheet_cell(sheet, row, c)) + 6;
     return MR_OK;

@@ -66,6 +66,18 @@ void mr_picture_index_free(mr_picture_index *index)
     *index = (mr_picture_index){0};
 }
 
+bool mr_folder_word(const char *name, size_t len)
+{
+    return mr_split_like(name, len) || mr_folder_container(name, len) != MR_CONTAINER_NONE;
+}
+
+bool mr_root_is_split(const mr_tree *t)
+{
+    size_t len = t->root_len ? t->root_len - 1 : 0;
+    const char *slash = len ? memrchr(t->root, '/', len) : NULL, *name = slash ? slash + 1 : t->root;
+    return len && mr_split_word(name, len - (size_t)(name - t->root));
+}
+
 const char *mr_picture_split(const mr_tree *t, uint32_t entry)
 {
     size_t len;

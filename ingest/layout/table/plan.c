@@ -361,6 +361,8 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
     if (!st)
         return mr_fail_memory(err, "reading tables");
     MR_TRY(mr_picture_index_make(t, &index, err));
+    if (o->class_pattern)
+        return mr_table_by_name(t, o, &index, plan, err);
     mr_sheet_find(t, &list);
     if (list.more)
         return mr_fail(err, MR_BAD_DATA, "more than %d tables are in one place; --leave-out leaves some out",

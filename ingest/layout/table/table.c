@@ -12,9 +12,8 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "format/format.h"
-#include "layout/folder_names.h"
 
-enum { SCORE = 42, SCORE_TIE = 20, SCORE_BESIDE = 10, SCORE_REFUSED = 12, ROWS_TRIED = 64 };
+enum { SCORE = 42, SCORE_TIE = 20, SCORE_BESIDE = 10, SCORE_REFUSED = 12, SCORE_PATTERN = 98, ROWS_TRIED = 64 };
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
@@ -40,7 +39,7 @@ static bool class_folder(const mr_tree *t, uint32_t entry, const char **name, si
     const char *before = slash > path ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
     *name = before ? before + 1 : path;
     *len = (size_t)(slash - *name);
-    return !mr_split_like(*name, *len) && mr_folder_container(*name, *len) == MR_CONTAINER_NONE;
+    return !mr_folder_word(*name, *len);
 }
 
 static bool row_has(const mr_sheet *s, size_t row, const char *name, size_t len)
@@ -121,28 +120,25 @@ static void bid_by(const evidence *e, mr_bid *bid)
     }
 }
 
-static bool is_split(const mr_tree *t)
-{
-    size_t len = t->root_len ? t->root_len - 1 : 0;
-    const char *slash = memrchr(t->root, '/', len), *name = slash ? slash + 1 : t->root;
-    return len && mr_split_word(name, len - (size_t)(name - t->root));
-}
-
 static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     mr_sheet_list list;
     evidence e = {0};
-    (void)o;
     mr_sheet_find(t, &list);
-    if (!list.count)
+    if (!list.count && !o->class_pattern)
         return MR_OK;
     MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
     MR_TRY(mr_picture_index_make(t, &index, err));
+    if (o->class_pattern && index.count) {
+        bid->score = SCORE_PATTERN;
+        snprintf(bid->why, sizeof bid->why, "--class-pattern %.200s", o->class_pattern);
+        return MR_OK;
+    }
     for (size_t i = 0; index.count && i < list.count; i++)
         MR_TRY(look_at_sheet(t, &index, list.entries[i], &e, err));
     bid_by(&e, bid);
-    bid->score -= bid->score && is_split(t); /* the folder above has all splits */
-    bid->forced -= bid->forced && is_split(t);
+    bid->score -= bid->score && mr_root_is_split(t); /* the folder above has all splits */
+    bid->forced -= bid->forced && mr_root_is_split(t);
     return MR_OK;
 }
 
@@ -212,8 +208,10 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
 const mr_layout mr_layout_table = {
     .name = "table",
     .title = "pictures with a CSV or TSV that lists them with their labels: labels.csv, or train.csv and test.csv",
-    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders",
-    .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR,
+    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, or "
+             "--class-pattern",
+    .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR |
+               MR_OPTION_PATTERN,
     .bid = table_bid,
     .plan = mr_table_plan,
     .meta = mr_table_meta,

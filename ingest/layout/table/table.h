@@ -35,6 +35,10 @@ typedef enum mr_picture_match {
  * found[0] is a place in index->entries; SEVERAL: found[1] is another one. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
 
+/* Whether a folder's name says nothing of what pictures show: a split's name, or images, photos ... */
+bool mr_folder_word(const char *name, size_t len);
+/* Whether the root is itself a split's folder. */
+bool mr_root_is_split(const mr_tree *t);
 /* The split that a folder of the path names: static text; NULL: none. */
 const char *mr_picture_split(const mr_tree *t, uint32_t entry);
 
@@ -53,6 +57,7 @@ typedef struct mr_sheet {
     bool beside;                 /* paths are relative to the file's own folder, and complete */
     uint64_t *at;                /* rows of JSON lines: where each begins in the file; NULL: a CSV */
     uint32_t *len;               /* ... and its length */
+    const char *text_name;       /* ... and the member that is a text; NULL: none */
 } mr_sheet;
 
 typedef struct mr_sheet_list {
@@ -113,6 +118,18 @@ mr_status mr_table_rows(const mr_tree *t, const mr_layout_options *o, const mr_p
 mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
 void mr_table_free(void *state);
+
+/* ---- folder_splits.c ------------------------------------------------------------------------------------------ */
+
+typedef struct mr_folder_splits { /* in plan->splits; MR_NO_ENTRY: left out, or without pictures */
+    uint32_t split[3];
+} mr_folder_splits;
+
+mr_status mr_folder_splits_open(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
+                                mr_plan *plan, mr_folder_splits *out, mr_error *err);
+/* False: --split-map leaves the picture out, which is then marked. */
+bool mr_folder_splits_get(const mr_tree *t, const mr_folder_splits *splits, uint32_t entry, mr_plan *plan,
+                          uint32_t *split);
 
 /* ---- names.c -------------------------------------------------------------------------------------------------- */
 

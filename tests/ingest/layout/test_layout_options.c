@@ -14,12 +14,13 @@ static void an_option_without_a_use_is_refused(void **state)
         const char *name, *layouts; /* that know it */
         mr_layout_options given;
     } options[] = {
-        {"--label-column", "imagenette newyorker hub webdataset table", {.label_column = "x"}},
+        {"--label-column", "imagenette newyorker hub webdataset table imagefolder", {.label_column = "x"}},
         {"--config", "newyorker hub", {.config = "x"}},
         {"--image-column", "hub webdataset table", {.image_column = "x"}},
-        {"--text-column", "hub webdataset table", {.text_column = "x"}},
-        {"--keep-unlisted", "imagenette roboflow coco createml table", {.keep_unlisted = true}},
-        {"--label-separator", "table", {.label_separator = "x"}},
+        {"--text-column", "hub webdataset table imagefolder", {.text_column = "x"}},
+        {"--keep-unlisted", "imagenette roboflow coco createml table imagefolder", {.keep_unlisted = true}},
+        {"--label-separator", "table imagefolder", {.label_separator = "x"}},
+        {"--class-pattern", "table", {.class_pattern = "x"}},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(options); i++)
