@@ -7,7 +7,8 @@
 #include "base/scope.h"
 #include "format/format.h"
 #include "layout/folder_names.h"
-#include "table/table.h"
+#include "table/cub.h"
+#include "table/sidecars.h"
 
 typedef struct named_split { /* as the source names it */
     const char *name;
@@ -363,14 +364,23 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
     MR_TRY(mr_picture_index_make(t, &index, err));
     if (o->class_pattern)
         return mr_table_by_name(t, o, &index, plan, err);
+    plan->variant = "csv";
+    if (mr_cub_is(t)) {
+        plan->variant = "cub";
+        MR_TRY(mr_cub_read(t, plan, &st->sheets[st->sheet_count++], err));
+        return mr_table_rows(t, o, &index, plan, err);
+    }
     mr_sheet_find(t, &list);
+    if (!list.count)
+        MR_TRY(mr_sidecars_are(t, &index, &st->sidecars, err));
+    if (st->sidecars)
+        return mr_sidecars_plan(t, o, &index, plan, err);
     if (list.more)
         return mr_fail(err, MR_BAD_DATA, "more than %d tables are in one place; --leave-out leaves some out",
                        MR_SHEETS_MAX);
     for (size_t i = 0; i < list.count; i++)
         MR_TRY(take_sheet(t, o, &index, list.entries[i], plan, err));
     MR_TRY(check_sheets(st, o, err));
-    plan->variant = "csv";
     return mr_table_rows(t, o, &index, plan, err);
 }
 

@@ -3,7 +3,8 @@
  *
  *      labels.csv: id_code,diagnosis       train.csv and test.csv, or a column "split"
  *                  000c1434d8d7,2          train_images/000c1434d8d7.png */
-#include "table/table.h"
+#include "table/cub.h"
+#include "table/sidecars.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,16 @@
 #include "base/text.h"
 #include "format/format.h"
 
-enum { SCORE = 42, SCORE_TIE = 20, SCORE_BESIDE = 10, SCORE_REFUSED = 12, SCORE_PATTERN = 98, ROWS_TRIED = 64 };
+enum {
+    SCORE = 42,
+    SCORE_TIE = 20,
+    SCORE_BESIDE = 10,
+    SCORE_REFUSED = 12,
+    SCORE_PATTERN = 98,
+    SCORE_CUB = 90,
+    SCORE_TEXTS = 15,
+    ROWS_TRIED = 64
+};
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
@@ -120,20 +130,49 @@ static void bid_by(const evidence *e, mr_bid *bid)
     }
 }
 
+/* Whether the root has texts and pictures directly in it. */
+static bool has_texts(const mr_tree *t)
+{
+    mr_child child = {0};
+    bool text = false, picture = false;
+    for (int n = 0; n < ROWS_TRIED && !(text && picture) && mr_tree_next(t, "", 0, &child); n++) {
+        text = text || (!child.is_dir && mr_name_ends(child.name, child.name_len, ".txt"));
+        picture = picture || (!child.is_dir && mr_name_is_image(child.name, child.name_len));
+    }
+    return text && picture;
+}
+
+static mr_status bid_without_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
+                                   mr_bid *bid, mr_error *err)
+{
+    bool texts = false;
+    if (!index->count)
+        return MR_OK;
+    if (o->class_pattern) {
+        bid->score = SCORE_PATTERN;
+        snprintf(bid->why, sizeof bid->why, "--class-pattern %.200s", o->class_pattern);
+    } else if (mr_cub_is(t)) {
+        bid->score = SCORE_CUB;
+        snprintf(bid->why, sizeof bid->why, "images.txt and image_class_labels.txt");
+    } else {
+        MR_TRY(mr_sidecars_are(t, index, &texts, err));
+        bid->score = texts ? SCORE_TEXTS - mr_root_is_split(t) : 0;
+        snprintf(bid->why, sizeof bid->why, "pictures beside texts of the same names");
+    }
+    return MR_OK;
+}
+
 static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     mr_sheet_list list;
     evidence e = {0};
     mr_sheet_find(t, &list);
-    if (!list.count && !o->class_pattern)
+    if (!list.count && !o->class_pattern && !mr_cub_is(t) && !has_texts(t))
         return MR_OK;
     MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
     MR_TRY(mr_picture_index_make(t, &index, err));
-    if (o->class_pattern && index.count) {
-        bid->score = SCORE_PATTERN;
-        snprintf(bid->why, sizeof bid->why, "--class-pattern %.200s", o->class_pattern);
-        return MR_OK;
-    }
+    if (o->class_pattern || !list.count || mr_cub_is(t))
+        return bid_without_sheet(t, o, &index, bid, err);
     for (size_t i = 0; index.count && i < list.count; i++)
         MR_TRY(look_at_sheet(t, &index, list.entries[i], &e, err));
     bid_by(&e, bid);
@@ -189,7 +228,8 @@ static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
 mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     const mr_table_state *st = plan->state;
-    (void)t;
+    if (st->sidecars)
+        return mr_sidecars_meta(t, sample, out, err);
     if (!sample->aux)
         return MR_OK;
     const mr_sheet *s = &st->sheets[sample->aux >> 32];
@@ -208,8 +248,8 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
 const mr_layout mr_layout_table = {
     .name = "table",
     .title = "pictures with a CSV or TSV that lists them with their labels: labels.csv, or train.csv and test.csv",
-    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, or "
-             "--class-pattern",
+    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, "
+             "CUB's images.txt and image_class_labels.txt, 1.txt beside 1.jpg, or --class-pattern",
     .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR |
                MR_OPTION_PATTERN,
     .bid = table_bid,

@@ -1,6 +1,6 @@
 /* table.h - what the files of the layout table share: table.c (bid, meta), pictures.c (which picture a cell names),
  * sheet.c (one CSV or TSV), columns.c (which column is what), classes.c (labels), plan.c, and lists of other forms:
- * cub.c and names.c.
+ * cub.c, names.c and sidecars.c.
  * Invariant: nothing of the state changes after plan(), so meta() may run on many threads. */
 #ifndef MR_LAYOUT_TABLE_H
 #define MR_LAYOUT_TABLE_H
@@ -100,7 +100,8 @@ typedef struct mr_table_state {
     mr_sheet sheets[MR_SHEETS_MAX];
     size_t sheet_count;
     char separators[8];
-    bool numbers; /* labels are whole numbers, and classes have these numbers */
+    bool numbers;  /* labels are whole numbers, and classes have these numbers */
+    bool sidecars; /* there are no sheets: texts beside the pictures are their captions */
 } mr_table_state;
 
 mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_plan *plan, mr_error *err);

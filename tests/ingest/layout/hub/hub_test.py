@@ -25,7 +25,7 @@ import time
 import zlib
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 MADE = ROOT / "build/hub-venv/bin/python"
 
 try:
@@ -39,7 +39,7 @@ except ImportError:
     sys.exit(77)
 os.environ["MILLRACE_PYTHON"] = sys.executable
 
-READER = ROOT / "ingest" / "layout" / "parquet_rows.py"
+READER = ROOT / "ingest" / "layout" / "hub" / "parquet_rows.py"
 HANG = 900                      # seconds, which nothing here takes unless it hangs
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 MILLRACE = os.path.realpath(sys.argv[1])
@@ -333,6 +333,18 @@ def test_large_types_and_image_forms(work):
         (raw[0], {"label": 0, "class": "A", "columns": {"label": "A"}}, "images/\u00fc 1.png")]
     report = json.loads((work / "p.mr/report.json").read_text())
     assert "no image" in json.dumps(report["rejects"]) and "images/2.png" in json.dumps(report["missing"])
+
+
+def test_metadata_of_an_image_folder(work):
+    """metadata.parquet: file_name names the images beside it, without an option."""
+    raw = [png(50 + i) for i in range(2)]
+    for i, b in enumerate(raw):
+        (work / "m/train").mkdir(parents=True, exist_ok=True)
+        (work / ("m/train/%d.png" % i)).write_bytes(b)
+    write(work / "m/train/metadata.parquet", pa.table({"file_name": ["1.png", "0.png"], "label": ["B", "A"]}))
+    millrace("ingest", work / "m", work / "m.mr", "-q")
+    assert [(i, m) for i, m, _ in samples(work / "m.mr", "train")] == [
+        (raw[1], {"label": 1, "class": "B", "columns": {"label": "B"}}), (raw[0], {"label": 0, "class": "A", "columns": {"label": "A"}})]
 
 
 def test_names_of_images(work):
