@@ -89,6 +89,19 @@ static bool same_pictures(const trial *a, const trial *b)
     return true;
 }
 
+/* Of a large table a few pictures may be here: the first column with the header of paths that names any. */
+static int any_path(const mr_sheet *s, const mr_picture_index *index)
+{
+    uint32_t found[2];
+    for (size_t c = 0; c < s->csv.columns && c < COLUMNS_TRIED; c++)
+        for (size_t r = 0; r < s->csv.rows && among(s->csv.header[c], path_words); r++) {
+            mr_picture_match match = mr_picture_find(index, mr_sheet_cell(s, r, c), s->word, found);
+            if (match == MR_PICTURE_ONE || match == MR_PICTURE_SEVERAL)
+                return (int)c;
+        }
+    return -1;
+}
+
 static mr_status two_paths(const mr_sheet *s, int first, size_t second, mr_error *err)
 {
     return mr_fail(
@@ -119,6 +132,8 @@ mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, con
             second = second < 0 ? (int)c : second;
         }
     }
+    if (sheet->path < 0)
+        sheet->path = any_path(sheet, index);
     return second >= 0 ? two_paths(sheet, sheet->path, (size_t)second, err) : MR_OK;
 }
 

@@ -8,6 +8,8 @@
 #include "layout/folder_names.h"
 #include "table/table.h"
 
+enum { LONG_HEAD = 16 << 20 };
+
 static const uint64_t sheet_max = (uint64_t)1 << 30;
 
 static bool is_sheet(const mr_child *child)
@@ -71,10 +73,11 @@ static char delimiter_of(const char *name, const mr_buf *text)
     return memchr(begin, '\t', len) ? '\t' : memchr(begin, ';', len) ? ';' : ',';
 }
 
-static mr_status read_head(const mr_tree *t, uint32_t entry, mr_buf *text, mr_error *err)
+static mr_status read_head(const mr_tree *t, uint32_t entry, size_t most, mr_buf *text, mr_error *err)
 {
     uint64_t size = mr_source_entry(t->source, entry)->size;
-    size_t len = size < MR_SHEET_HEAD ? (size_t)size : MR_SHEET_HEAD;
+    size_t len = size < most ? (size_t)size : most;
+    mr_buf_clear(text);
     if (!mr_buf_reserve(text, len))
         return mr_fail_memory(err, "looking at a table");
     MR_TRY(mr_source_pread(t->source, entry, text->data, len, 0, err));
@@ -99,7 +102,7 @@ static mr_status parse_head(const char *name, const mr_buf *head, bool cut, mr_c
         if (status != MR_BAD_DATA || !cut)
             return status;
     }
-    return status == MR_OK ? status : mr_fail(err, MR_BAD_DATA, "%s: no whole row in its first 64 KiB", name);
+    return status == MR_OK ? status : mr_fail(err, MR_BAD_DATA, "%s: no whole row where it begins", name);
 }
 
 mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *out, mr_error *err)
@@ -113,7 +116,12 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
     if (!out->word)
         out->word = mr_picture_split(t, entry);
     if (head) {
-        MR_TRY(read_head(t, entry, &text, err));
+        MR_TRY(read_head(t, entry, MR_SHEET_HEAD, &text, err));
+        mr_status status = parse_head(out->name, &text, size > text.len, &out->csv, err);
+        if ((status == MR_OK && out->csv.rows) || status == MR_SYSTEM || size <= text.len)
+            return status;
+        mr_csv_free(&out->csv); /* its rows are long */
+        MR_TRY(read_head(t, entry, LONG_HEAD, &text, err));
         return parse_head(out->name, &text, size > text.len, &out->csv, err);
     }
     if (size > sheet_max)

@@ -96,6 +96,14 @@ static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, 
     status = mr_sheet_find_path(&s, index, NULL, err); /* two columns: plan() says so */
     if (status == MR_SYSTEM)
         return status;
+    if (s.path < 0 && mr_sheet_claims(&s)) { /* pictures of later rows may be here */
+        mr_sheet_free(&s);
+        status = mr_sheet_read(t, entry, false, &s, err);
+        if (status == MR_OK)
+            status = mr_sheet_find_path(&s, index, NULL, err);
+        if (status == MR_SYSTEM)
+            return status;
+    }
     if (s.path < 0) {
         if (mr_sheet_claims(&s) && !*e->claims)
             snprintf(e->claims, sizeof e->claims, "%s", s.name);
@@ -124,7 +132,7 @@ static void bid_by(const evidence *e, mr_bid *bid)
         bid->score = SCORE_REFUSED;
         snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
         snprintf(bid->refusal, sizeof bid->refusal,
-                 "%s lists pictures, but its first rows name none that is in the source; put the pictures beside it "
+                 "%s lists pictures, but no row names one that is in the source; put the pictures beside it "
                  "under the names that it gives, or leave it out with --leave-out",
                  e->claims);
     }

@@ -113,7 +113,7 @@ static void test_nothing_matches(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("i/1.jpg"));
     plan_file("a.csv", "file,label\nx.jpg,a\n");
-    plan_says(NULL, NULL, "a.csv lists pictures, but its first rows name none");
+    plan_says(NULL, NULL, "a.csv lists pictures, but no row names one");
     plan_file("a.csv", "file,label\nx.jpg\n");
     plan_says(NULL, NULL, "a.csv: line 2: 1 cells, where the header has 2");
 }
@@ -153,6 +153,28 @@ static void test_split_folders(void **state)
               "val valid/1.jpg b - - ,\"columns\":{\"label\":\"b\"}\n");
 }
 
+/* Rows longer than what a bid reads first, and a table of which only the last row's picture is here. */
+static void test_large_tables(void **state)
+{
+    (void)state;
+    mr_buf text = {0};
+    support_touch(plan_dir, NAMES("i/1.jpg"));
+    mr_buf_add_text(&text, "file,label,more\n1.jpg,a,");
+    for (int i = 0; i < 20000; i++)
+        mr_buf_add_text(&text, "words ");
+    mr_buf_add_text(&text, "\n");
+    plan_file("a.csv", mr_buf_text(&text));
+    plan_says(&(mr_layout_options){.label_column = "label"}, NULL, "train i/1.jpg a");
+    mr_buf_clear(&text);
+    mr_buf_add_text(&text, "file,label\n");
+    for (int i = 2; i < 9000; i++)
+        mr_buf_printf(&text, "%d.jpg,a\n", i);
+    mr_buf_add_text(&text, "1.jpg,b\n");
+    plan_file("a.csv", mr_buf_text(&text));
+    plan_says(NULL, NULL, "train i/1.jpg b");
+    mr_buf_free(&text);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
@@ -160,7 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_ids_and_splits), TEST(test_split_column), TEST(test_several_classes), TEST(test_several_columns),
         TEST(test_captions),       TEST(test_rows),         TEST(test_two_meanings),    TEST(test_nothing_matches),
-        TEST(test_class_folders),  TEST(test_two_splits),   TEST(test_split_folders),
+        TEST(test_class_folders),  TEST(test_two_splits),   TEST(test_split_folders),   TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
