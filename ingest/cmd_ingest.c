@@ -56,7 +56,8 @@ static const mr_option options[] = {
     {"class-pattern", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.class_pattern), .value = "PATTERN",
      .help = "table: the class is in the file's name: '{class}_#' fits Abyssinian_12.jpg; # is a number, * anything"},
     {"image-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.image_column), .value = "NAME",
-     .help = "hub: the column with the images, detected by its type if not given; webdataset: the member (seg.png); table: the column that names them"},
+     .help = "hub: the column with the images, detected by its type if not given; webdataset: the member (seg.png); "
+             "table: the column that names them"},
     {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.text_column), .value = "NAME",
      .help = "hub, webdataset, table: also keep this column's text as the sample's captions"},
     {"split-map", 0, MR_ARG_OTHER, .take = take_split_map, .value = "FROM=TO,..",

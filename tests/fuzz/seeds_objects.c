@@ -28,9 +28,15 @@ static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotati
     "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"dog\",\"coordinates\":{\"x\":8,\"y\":9,\"width\":4,"          \
     "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
 static const char table[] = ",,,,,\0train.csv\0id,label\na,x|y\nb,\"x\"\n../c,y\nb,y\n\0images/a.jpg\0\0images/b.jpg\0";
-static const char flags[] = "x,,,x,;\0t.tsv\0file\tx\ty\tsplit\n1.jpg\t1\t0\ttrain\n2.jpg\t1\t1\tval\n\0""1.jpg\0\0""2.jpg\0";
-static const char cub[] = ",,,\0images.txt\0""1 001.a/x.jpg\n2 002.b/y.jpg\n\0image_class_labels.txt\0""1 1\n2 2\n\0"
-                          "classes.txt\0""1 001.a\n2 002.b\n\0train_test_split.txt\0""1 1\n2 0\n\0"
+static const char flags[] = "x,,,x,;\0t.tsv\0file\tx\ty\tsplit\n1.jpg\t1\t0\ttrain\n2.jpg\t1\t1\tval\n\0"
+                            "1.jpg\0\0"
+                            "2.jpg\0";
+static const char cub[] = ",,,\0images.txt\0"
+                          "1 001.a/x.jpg\n2 002.b/y.jpg\n\0image_class_labels.txt\0"
+                          "1 1\n2 2\n\0"
+                          "classes.txt\0"
+                          "1 001.a\n2 002.b\n\0train_test_split.txt\0"
+                          "1 1\n2 0\n\0"
                           "images/001.a/x.jpg\0\0images/002.b/y.jpg\0";
 static const char sidecars[] = ",,,\0a.jpg\0\0a.txt\0a red box\n\0b.jpg\0";
 static const char pattern[] = ",,,x,,{class}_#\0cat_1.jpg\0\0test/dog_2.jpg\0\0x.png\0";

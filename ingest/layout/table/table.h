@@ -1,7 +1,7 @@
 /* table.h - what the files of the layout table share: table.c (bid, meta), pictures.c (which picture a cell names),
- * sheet.c (one CSV or TSV), columns.c (which column is what), classes.c (labels), plan.c, and lists of other forms:
- * cub.c, names.c and sidecars.c.
- * Invariant: nothing of the state changes after plan(), so meta() may run on many threads. */
+ * sheet.c (one CSV or TSV), columns.c (which column is what), classes.c (labels), rows.c (samples), plan.c, and lists
+ * of other forms: cub.c, names.c and sidecars.c. Invariant: nothing of the state changes after plan(), so meta() may
+ * run on many threads. */
 #ifndef MR_LAYOUT_TABLE_H
 #define MR_LAYOUT_TABLE_H
 
@@ -94,7 +94,8 @@ typedef struct mr_table_labels { /* the classes that a row names, one after the 
 
 bool mr_table_label(mr_table_labels *l, const char **text, size_t *len);
 
-/* ---- plan.c --------------------------------------------------------------------------------------------------- */
+/* ---- rows.c, plan.c
+ * --------------------------------------------------------------------------------------------------- */
 
 typedef struct mr_table_state {
     mr_sheet sheets[MR_SHEETS_MAX];
