@@ -51,11 +51,17 @@ static const mr_option options[] = {
     {"config", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.config), .value = "NAME",
      .help = "newyorker, hub: the config (matching, ranking, explanation ...)"},
     {"label-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.label_column), .value = "NAME",
-     .help = "take labels from this column (imagenette: noisy_labels_25; newyorker, hub, webdataset: any)"},
+     .help = "take labels from this column (imagenette: noisy_labels_25; newyorker, hub, webdataset: any; table: one, "
+             "or several as A,B,C)"},
+    {"label-separator", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.label_separator), .value = "CHARS",
+     .help = "table: the characters between two classes of a cell (found by looking: | or ;); '' for none"},
+    {"class-pattern", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.class_pattern), .value = "PATTERN",
+     .help = "table: the class is in the file's name: '{class}_#' fits Abyssinian_12.jpg; # is a number, * anything"},
     {"image-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.image_column), .value = "NAME",
-     .help = "hub: the column with the images, detected by its type if not given; webdataset: the member (seg.png)"},
+     .help = "hub: the column with the images, detected by its type if not given; webdataset: the member (seg.png); "
+             "table: the column that names them"},
     {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.text_column), .value = "NAME",
-     .help = "hub, webdataset: also keep this column's text as the sample's captions"},
+     .help = "hub, webdataset, table: also keep this column's text as the sample's captions"},
     {"split-map", 0, MR_ARG_OTHER, .take = take_split_map, .value = "FROM=TO,..",
      .help = "store split or folder FROM as split TO (test=val); an empty TO leaves FROM out"},
     {"root", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.root), .value = "FOLDER",
@@ -71,7 +77,8 @@ static const mr_option options[] = {
              "train/animals/cat is class animals/cat)"},
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
      .help =
-         "imagenette, roboflow, coco, yolo, voc, createml: also take images that no annotation file or split lists"},
+         "imagenette, roboflow, coco, yolo, voc, createml, table: also take images that no annotation file or split "
+         "lists"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
      .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},

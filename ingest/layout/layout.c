@@ -60,9 +60,14 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
         bool given;
         const char *name;
     } options[] = {
-        {MR_OPTION_LABEL, o->label_column, "label-column"},          {MR_OPTION_CONFIG, o->config, "config"},
-        {MR_OPTION_IMAGE, o->image_column, "image-column"},          {MR_OPTION_TEXT, o->text_column, "text-column"},
-        {MR_OPTION_UNLISTED, o->keep_unlisted, "keep-unlisted"},     {MR_OPTION_DEPTH, o->class_depth, "class-depth"},
+        {MR_OPTION_LABEL, o->label_column, "label-column"},
+        {MR_OPTION_CONFIG, o->config, "config"},
+        {MR_OPTION_IMAGE, o->image_column, "image-column"},
+        {MR_OPTION_TEXT, o->text_column, "text-column"},
+        {MR_OPTION_UNLISTED, o->keep_unlisted, "keep-unlisted"},
+        {MR_OPTION_DEPTH, o->class_depth, "class-depth"},
+        {MR_OPTION_SEPARATOR, o->label_separator, "label-separator"},
+        {MR_OPTION_PATTERN, o->class_pattern, "class-pattern"},
         {MR_OPTION_ANNOTATIONS, o->annotation_count, "annotations"},
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)

@@ -73,6 +73,8 @@ enum {
     MR_OPTION_UNLISTED = 16,
     MR_OPTION_DEPTH = 32,
     MR_OPTION_ANNOTATIONS = 64,
+    MR_OPTION_SEPARATOR = 128,
+    MR_OPTION_PATTERN = 256,
 };
 
 typedef struct mr_layout_options {
@@ -81,6 +83,8 @@ typedef struct mr_layout_options {
     const char *image_column, *text_column; /* hub; NULL: found by type, and none */
     const char *const *annotations;         /* coco: its files, from the top of the source; none: found */
     size_t annotation_count;
+    const char *label_separator; /* table: bytes between two classes of a cell; NULL: found by looking */
+    const char *class_pattern;   /* table: the class in the file's name: "{class}_#"; NULL: none */
     bool keep_unlisted;
     const char *root;     /* the dataset's root in the source; NULL: found by bidding */
     unsigned class_depth; /* folders that form a class's name, below its split; 0: 1, unless that looks wrong */
@@ -135,7 +139,9 @@ typedef struct mr_layout {
     void (*free_state)(void *state);
 } mr_layout;
 
-#define MR_LAYOUTS(X)           X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml)
+#define MR_LAYOUTS(X)                                                                                                  \
+    X(imagenette)                                                                                                      \
+    X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml) X(imagefolder) X(table) X(flat)
 #define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
 MR_LAYOUTS(MR_LAYOUT_DECLARE)
 extern const mr_layout *const mr_layouts[]; /* NULL-terminated, in the table's order */

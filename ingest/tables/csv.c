@@ -16,11 +16,12 @@ typedef struct reader {
     const char *name;
     mr_csv *csv;
     size_t cell_count, cell_room;
+    char delimiter;
 } reader;
 
-static bool is_blank(char c)
+static bool is_blank(const reader *r, char c)
 {
-    return c == ' ' || c == '\t';
+    return c == ' ' || (c == '\t' && r->delimiter != '\t');
 }
 
 /* The length of the line end at `p`: 2 for CRLF, 1 for LF or for a CR at the end of the file, 0 for none. */
@@ -35,7 +36,7 @@ static size_t line_end(const reader *r, const char *p)
 
 static void skip_blanks(reader *r)
 {
-    while (r->at < r->end && is_blank(*r->at))
+    while (r->at < r->end && is_blank(r, *r->at))
         r->at++;
 }
 
@@ -71,10 +72,10 @@ static mr_status quoted_cell(reader *r, char **cell, char **cell_end, mr_error *
 static void plain_cell(reader *r, char **cell, char **cell_end)
 {
     *cell = r->at;
-    while (r->at < r->end && *r->at != ',' && !line_end(r, r->at))
+    while (r->at < r->end && *r->at != r->delimiter && !line_end(r, r->at))
         r->at++;
     char *end = r->at;
-    while (end > *cell && is_blank(end[-1]))
+    while (end > *cell && is_blank(r, end[-1]))
         end--;
     *cell_end = end;
 }
@@ -87,7 +88,7 @@ static mr_status read_cell(reader *r, char **out, bool *last, mr_error *err)
     if (r->at < r->end && *r->at == '"') {
         MR_TRY(quoted_cell(r, &cell, &cell_end, err));
         skip_blanks(r);
-        if (r->at < r->end && *r->at != ',' && !line_end(r, r->at))
+        if (r->at < r->end && *r->at != r->delimiter && !line_end(r, r->at))
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu: text after a closing quote", r->name, r->line);
     } else {
         plain_cell(r, &cell, &cell_end);
@@ -105,7 +106,7 @@ static mr_status read_cell(reader *r, char **out, bool *last, mr_error *err)
 static bool skip_blank_line(reader *r)
 {
     char *p = r->at;
-    while (p < r->end && is_blank(*p))
+    while (p < r->end && is_blank(r, *p))
         p++;
     size_t newline = line_end(r, p);
     if (!newline && p < r->end)
@@ -165,12 +166,17 @@ static mr_status read_rows(reader *r, mr_error *err)
 
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err)
 {
+    return mr_csv_parse_by(text, name, ',', out, err);
+}
+
+mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err)
+{
     MR_AUTO(mr_csv_free) mr_csv csv = {.text = *text};
     *text = (mr_buf){0};
     mr_buf_text(&csv.text);
     MR_TRY(mr_buf_status(&csv.text, err, "reading a CSV file"));
     char *begin = (char *)csv.text.data;
-    reader r = {.at = begin, .end = begin + csv.text.len, .line = 1, .name = name, .csv = &csv};
+    reader r = {.at = begin, .end = begin + csv.text.len, .line = 1, .name = name, .csv = &csv, .delimiter = delimiter};
     const char *nul = memchr(begin, '\0', csv.text.len);
     if (nul) {
         size_t line = 1;

@@ -17,6 +17,8 @@ typedef struct mr_csv {
  * MR_BAD_DATA, naming the file (`name`) and line: a row with a different number of cells, an unclosed quote, a NUL
  * byte, no header. */
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
+/* The same with another delimiter than the comma: ';' or a tab. */
+mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err);
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);
 int mr_csv_column(const mr_csv *csv, const char *name); /* -1: none */
 void mr_csv_free(mr_csv *csv);

@@ -36,12 +36,29 @@ static void check_round_trip(const mr_csv *csv)
     mr_csv_free(&again);
 }
 
+/* With tabs or semicolons between the cells. */
+static void check_delimiter(const uint8_t *data, size_t size, char delimiter)
+{
+    mr_buf text = {0};
+    mr_csv csv = {0};
+    mr_error err;
+    mr_buf_add(&text, data, size);
+    if (mr_csv_parse_by(&text, "fuzz.tsv", delimiter, &csv, &err) == MR_OK) {
+        for (size_t i = 0; i < (csv.rows + 1) * csv.columns; i++)
+            check_inside(&csv, csv.cells[i]);
+        check_round_trip(&csv);
+    }
+    mr_csv_free(&csv);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mr_buf text = {0};
     mr_csv csv = {0};
     mr_error err;
     mr_buf_add(&text, data, size);
+    check_delimiter(data, size, '\t');
+    check_delimiter(data, size, ';');
     mr_status status = mr_csv_parse(&text, "fuzz.csv", &csv, &err);
     FUZZ_MUST(text.data == NULL && text.len == 0);
     if (status != MR_OK) {

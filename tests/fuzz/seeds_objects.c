@@ -27,6 +27,22 @@ static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotati
 #define DOG                                                                                                            \
     "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"dog\",\"coordinates\":{\"x\":8,\"y\":9,\"width\":4,"          \
     "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
+static const char table[] = ",,,,,\0train.csv\0id,label\na,x|y\nb,\"x\"\n../c,y\nb,y\n\0images/a.jpg\0\0images/b.jpg\0";
+static const char flags[] = "x,,,x,;\0t.tsv\0file\tx\ty\tsplit\n1.jpg\t1\t0\ttrain\n2.jpg\t1\t1\tval\n\0"
+                            "1.jpg\0\0"
+                            "2.jpg\0";
+static const char cub[] = ",,,\0images.txt\0"
+                          "1 001.a/x.jpg\n2 002.b/y.jpg\n\0image_class_labels.txt\0"
+                          "1 1\n2 2\n\0"
+                          "classes.txt\0"
+                          "1 001.a\n2 002.b\n\0train_test_split.txt\0"
+                          "1 1\n2 0\n\0"
+                          "images/001.a/x.jpg\0\0images/002.b/y.jpg\0";
+static const char sidecars[] = ",,,\0a.jpg\0\0a.txt\0a red box\n\0b.jpg\0";
+static const char pattern[] = ",,,x,,{class}_#\0cat_1.jpg\0\0test/dog_2.jpg\0\0x.png\0";
+static const char metadata[] = ",,,\0train/metadata.jsonl\0{\"file_name\":\"1.png\",\"label\":\"b\",\"text\":[\"u\"]}\n"
+                               "{\"file_name\":\"2.png\"}\n\0train/1.png\0\0train/2.png\0\0val/metadata.csv\0"
+                               "file_name,label\n1.png,a\n\0val/1.png\0";
 static const char createml[] = ",,,x\0train/_annotations.createml.json\0" DOG "\0train/a.jpg\0\0train/c.jpg\0";
 
 #define PANOPTIC                                                                                                       \
@@ -66,6 +82,12 @@ void seed_objects(void)
     seed("layouts", "small-coco-tasks", tasks, sizeof tasks);
     seed("layouts", "small-coco-other", other, sizeof other);
     seed("layouts", "small-createml", createml, sizeof createml);
+    seed("layouts", "small-table", table, sizeof table);
+    seed("layouts", "small-flags", flags, sizeof flags);
+    seed("layouts", "small-cub", cub, sizeof cub);
+    seed("layouts", "small-sidecars", sidecars, sizeof sidecars);
+    seed("layouts", "small-pattern", pattern, sizeof pattern);
+    seed("layouts", "small-metadata", metadata, sizeof metadata);
     seed("voc", "annotation", xml, sizeof xml - 1);
     seed("layouts", "small-voc", voc, sizeof voc);
     seed("layouts", "small-voc-kit", kit, sizeof kit);

@@ -7,8 +7,8 @@ enum { MEMBERS = 160 };
 
 static mr_layout_options read_options(char *text, mr_split_map *map)
 {
-    char none[] = "", *word[4];
-    for (int i = 0; i < 4; i++) {
+    char none[] = "", *word[6];
+    for (int i = 0; i < 6; i++) {
         word[i] = strsep(&text, ",");
         if (!word[i])
             word[i] = none;
@@ -16,6 +16,8 @@ static mr_layout_options read_options(char *text, mr_split_map *map)
     mr_layout_options o = {.keep_unlisted = *word[3] != '\0', .maps = map};
     o.label_column = *word[0] ? word[0] : NULL;
     o.config = *word[1] ? word[1] : NULL;
+    o.label_separator = *word[4] ? word[4] : NULL;
+    o.class_pattern = *word[5] ? word[5] : NULL;
     char *equal = strchr(word[2], '=');
     if (equal && equal != word[2] && (!equal[1] || mr_split_name_ok(equal + 1))) {
         *equal = '\0';

@@ -278,6 +278,8 @@ def image_column(schema, features, asked):
         return found[0]
     if found:
         raise Bad(2, "has %d image columns; choose one with --image-column: %s" % (len(found), listing(found)))
+    if "file_name" in schema.names and is_text(plain(schema.field("file_name").type)):
+        return "file_name"  # metadata.parquet of an ImageFolder: the images lie beside it
     raise Bad(2, "has no column of images (struct<bytes: binary, path: string>); if one of these holds them, choose it "
               "with --image-column: %s" % listing(schema.names))
 

@@ -15,12 +15,14 @@ static void an_option_without_a_use_is_refused(void **state)
         const char *name, *layouts; /* that know it */
         mr_layout_options given;
     } options[] = {
-        {"--label-column", "imagenette newyorker hub webdataset", {.label_column = "x"}},
+        {"--label-column", "imagenette newyorker hub webdataset table imagefolder", {.label_column = "x"}},
         {"--config", "newyorker hub", {.config = "x"}},
-        {"--image-column", "hub webdataset", {.image_column = "x"}},
-        {"--text-column", "hub webdataset", {.text_column = "x"}},
-        {"--keep-unlisted", "imagenette roboflow coco yolo voc createml", {.keep_unlisted = true}},
+        {"--image-column", "hub webdataset table", {.image_column = "x"}},
+        {"--text-column", "hub webdataset table imagefolder", {.text_column = "x"}},
+        {"--keep-unlisted", "imagenette roboflow coco yolo voc createml table imagefolder", {.keep_unlisted = true}},
         {"--annotations", "coco", {.annotations = files, .annotation_count = 1}},
+        {"--label-separator", "table imagefolder", {.label_separator = "x"}},
+        {"--class-pattern", "table", {.class_pattern = "x"}},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(options); i++)

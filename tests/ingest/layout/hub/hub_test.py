@@ -335,6 +335,18 @@ def test_large_types_and_image_forms(work):
     assert "no image" in json.dumps(report["rejects"]) and "images/2.png" in json.dumps(report["missing"])
 
 
+def test_metadata_of_an_image_folder(work):
+    """metadata.parquet: file_name names the images beside it, without an option."""
+    raw = [png(50 + i) for i in range(2)]
+    for i, b in enumerate(raw):
+        (work / "m/train").mkdir(parents=True, exist_ok=True)
+        (work / ("m/train/%d.png" % i)).write_bytes(b)
+    write(work / "m/train/metadata.parquet", pa.table({"file_name": ["1.png", "0.png"], "label": ["B", "A"]}))
+    millrace("ingest", work / "m", work / "m.mr", "-q")
+    assert [(i, m) for i, m, _ in samples(work / "m.mr", "train")] == [
+        (raw[1], {"label": 1, "class": "B", "columns": {"label": "B"}}), (raw[0], {"label": 0, "class": "A", "columns": {"label": "A"}})]
+
+
 def test_names_of_images(work):
     """A path that cannot stand in a tree gives way to a name of ours; the bytes stay."""
     paths = ["a.png", "sub/b.png", "/abs/c.png", "../d.png", "a/../e.png", "._f.png", "", None, "g" * 300 + ".png", "..",

@@ -1,0 +1,12 @@
+/* imagefolder.h - what imagefolder.c (bid, meta) and plan.c share.
+ * Invariant: the state is that of the layout table, with one sheet for each metadata file. */
+#ifndef MR_LAYOUT_IMAGEFOLDER_H
+#define MR_LAYOUT_IMAGEFOLDER_H
+
+#include "table/table.h"
+
+/* Whether the entry is named "metadata" with this ending. */
+bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending);
+mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+
+#endif

@@ -1,0 +1,311 @@
+/* columns.c - which column of a table is what: by its name if one is given, else by its header and its cells.
+ * Invariant: of two columns that may be meant none is chosen: the message names both. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "layout/folder_names.h"
+#include "table/table.h"
+
+enum { ROWS_TRIED = 512, COLUMNS_TRIED = 64 };
+
+static const char *const path_words[] = {"path",        "filepath", "file_path",  "file",       "filename", "file_name",
+                                         "image",       "images",   "image_path", "image_name", "image_id", "imageid",
+                                         "image_index", "img",      "img_path",   "img_name",   NULL};
+static const char *const label_words[] = {"label",          "labels",    "class",      "classes",       "class_name",
+                                          "class_id",       "classname", "category",   "category_name", "category_id",
+                                          "species",        "breed",     "target",     "diagnosis",     "dx",
+                                          "finding_labels", "tags",      "label_name", "label_id",      NULL};
+static const char *const split_words[] = {"split", "subset", "partition", "set", "data_split", "usage", NULL};
+static const char *const text_words[] = {"caption", "captions", "text", "description", "sentence", "comment", NULL};
+static const char *const other_words[] = {"",    "id",     "index",   "width", "height",
+                                          "url", "source", "license", "size",  NULL};
+
+/* "Finding Labels" is finding_labels. */
+static bool among(const char *name, const char *const *words)
+{
+    for (; *words; words++) {
+        size_t i = 0;
+        while (name[i] && tolower((unsigned char)(name[i] == ' ' || name[i] == '-' ? '_' : name[i])) == (*words)[i])
+            i++;
+        if (!name[i] && !(*words)[i])
+            return true;
+    }
+    return false;
+}
+
+static void list_columns(const mr_sheet *s, mr_buf *out)
+{
+    for (size_t c = 0; c < s->csv.columns && c < COLUMNS_TRIED; c++)
+        mr_buf_printf(out, "%s%s", c ? ", " : "", s->csv.header[c]);
+}
+
+/* ---- paths ---------------------------------------------------------------------------------------------------- */
+
+typedef struct trial { /* of a column: which pictures its cells name */
+    uint32_t found[ROWS_TRIED];
+    size_t rows, cells, hits;
+    bool distinct;
+} trial;
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void try_column(const mr_sheet *s, const mr_picture_index *index, size_t column, trial *out)
+{
+    size_t rows = s->csv.rows, kept = 0;
+    uint32_t sorted[ROWS_TRIED];
+    *out = (trial){.rows = rows < ROWS_TRIED ? rows : ROWS_TRIED, .distinct = true};
+    for (size_t i = 0; i < out->rows; i++) {
+        const char *cell = mr_sheet_cell(s, i * rows / out->rows, column);
+        uint32_t found[2];
+        mr_picture_match match = mr_picture_find(index, cell, s->word, found);
+        bool hit = match == MR_PICTURE_ONE || match == MR_PICTURE_SEVERAL;
+        out->cells += *cell != '\0';
+        out->hits += hit;
+        out->found[i] = hit ? found[0] : MR_NO_ENTRY;
+        if (hit)
+            sorted[kept++] = found[0];
+    }
+    qsort(sorted, kept, sizeof *sorted, by_number);
+    for (size_t i = 1; i < kept; i++)
+        out->distinct = out->distinct && sorted[i] != sorted[i - 1];
+}
+
+static bool names_pictures(const trial *t)
+{
+    return t->hits && t->hits * 2 >= t->cells;
+}
+
+static bool same_pictures(const trial *a, const trial *b)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        if (a->found[i] != b->found[i])
+            return false;
+    return true;
+}
+
+/* Of a large table a few pictures may be here: the first column with the header of paths that names any. */
+static int any_path(const mr_sheet *s, const mr_picture_index *index)
+{
+    uint32_t found[2];
+    for (size_t c = 0; c < s->csv.columns && c < COLUMNS_TRIED; c++)
+        for (size_t r = 0; r < s->csv.rows && among(s->csv.header[c], path_words); r++) {
+            mr_picture_match match = mr_picture_find(index, mr_sheet_cell(s, r, c), s->word, found);
+            if (match == MR_PICTURE_ONE || match == MR_PICTURE_SEVERAL)
+                return (int)c;
+        }
+    return -1;
+}
+
+static mr_status two_paths(const mr_sheet *s, int first, size_t second, mr_error *err)
+{
+    return mr_fail(
+        err, MR_MISUSE,
+        "%s: the columns %s and %s both name pictures, and not the same ones; choose one with --image-column", s->name,
+        s->csv.header[first], s->csv.header[second]);
+}
+
+mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, const char *asked, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) trial *best = mr_alloc(2, sizeof *best);
+    trial *now = best ? best + 1 : NULL;
+    int second = -1;
+    sheet->path = asked ? mr_csv_column(&sheet->csv, asked) : -1;
+    if (asked)
+        return MR_OK;
+    if (!best)
+        return mr_fail_memory(err, "looking at a table");
+    for (size_t c = 0; c < sheet->csv.columns && c < COLUMNS_TRIED; c++) {
+        try_column(sheet, index, c, now);
+        if (!names_pictures(now) || (sheet->path >= 0 && same_pictures(best, now)))
+            continue;
+        if (sheet->path < 0 || (now->distinct && !best->distinct)) {
+            sheet->path = (int)c;
+            *best = *now;
+            second = -1;
+        } else if (now->distinct == best->distinct) {
+            second = second < 0 ? (int)c : second;
+        }
+    }
+    if (sheet->path < 0)
+        sheet->path = any_path(sheet, index);
+    return second >= 0 ? two_paths(sheet, sheet->path, (size_t)second, err) : MR_OK;
+}
+
+bool mr_sheet_claims(const mr_sheet *sheet)
+{
+    for (size_t c = 0; c < sheet->csv.columns; c++) {
+        const char *cell = sheet->csv.rows ? mr_sheet_cell(sheet, 0, c) : "";
+        if (among(sheet->csv.header[c], path_words) || mr_name_is_image(cell, strlen(cell)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- labels ---------------------------------------------------------------------------------------------------- */
+
+static mr_status add_label(mr_sheet *s, size_t column, mr_error *err)
+{
+    if (!s->labels)
+        s->labels = mr_alloc(MR_SHEET_LABELS_MAX, sizeof *s->labels);
+    if (!s->labels)
+        return mr_fail_memory(err, "looking at a table");
+    if (s->label_count == MR_SHEET_LABELS_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: more than the %d columns of labels that a table may have", s->name,
+                       MR_SHEET_LABELS_MAX);
+    s->labels[s->label_count++] = column;
+    return MR_OK;
+}
+
+static mr_status no_column(const mr_sheet *s, const char *option, const char *name, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf there = {0};
+    list_columns(s, &there);
+    return mr_fail(err, MR_MISUSE, "%s %s: %s has no such column; choose from: %.600s", option, name, s->name,
+                   mr_buf_text(&there));
+}
+
+/* "label", or "cat,dog" for several; a column whose own name has a comma is taken first. */
+static mr_status asked_labels(mr_sheet *s, const char *asked, mr_error *err)
+{
+    int column = mr_csv_column(&s->csv, asked);
+    if (column >= 0)
+        return add_label(s, (size_t)column, err);
+    MR_AUTO(mr_scope_free) char *copy = strdup(asked);
+    char *rest = NULL;
+    if (!copy)
+        return mr_fail_memory(err, "looking at a table");
+    for (char *name = strtok_r(copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        column = mr_csv_column(&s->csv, name);
+        if (column < 0 && s->label_count)
+            return no_column(s, "--label-column", name, err);
+        if (column < 0)
+            return MR_OK; /* of several tables one may have no labels */
+        MR_TRY(add_label(s, (size_t)column, err));
+    }
+    return MR_OK;
+}
+
+enum { FLAG_NONE, FLAG_ON, FLAG_OFF, FLAG_MINUS };
+
+static int flag_of(const char *cell)
+{
+    static const char *const on[] = {"1", "1.0", "true", NULL}, *const off[] = {"", "0", "0.0", "false", NULL},
+                             *const minus[] = {"-1", "-1.0", NULL};
+    return among(cell, on) ? FLAG_ON : among(cell, off) ? FLAG_OFF : among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
+}
+
+/* Whether the cells are 0 and 1, or -1 and 1; where all three occur, -1 may mean "not known". */
+static bool all_flags(const mr_sheet *s, const size_t *columns, size_t count)
+{
+    bool zero = false, minus = false;
+    for (size_t r = 0; r < s->csv.rows; r++)
+        for (size_t c = 0; c < count; c++) {
+            const char *cell = mr_sheet_cell(s, r, columns[c]);
+            int flag = flag_of(cell);
+            zero = zero || (flag == FLAG_OFF && *cell);
+            minus = minus || flag == FLAG_MINUS;
+            if (flag == FLAG_NONE || (zero && minus))
+                return false;
+        }
+    return s->csv.rows > 0;
+}
+
+static mr_status check_several(mr_sheet *s, mr_error *err)
+{
+    s->flags = s->label_count > 1 && all_flags(s, s->labels, s->label_count);
+    for (size_t i = 0; i < s->label_count && s->label_count > 1 && !s->flags; i++)
+        for (size_t r = 0; r < s->csv.rows; r++) {
+            const char *cell = mr_sheet_cell(s, r, s->labels[i]);
+            char *end;
+            strtod(cell, &end);
+            if (end != cell && !*end)
+                return mr_fail(err, MR_MISUSE,
+                               "--label-column: several columns of labels hold 0 and 1 alone, or names of classes; row "
+                               "%zu of %s has \"%.40s\" in column %s",
+                               r + 1, s->name, cell, s->csv.header[s->labels[i]]);
+        }
+    return MR_OK;
+}
+
+/* Columns of which no header says what they are. */
+static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
+    MR_AUTO(mr_scope_free) size_t *rest = mr_alloc(s->csv.columns, sizeof *rest);
+    size_t count = 0;
+    if (!rest)
+        return mr_fail_memory(err, "looking at a table");
+    for (size_t c = 0; c < s->csv.columns; c++)
+        if ((int)c != s->path && (int)c != s->split && (int)c != s->text && !among(s->csv.header[c], other_words) &&
+            !among(s->csv.header[c], path_words))
+            rest[count++] = c;
+    if ((count == 1 && s->text < 0) || (count > 1 && all_flags(s, rest, count))) {
+        for (size_t i = 0; i < count; i++)
+            MR_TRY(add_label(s, rest[i], err));
+        return MR_OK;
+    }
+    for (size_t i = 0; i < count && i < COLUMNS_TRIED; i++)
+        mr_buf_printf(&names, "%s%s", i ? ", " : "", s->csv.header[rest[i]]);
+    if (count && s->text < 0)
+        mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "no column is named like a label: samples have none; --label-column takes one or more of: %s",
+                    mr_buf_text(&names));
+    return mr_buf_status(&names, err, "looking at a table");
+}
+
+static mr_status named_labels(mr_sheet *s, mr_error *err)
+{
+    for (size_t c = 0; c < s->csv.columns; c++) {
+        if ((int)c == s->path || !among(s->csv.header[c], label_words))
+            continue;
+        if (s->label_count)
+            return mr_fail(err, MR_MISUSE,
+                           "%s: the columns %s and %s both look like labels; choose one with --label-column", s->name,
+                           s->csv.header[s->labels[0]], s->csv.header[c]);
+        MR_TRY(add_label(s, c, err));
+    }
+    return MR_OK;
+}
+
+/* ---- split and texts ------------------------------------------------------------------------------------------- */
+
+static bool all_splits(const mr_sheet *s, size_t column)
+{
+    for (size_t r = 0; r < s->csv.rows; r++) {
+        const char *cell = mr_sheet_cell(s, r, column);
+        if (*cell && !mr_split_word(cell, strlen(cell)))
+            return false;
+    }
+    return s->csv.rows > 0;
+}
+
+static int column_among(const mr_sheet *s, const char *const *words)
+{
+    for (size_t c = 0; c < s->csv.columns; c++)
+        if ((int)c != s->path && among(s->csv.header[c], words))
+            return (int)c;
+    return -1;
+}
+
+mr_status mr_sheet_find_others(mr_sheet *s, const mr_layout_options *o, mr_notes *notes, mr_error *err)
+{
+    s->split = column_among(s, split_words);
+    if (s->split >= 0 && strcmp(s->csv.header[s->split], "split") != 0 && !all_splits(s, (size_t)s->split))
+        s->split = -1;
+    s->text = o->text_column ? mr_csv_column(&s->csv, o->text_column) : column_among(s, text_words);
+    if (o->text_column && s->text < 0)
+        return no_column(s, "--text-column", o->text_column, err);
+    if (o->label_column)
+        MR_TRY(asked_labels(s, o->label_column, err));
+    else
+        MR_TRY(named_labels(s, err));
+    if (!o->label_column && !s->label_count && !s->beside)
+        MR_TRY(guess_labels(s, notes, err));
+    return check_several(s, err);
+}

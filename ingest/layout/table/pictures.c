@@ -1,0 +1,168 @@
+/* pictures.c - which picture of a tree the cell of a table names.
+ * Invariant: an answer depends on the names alone, and of two pictures that a cell may mean none is chosen. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout/folder_names.h"
+#include "table/table.h"
+
+/* The name without folder and ending. */
+static const char *stem_of(const char *path, size_t len, size_t *stem_len)
+{
+    const char *slash = memrchr(path, '/', len), *base = slash ? slash + 1 : path;
+    size_t base_len = len - (size_t)(base - path);
+    const char *dot = memrchr(base, '.', base_len);
+    *stem_len = dot && dot > base ? (size_t)(dot - base) : base_len;
+    return base;
+}
+
+static const void *text_of(const void *list, size_t number, size_t *len)
+{
+    const mr_picture_index *index = list;
+    size_t path_len;
+    const char *path = mr_tree_path(index->tree, index->entries[index->first[number]], &path_len);
+    return stem_of(path, path_len, len);
+}
+
+static mr_status link_stems(mr_picture_index *index, mr_error *err)
+{
+    index->first = mr_alloc(index->count + 1, sizeof *index->first);
+    index->next = mr_alloc(index->count + 1, sizeof *index->next);
+    if (!index->first || !index->next)
+        return mr_fail_memory(err, "listing the pictures");
+    for (uint32_t i = 0; i < index->count; i++) {
+        size_t len, stem_len;
+        const char *path = mr_tree_path(index->tree, index->entries[i], &len), *stem = stem_of(path, len, &stem_len);
+        size_t number = mr_string_map_find(&index->stems, text_of, index, stem, stem_len);
+        bool known = number != SIZE_MAX;
+        number = known ? number : index->stems.count;
+        index->next[i] = known ? index->first[number] : MR_NO_ENTRY;
+        index->first[number] = i;
+        if (!known && !mr_string_map_add(&index->stems, text_of, index, stem, stem_len))
+            return mr_fail_memory(err, "listing the pictures");
+    }
+    return MR_OK;
+}
+
+mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
+{
+    *out = (mr_picture_index){.tree = t};
+    for (uint32_t e = t->begin; e < t->end; e++) {
+        if (!mr_folder_image(t, e, 0))
+            continue;
+        if (!MR_GROW(out->entries, out->count, out->room))
+            return mr_fail_memory(err, "listing the pictures");
+        out->entries[out->count++] = e;
+    }
+    return link_stems(out, err);
+}
+
+void mr_picture_index_free(mr_picture_index *index)
+{
+    free(index->entries);
+    free(index->first);
+    free(index->next);
+    mr_string_map_release(&index->stems);
+    *index = (mr_picture_index){0};
+}
+
+bool mr_folder_word(const char *name, size_t len)
+{
+    return mr_split_like(name, len) || mr_folder_container(name, len) != MR_CONTAINER_NONE;
+}
+
+bool mr_root_is_split(const mr_tree *t)
+{
+    size_t len = t->root_len ? t->root_len - 1 : 0;
+    const char *slash = len ? memrchr(t->root, '/', len) : NULL, *name = slash ? slash + 1 : t->root;
+    return len && mr_split_word(name, len - (size_t)(name - t->root));
+}
+
+const char *mr_picture_split(const mr_tree *t, uint32_t entry)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, entry, &len), *slash;
+    const char *word = NULL;
+    for (const char *part = path; !word && (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1)
+        word = mr_split_word(part, (size_t)(slash - part));
+    return word;
+}
+
+/* ---- cells ---------------------------------------------------------------------------------------------------- */
+
+static bool leads_out(const char *cell, size_t len)
+{
+    const char *end = cell + len;
+    if (*cell == '/' || (len > 2 && cell[1] == ':' && (cell[2] == '\\' || cell[2] == '/')))
+        return true;
+    for (const char *part = cell; part < end;) {
+        const char *slash = memchr(part, '/', (size_t)(end - part));
+        size_t part_len = (size_t)((slash ? slash : end) - part);
+        if (part_len == 2 && !memcmp(part, "..", 2))
+            return true;
+        part += part_len + 1;
+    }
+    return false;
+}
+
+/* Whether the path is the cell, or ends in it after a '/'. `whole`: the cell has the ending of a picture. */
+static bool fits(const char *path, size_t len, const char *cell, size_t cell_len, bool whole, bool *exact)
+{
+    if (!whole) {
+        const char *dot = memrchr(path, '.', len);
+        len = dot ? (size_t)(dot - path) : len;
+    }
+    *exact = len == cell_len;
+    return len >= cell_len && !memcmp(path + len - cell_len, cell, cell_len) &&
+           (*exact || path[len - cell_len - 1] == '/');
+}
+
+typedef struct matching {
+    unsigned count;  /* of all, and ... */
+    unsigned best;   /* ... of those that are preferred */
+    uint32_t *found; /* [2] */
+} matching;
+
+static void take(matching *m, uint32_t picture, bool preferred)
+{
+    if (preferred && !m->best++) {
+        m->count = 0;
+        m->found[0] = picture;
+        m->count = 1;
+        return;
+    }
+    if (m->best && !preferred)
+        return;
+    if (m->count < 2)
+        m->found[m->count] = picture;
+    m->count++;
+}
+
+mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
+{
+    size_t cell_len = strlen(cell), stem_len;
+    matching m = {.found = found};
+    for (; cell_len > 2 && !memcmp(cell, "./", 2); cell_len -= 2)
+        cell += 2;
+    if (!cell_len)
+        return MR_PICTURE_NONE;
+    if (leads_out(cell, cell_len))
+        return MR_PICTURE_OUTSIDE;
+    bool whole = mr_name_is_image(cell, cell_len), path_given = memchr(cell, '/', cell_len) != NULL;
+    const char *slash = memrchr(cell, '/', cell_len), *stem = slash ? slash + 1 : cell;
+    stem_len = cell_len - (size_t)(stem - cell);
+    if (whole)
+        stem = stem_of(cell, cell_len, &stem_len);
+    size_t number = mr_string_map_find(&index->stems, text_of, index, stem, stem_len);
+    uint32_t at = number == SIZE_MAX ? MR_NO_ENTRY : index->first[number];
+    for (; at != MR_NO_ENTRY; at = index->next[at]) {
+        size_t len;
+        bool exact;
+        const char *path = mr_tree_path(index->tree, index->entries[at], &len);
+        if (!fits(path, len, cell, cell_len, whole, &exact))
+            continue;
+        const char *word = split ? mr_picture_split(index->tree, index->entries[at]) : NULL;
+        take(&m, at, (exact && path_given) || (word && !strcmp(word, split)));
+    }
+    return m.count > 1 ? MR_PICTURE_SEVERAL : m.count ? MR_PICTURE_ONE : MR_PICTURE_NONE;
+}

@@ -1,0 +1,94 @@
+/* plan.c - what there is beside the pictures: tables, lists, texts, or a pattern of names.
+ * Invariant: each CSV and TSV is read, or a note says why not; two that list the same pictures are the user's choice.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "table/cub.h"
+#include "table/sidecars.h"
+
+/* Without columns that name pictures it is left out, which its note says. */
+static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, uint32_t entry,
+                            mr_plan *plan, mr_error *err)
+{
+    mr_table_state *st = plan->state;
+    mr_sheet *s = &st->sheets[st->sheet_count];
+    mr_status status = mr_sheet_read(t, entry, false, s, err);
+    if (status == MR_OK)
+        status = mr_sheet_find_path(s, index, o->image_column, err);
+    if (status == MR_OK && s->path >= 0)
+        status = mr_sheet_find_others(s, o, plan->notes, err);
+    if (status == MR_OK && s->path < 0) {
+        mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "not read: none of its %zu columns names pictures of the source", s->csv.columns);
+        plan->used[entry] = MR_USE_TAKEN;
+        mr_sheet_free(s);
+        return MR_OK;
+    }
+    st->sheet_count++; /* also after a failure: it is to be freed */
+    return status;
+}
+
+static mr_status check_sheets(const mr_table_state *st, const mr_layout_options *o, mr_error *err)
+{
+    const mr_sheet *whole = NULL;
+    bool labelled = false;
+    if (!st->sheet_count && o->image_column)
+        return mr_fail(err, MR_MISUSE, "--image-column %s: no table has this column", o->image_column);
+    if (!st->sheet_count)
+        return mr_fail(err, MR_BAD_DATA, "no CSV or TSV with a column that names pictures of the source is there");
+    for (size_t i = 0; i < st->sheet_count; i++) {
+        const mr_sheet *s = &st->sheets[i];
+        labelled = labelled || s->label_count;
+        if (s->word || s->beside)
+            continue;
+        if (whole)
+            return mr_fail(err, MR_MISUSE,
+                           "%s and %s both list pictures, and their names are not those of splits; leave one of them "
+                           "out with --leave-out",
+                           whole->name, s->name);
+        whole = s;
+    }
+    if (labelled || !o->label_column)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "--label-column %s: no table has this column", o->label_column);
+}
+
+mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    mr_sheet_list list;
+    mr_table_state *st = plan->state = mr_alloc(1, sizeof *st);
+    MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
+    if (!st)
+        return mr_fail_memory(err, "reading tables");
+    MR_TRY(mr_picture_index_make(t, &index, err));
+    if (o->class_pattern)
+        return mr_table_by_name(t, o, &index, plan, err);
+    plan->variant = "csv";
+    if (mr_cub_is(t)) {
+        plan->variant = "cub";
+        MR_TRY(mr_cub_read(t, plan, &st->sheets[st->sheet_count++], err));
+        return mr_table_rows(t, o, &index, plan, err);
+    }
+    mr_sheet_find(t, &list);
+    if (!list.count)
+        MR_TRY(mr_sidecars_are(t, &index, &st->sidecars, err));
+    if (st->sidecars)
+        return mr_sidecars_plan(t, o, &index, plan, err);
+    if (list.more)
+        return mr_fail(err, MR_BAD_DATA, "more than %d tables are in one place; --leave-out leaves some out",
+                       MR_SHEETS_MAX);
+    for (size_t i = 0; i < list.count; i++)
+        MR_TRY(take_sheet(t, o, &index, list.entries[i], plan, err));
+    MR_TRY(check_sheets(st, o, err));
+    return mr_table_rows(t, o, &index, plan, err);
+}
+
+void mr_table_free(void *state)
+{
+    mr_table_state *st = state;
+    for (size_t i = 0; st && i < MR_COUNT(st->sheets); i++)
+        mr_sheet_free(&st->sheets[i]);
+    free(st);
+}

@@ -1,0 +1,147 @@
+/* sheet.c - one table of a folder: a CSV or TSV as it lies there.
+ * Invariant: for a bid no more than the first rows are read, and a row is never cut. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "layout/folder_names.h"
+#include "table/table.h"
+
+enum { LONG_HEAD = 16 << 20 };
+
+static const uint64_t sheet_max = (uint64_t)1 << 30;
+
+static bool is_sheet(const mr_child *child)
+{
+    const char *name = child->name;
+    size_t len = child->name_len;
+    return !child->is_dir && *name != '.' && !memmem(name, len, "submission", 10) &&
+           (mr_name_ends(name, len, ".csv") || mr_name_ends(name, len, ".tsv"));
+}
+
+static void list_in(const mr_tree *t, const char *dir, size_t len, mr_sheet_list *out)
+{
+    mr_child child = {0};
+    while (mr_tree_next(t, dir, len, &child)) {
+        if (!is_sheet(&child))
+            continue;
+        if (out->count < MR_SHEETS_MAX)
+            out->entries[out->count++] = child.entry;
+        else
+            out->more = true;
+    }
+}
+
+void mr_sheet_find(const mr_tree *t, mr_sheet_list *out)
+{
+    mr_child child = {0};
+    *out = (mr_sheet_list){0};
+    list_in(t, "", 0, out);
+    bool here = out->count > 0;
+    while (!here && mr_tree_next(t, "", 0, &child))
+        if (child.is_dir && mr_split_word(child.name, child.name_len))
+            list_in(t, child.name, child.name_len, out);
+}
+
+/* The split in "train.csv", "train_labels.csv", "labels-val.csv"; NULL: none, or more than one. */
+static const char *split_in(const char *name)
+{
+    size_t len = strcspn(name, ".");
+    const char *found = mr_split_word(name, len);
+    for (size_t at = 0, part; !found && at < len; at += part + 1) {
+        part = strcspn(name + at, "_- .");
+        found = mr_split_word(name + at, part);
+        for (size_t next = at + part + 1, more; found && next < len; next += more + 1) {
+            more = strcspn(name + next, "_- .");
+            if (mr_split_word(name + next, more))
+                return NULL;
+        }
+    }
+    return found;
+}
+
+/* Spreadsheets of some countries write semicolons. */
+static char delimiter_of(const char *name, const mr_buf *text)
+{
+    const char *begin = (const char *)text->data, *end = text->len ? memchr(begin, '\n', text->len) : NULL;
+    size_t len = end ? (size_t)(end - begin) : text->len;
+    if (mr_name_ends(name, strlen(name), ".tsv"))
+        return '\t';
+    if (!len || memchr(begin, ',', len))
+        return ',';
+    return memchr(begin, '\t', len) ? '\t' : memchr(begin, ';', len) ? ';' : ',';
+}
+
+static mr_status read_head(const mr_tree *t, uint32_t entry, size_t most, mr_buf *text, mr_error *err)
+{
+    uint64_t size = mr_source_entry(t->source, entry)->size;
+    size_t len = size < most ? (size_t)size : most;
+    mr_buf_clear(text);
+    if (!mr_buf_reserve(text, len))
+        return mr_fail_memory(err, "looking at a table");
+    MR_TRY(mr_source_pread(t->source, entry, text->data, len, 0, err));
+    text->len = len;
+    return MR_OK;
+}
+
+/* Rows may be cut in a quoted cell: then the first half is tried, down to a line. */
+static mr_status parse_head(const char *name, const mr_buf *head, bool cut, mr_csv *out, mr_error *err)
+{
+    size_t len = head->len;
+    mr_status status = MR_BAD_DATA;
+    for (int trial = 0; trial < 8 && len; trial++, len /= 2) {
+        const char *end = cut || trial ? memrchr(head->data, '\n', len) : NULL;
+        mr_buf text = {0};
+        if ((cut || trial) && !end)
+            break;
+        len = end ? (size_t)(end - (const char *)head->data) + 1 : len;
+        mr_buf_add(&text, head->data, len);
+        status = mr_csv_parse_by(&text, name, delimiter_of(name, head), out, err);
+        mr_buf_free(&text);
+        if (status != MR_BAD_DATA || !cut)
+            return status;
+    }
+    return status == MR_OK ? status : mr_fail(err, MR_BAD_DATA, "%s: no whole row where it begins", name);
+}
+
+mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *out, mr_error *err)
+{
+    size_t len;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    uint64_t size = mr_source_entry(t->source, entry)->size;
+    *out = (mr_sheet){.entry = entry, .name = mr_tree_path(t, entry, &len), .path = -1, .split = -1, .text = -1};
+    const char *slash = memrchr(out->name, '/', len);
+    out->word = split_in(slash ? slash + 1 : out->name);
+    if (!out->word)
+        out->word = mr_picture_split(t, entry);
+    if (head) {
+        MR_TRY(read_head(t, entry, MR_SHEET_HEAD, &text, err));
+        mr_status status = parse_head(out->name, &text, size > text.len, &out->csv, err);
+        if ((status == MR_OK && out->csv.rows) || status == MR_SYSTEM || size <= text.len)
+            return status;
+        mr_csv_free(&out->csv); /* its rows are long */
+        MR_TRY(read_head(t, entry, LONG_HEAD, &text, err));
+        return parse_head(out->name, &text, size > text.len, &out->csv, err);
+    }
+    if (size > sheet_max)
+        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than the 1 GiB a table may have", out->name,
+                       size);
+    MR_TRY(mr_source_read(t->source, entry, &text, err));
+    MR_TRY(mr_csv_parse_by(&text, out->name, delimiter_of(out->name, &text), &out->csv, err));
+    return out->csv.rows < UINT32_MAX ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: too many rows", out->name);
+}
+
+void mr_sheet_free(mr_sheet *sheet)
+{
+    mr_csv_free(&sheet->csv);
+    free(sheet->labels);
+    free(sheet->at);
+    free(sheet->len);
+    *sheet = (mr_sheet){0};
+}
+
+const char *mr_sheet_cell(const mr_sheet *sheet, size_t row, size_t column)
+{
+    return mr_csv_cell(&sheet->csv, row, column);
+}

@@ -1,0 +1,15 @@
+/* sidecars.h - pictures beside texts of the same name.
+ * Invariant: a sample's aux is the entry of its text plus 1, or 0. */
+#ifndef MR_LAYOUT_SIDECARS_H
+#define MR_LAYOUT_SIDECARS_H
+
+#include "table/table.h"
+
+/* Whether most pictures have a text of words beside them, judged by a few. */
+mr_status mr_sidecars_are(const mr_tree *t, const mr_picture_index *index, bool *found, mr_error *err);
+mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, mr_plan *plan,
+                           mr_error *err);
+/* MR_BAD_DATA: the text is not UTF-8, or larger than 1 MiB. */
+mr_status mr_sidecars_meta(const mr_tree *t, const mr_sample *sample, mr_buf *out, mr_error *err);
+
+#endif

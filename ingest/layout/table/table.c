@@ -1,0 +1,267 @@
+/* table.c - a folder of pictures with a CSV or TSV that lists them.
+ * Invariant: where folders say what a picture's class or split is, this layout does not win by itself.
+ *
+ *      labels.csv: id_code,diagnosis       train.csv and test.csv, or a column "split"
+ *                  000c1434d8d7,2          train_images/000c1434d8d7.png */
+#include "table/cub.h"
+#include "table/sidecars.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+#include "format/format.h"
+
+enum {
+    SCORE = 42,
+    SCORE_TIE = 20,
+    SCORE_BESIDE = 10,
+    SCORE_REFUSED = 12,
+    SCORE_PATTERN = 98,
+    SCORE_CUB = 90,
+    SCORE_TEXTS = 15,
+    ROWS_TRIED = 64
+};
+
+/* ---- bid ------------------------------------------------------------------------------------------------------ */
+
+typedef struct evidence {
+    char name[120];     /* the first table with a column of pictures */
+    char column[80];    /* ... and this column */
+    char claims[120];   /* a table that names pictures that are not here, or that cannot be read */
+    bool unread;        /* ... that cannot be read */
+    size_t in_class;    /* pictures in a folder whose name is not that of a split or container */
+    size_t in_its_cell; /* those whose row has the folder's name in a cell */
+    const char *folder; /* the last of these folders */
+    size_t folder_len;
+    bool folders; /* there are two */
+} evidence;
+
+/* The folder of a picture, unless it is that of a split or of all pictures. */
+static bool class_folder(const mr_tree *t, uint32_t entry, const char **name, size_t *len)
+{
+    size_t path_len;
+    const char *path = mr_tree_path(t, entry, &path_len), *slash = memrchr(path, '/', path_len);
+    if (!slash)
+        return false;
+    const char *before = slash > path ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
+    *name = before ? before + 1 : path;
+    *len = (size_t)(slash - *name);
+    return !mr_folder_word(*name, *len);
+}
+
+static bool row_has(const mr_sheet *s, size_t row, const char *name, size_t len)
+{
+    for (size_t c = 0; c < s->csv.columns; c++) {
+        const char *cell = mr_sheet_cell(s, row, c);
+        if (strlen(cell) == len && !memcmp(cell, name, len))
+            return true;
+    }
+    return false;
+}
+
+static void look_at_rows(const mr_tree *t, const mr_sheet *s, const mr_picture_index *index, evidence *e)
+{
+    for (size_t r = 0; r < s->csv.rows && r < ROWS_TRIED; r++) {
+        uint32_t found[2];
+        const char *folder;
+        size_t len;
+        mr_picture_match match = mr_picture_find(index, mr_sheet_cell(s, r, (size_t)s->path), s->word, found);
+        if (match != MR_PICTURE_ONE && match != MR_PICTURE_SEVERAL)
+            continue;
+        if (!class_folder(t, index->entries[found[0]], &folder, &len))
+            continue;
+        e->folders = e->folders || (e->folder && (e->folder_len != len || memcmp(e->folder, folder, len)));
+        e->folder = folder;
+        e->folder_len = len;
+        e->in_class++;
+        e->in_its_cell += row_has(s, r, folder, len);
+    }
+}
+
+static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, uint32_t entry, evidence *e,
+                               mr_error *err)
+{
+    MR_AUTO(mr_sheet_free) mr_sheet s = {0};
+    mr_status status = mr_sheet_read(t, entry, true, &s, err);
+    if (status == MR_SYSTEM)
+        return status;
+    if (status != MR_OK) {
+        e->unread = e->unread || !*e->claims;
+        snprintf(e->claims, sizeof e->claims, "%s", s.name);
+        return MR_OK;
+    }
+    status = mr_sheet_find_path(&s, index, NULL, err); /* two columns: plan() says so */
+    if (status == MR_SYSTEM)
+        return status;
+    if (s.path < 0 && mr_sheet_claims(&s)) { /* pictures of later rows may be here */
+        mr_sheet_free(&s);
+        status = mr_sheet_read(t, entry, false, &s, err);
+        if (status == MR_OK)
+            status = mr_sheet_find_path(&s, index, NULL, err);
+        if (status == MR_SYSTEM)
+            return status;
+    }
+    if (s.path < 0) {
+        if (mr_sheet_claims(&s) && !*e->claims)
+            snprintf(e->claims, sizeof e->claims, "%s", s.name);
+        return MR_OK;
+    }
+    if (!*e->name) {
+        snprintf(e->name, sizeof e->name, "%s", s.name);
+        snprintf(e->column, sizeof e->column, "%s", s.csv.header[s.path]);
+    }
+    look_at_rows(t, &s, index, e);
+    return MR_OK;
+}
+
+static void bid_by(const evidence *e, mr_bid *bid)
+{
+    if (*e->name) {
+        snprintf(bid->why, sizeof bid->why, "%s with pictures in column %s", e->name, e->column);
+        bid->score = e->folders ? SCORE_TIE : SCORE;
+        if (e->folders && e->in_its_cell * 2 >= e->in_class)
+            bid->score = SCORE_BESIDE;
+        bid->forced = SCORE;
+    } else if (e->unread) {
+        snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
+        bid->score = SCORE_REFUSED; /* the plan says what is wrong with it */
+    } else if (*e->claims) {
+        bid->score = SCORE_REFUSED;
+        snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "%s lists pictures, but no row names one that is in the source; put the pictures beside it "
+                 "under the names that it gives, or leave it out with --leave-out",
+                 e->claims);
+    }
+}
+
+/* Whether the root has texts and pictures directly in it. */
+static bool has_texts(const mr_tree *t)
+{
+    mr_child child = {0};
+    bool text = false, picture = false;
+    for (int n = 0; n < ROWS_TRIED && !(text && picture) && mr_tree_next(t, "", 0, &child); n++) {
+        text = text || (!child.is_dir && mr_name_ends(child.name, child.name_len, ".txt"));
+        picture = picture || (!child.is_dir && mr_name_is_image(child.name, child.name_len));
+    }
+    return text && picture;
+}
+
+static mr_status bid_without_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
+                                   mr_bid *bid, mr_error *err)
+{
+    bool texts = false;
+    if (!index->count)
+        return MR_OK;
+    if (o->class_pattern) {
+        bid->score = SCORE_PATTERN;
+        snprintf(bid->why, sizeof bid->why, "--class-pattern %.200s", o->class_pattern);
+    } else if (mr_cub_is(t)) {
+        bid->score = SCORE_CUB;
+        snprintf(bid->why, sizeof bid->why, "images.txt and image_class_labels.txt");
+    } else {
+        MR_TRY(mr_sidecars_are(t, index, &texts, err));
+        bid->score = texts ? SCORE_TEXTS - mr_root_is_split(t) : 0;
+        snprintf(bid->why, sizeof bid->why, "pictures beside texts of the same names");
+    }
+    return MR_OK;
+}
+
+static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    mr_sheet_list list;
+    evidence e = {0};
+    mr_sheet_find(t, &list);
+    if (!list.count && !o->class_pattern && !mr_cub_is(t) && !has_texts(t))
+        return MR_OK;
+    MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
+    MR_TRY(mr_picture_index_make(t, &index, err));
+    if (o->class_pattern || !list.count || mr_cub_is(t))
+        return bid_without_sheet(t, o, &index, bid, err);
+    for (size_t i = 0; index.count && i < list.count; i++)
+        MR_TRY(look_at_sheet(t, &index, list.entries[i], &e, err));
+    bid_by(&e, bid);
+    bid->score -= bid->score && mr_root_is_split(t); /* the folder above has all splits */
+    bid->forced -= bid->forced && mr_root_is_split(t);
+    return MR_OK;
+}
+
+/* ---- meta ----------------------------------------------------------------------------------------------------- */
+
+static void add_text(mr_buf *out, const char *text)
+{
+    size_t len = strlen(text);
+    if (mr_utf8_valid(text, len))
+        mr_json_add_string(out, text, len);
+    else
+        mr_json_add_path(out, text, len);
+}
+
+static mr_status add_labels(const mr_plan *plan, const mr_sheet *s, size_t row, mr_buf *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf labels = {0};
+    MR_TRY(mr_table_row_labels(plan->state, plan, s, row, &labels, err));
+    const int32_t *label = (const int32_t *)(const void *)labels.data;
+    size_t count = labels.len / sizeof *label;
+    mr_buf_add_text(out, ",\"labels\":[");
+    for (size_t i = 0; i < count; i++)
+        mr_buf_printf(out, "%s%d", i ? "," : "", (int)label[i]);
+    mr_buf_add_text(out, "],\"classes\":[");
+    for (size_t i = 0; i < count; i++) {
+        const char *name = plan->classes[label[i]].name;
+        mr_buf_add_text(out, i ? "," : "");
+        mr_json_add_string(out, name, strlen(name));
+    }
+    mr_buf_add_text(out, "]");
+    return MR_OK;
+}
+
+static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
+{
+    mr_buf_add_text(out, ",\"columns\":{");
+    for (size_t c = 0, n = 0; c < s->csv.columns; c++) {
+        if ((int)c == s->path)
+            continue;
+        mr_buf_add_text(out, n++ ? "," : "");
+        add_text(out, s->csv.header[c]);
+        mr_buf_add_text(out, ":");
+        add_text(out, mr_sheet_cell(s, row, c));
+    }
+    mr_buf_add_text(out, "}");
+}
+
+mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    const mr_table_state *st = plan->state;
+    if (st->sidecars)
+        return mr_sidecars_meta(t, sample, out, err);
+    if (!sample->aux)
+        return MR_OK;
+    const mr_sheet *s = &st->sheets[sample->aux >> 32];
+    size_t row = (uint32_t)sample->aux - 1;
+    if (sample->flags & MR_FLAG_MULTI_LABEL)
+        MR_TRY(add_labels(plan, s, row, out, err));
+    add_columns(s, row, out);
+    if (s->text >= 0 && *mr_sheet_cell(s, row, (size_t)s->text)) {
+        mr_buf_add_text(out, ",\"captions\":[");
+        add_text(out, mr_sheet_cell(s, row, (size_t)s->text));
+        mr_buf_add_text(out, "]");
+    }
+    return mr_buf_status(out, err, "writing a sample's columns");
+}
+
+const mr_layout mr_layout_table = {
+    .name = "table",
+    .title = "pictures with a CSV or TSV that lists them with their labels: labels.csv, or train.csv and test.csv",
+    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, "
+             "CUB's images.txt and image_class_labels.txt, 1.txt beside 1.jpg, or --class-pattern",
+    .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR |
+               MR_OPTION_PATTERN,
+    .bid = table_bid,
+    .plan = mr_table_plan,
+    .meta = mr_table_meta,
+    .free_state = mr_table_free,
+};

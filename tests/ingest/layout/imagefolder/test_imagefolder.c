@@ -1,0 +1,82 @@
+/* test_imagefolder.c - metadata.csv and metadata.jsonl of the hub: labels, captions, folders as classes, bad rows.
+ * Invariant tested: paths are exact, from the metadata file's folder, and a row's other members come back as written.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/plan.h"
+
+static void test_csv_in_root(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.png", "i/2.png", "1.png"));
+    plan_file("metadata.csv", "file_name,text\ni/1.png,\"a, b\"\n./i/2.png,\n1.png,c\n");
+    plan_is(NULL, "layout imagefolder 85: variant metadata, licence -, classes\n"
+                  "train 1.png - - U ,\"columns\":{\"text\":\"c\"},\"captions\":[\"c\"]\n"
+                  "train i/1.png - - U ,\"columns\":{\"text\":\"a, b\"},\"captions\":[\"a, b\"]\n"
+                  "train i/2.png - - U ,\"columns\":{\"text\":\"\"}\n");
+}
+
+static void test_jsonl_of_splits(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("x/train/1.png", "x/train/2.png", "x/validation/1.png"));
+    plan_file("x/train/metadata.jsonl", "{\"file_name\": \"1.png\", \"label\": \"b\", \"text\": [\"u\", \"v\"]}\r\n\n"
+                                        "{\"n\": 1.50, \"file_name\": \"2.png\", \"label\": \"a\"}\n");
+    plan_file("x/validation/metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":\"a\"}");
+    plan_is(NULL, "layout imagefolder 85: variant metadata, licence -, classes a b\n"
+                  "train train/1.png b - - ,\"columns\":{\"file_name\": \"1.png\", \"label\": \"b\", \"text\": [\"u\", "
+                  "\"v\"]},\"captions\":[\"u\",\"v\"]\n"
+                  "train train/2.png a - - ,\"columns\":{\"n\": 1.50, \"file_name\": \"2.png\", \"label\": \"a\"}\n"
+                  "val validation/1.png a - - ,\"columns\":{\"file_name\":\"1.png\",\"label\":\"a\"}\n");
+}
+
+static void test_folders_are_classes(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/cat/1.png", "train/dog/1.png", "train/dog/2.png"));
+    plan_file("train/metadata.csv", "file_name,age\ncat/1.png,3\ndog/1.png,4\n");
+    plan_says(NULL, NULL,
+              "train train/cat/1.png cat - - ,\"columns\":{\"age\":\"3\"}\n"
+              "train train/dog/1.png dog - - ");
+    plan_says(NULL, NULL, "no column of labels: the folders are the classes");
+    plan_says(NULL, NULL, "note unlisted train/dog/2.png: in no row of a table");
+    plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "train train/dog/2.png dog - - -\n");
+    plan_says(&(mr_layout_options){.label_column = "age"}, NULL, "classes 0 1 2 3 4\n");
+}
+
+static void test_bad_rows(void **state)
+{
+    (void)state;
+    static const char *const trials[][2] = {
+        {"{\"file_name\":3}\n", "line 1: \"file_name\" is not a path"},
+        {"{\"x\":\"file_name\"}\n", "line 1: \"file_name\" is missing"},
+        {"{\"file_name\":\"1.png\"}\n{\"file_name\":\"1.png\",\"file_name\":\"2.png\"}\n", "line 2"},
+        {"{\"file_name\":\"a\\u0000b\"}\n", "line 1: \"file_name\" is not a path"},
+        {"{\"file_name\":\"../1.png\"}\n{\"file_name\":\"1.png\"}\n", "note bad_names ../1.png: row 1"},
+        {"{\"file_name\":\"9.png\"}\n{\"file_name\":\"1.png\"}\n", "note missing 9.png: row 1"},
+        {"{\"file_name\":\"i/../1.png\"}\n{\"file_name\":\"1.png\"}\n", "note collisions 1.png: row 2"},
+        {"{\"file_name\":\"9.png\"}\n", "none of its 1 rows names a picture"},
+        {"{\"file_name\":\"1.png\",\"label\":\"a\"}\n{\"file_name\":\"1.png\",\"label\":\"b\"}\n",
+         "note rejects 1.png"},
+        {"{\"file_name\":\"1.png\"", "metadata.jsonl: line 1"},
+    };
+    support_touch(plan_dir, NAMES("1.png", "2.png"));
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        plan_file("metadata.jsonl", trials[i][0]);
+        plan_says(NULL, NULL, trials[i][1]);
+    }
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"text\":{}}\n");
+    plan_says(NULL, NULL, "1.png - - U ,\"columns\":{\"file_name\":\"1.png\",\"text\":{}}\n");
+    plan_says(&(mr_layout_options){.text_column = "t"}, NULL, "--text-column t: no row of metadata.jsonl has a text");
+    plan_says(&(mr_layout_options){.label_column = "l"}, NULL, "--label-column l: no metadata file has this column");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(test_csv_in_root), TEST(test_jsonl_of_splits),
+                                       TEST(test_folders_are_classes), TEST(test_bad_rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* test_table.c - pictures with a CSV or TSV: which table, which columns, which pictures, and what is wrong with them.
+ * Invariant tested: every row and every picture is a sample or in a note, and of two meanings none is chosen. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/plan.h"
+
+static void test_ids_and_splits(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train_images/a1.png", "train_images/a2.jpg", "test_images/b1.png"));
+    plan_file("train.csv", "\xEF\xBB\xBFid_code,diagnosis\r\na1,2\r\na2,0\r\n");
+    plan_file("test.csv", "id_code\nb1\n");
+    plan_file("sample_submission.csv", "id_code,diagnosis\nb1,0\n");
+    plan_is(NULL, "layout table 42: variant csv, licence -, classes 0 1 2\n"
+                  "test test_images/b1.png - - U ,\"columns\":{}\n"
+                  "train train_images/a1.png 2 - - ,\"columns\":{\"diagnosis\":\"2\"}\n"
+                  "train train_images/a2.jpg 0 - - ,\"columns\":{\"diagnosis\":\"0\"}\n"
+                  "unused sample_submission.csv\n");
+}
+
+static void test_split_column(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
+    plan_file("list.tsv", "file\tlabel\tsplit\n1.jpg\ta b\tvalid\n./2.jpg\tc\ttrain\n");
+    plan_is(NULL, "layout table 42: variant csv, licence -, classes a b c\n"
+                  "val 1.jpg a b - - ,\"columns\":{\"label\":\"a b\",\"split\":\"valid\"}\n"
+                  "train 2.jpg c - - ,\"columns\":{\"label\":\"c\",\"split\":\"train\"}\n");
+}
+
+static void test_several_classes(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg"));
+    plan_file("a.csv", "image;x;y\n1;1;0\n2;1;1\n3;0;0\n");
+    plan_says(NULL, NULL, "i/1.jpg x - - ,\"columns\":{\"x\":\"1\",\"y\":\"0\"}\n");
+    plan_says(NULL, NULL, "i/2.jpg - - M ,\"labels\":[0,1],\"classes\":[\"x\",\"y\"],\"columns\"");
+    plan_says(NULL, NULL, "i/3.jpg - - M ,\"labels\":[],\"classes\":[],\"columns\"");
+    plan_file("a.csv", "image,tags\n1,\"a b, c \"\n2,\"c,,a\"\n3,\n");
+    plan_says(NULL, NULL, "classes a b, c c,,a\n");
+    plan_says(&(mr_layout_options){.label_separator = ","}, NULL, "classes a a b c\n");
+    plan_says(&(mr_layout_options){.label_separator = ","}, NULL, "\"labels\":[0,2],\"classes\":[\"a\",\"c\"]");
+    plan_file("a.csv", "image,tags\n1,a|b|a\n2,b\n3,a\n");
+    plan_says(NULL, NULL, "labels with '|' are several classes each");
+    plan_says(NULL, NULL, "i/1.jpg - - M ,\"labels\":[0,1]");
+    plan_says(&(mr_layout_options){.label_separator = ""}, NULL, "classes a a|b|a b\n");
+}
+
+static void test_several_columns(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
+    plan_file("a.csv", "image,first,second,n\n1,cat,dog,5\n2,dog,,7\n");
+    plan_says(&(mr_layout_options){.label_column = "first,second"}, NULL, "1.jpg - - M ,\"labels\":[0,1]");
+    plan_says(&(mr_layout_options){.label_column = "first,second"}, NULL, "2.jpg dog - - ");
+    plan_says(&(mr_layout_options){.label_column = "first,n"}, NULL, "row 1 of a.csv has \"5\" in column n");
+    plan_says(&(mr_layout_options){.label_column = "first,no"}, NULL, "--label-column no: a.csv has no such column");
+    plan_says(&(mr_layout_options){.label_column = "no"}, NULL, "--label-column no: no table has this column");
+    plan_says(NULL, NULL, "--label-column takes one or more of: first, second, n");
+    plan_file("a.csv", "image,label,category\n1,a,b\n2,a,b\n");
+    plan_says(NULL, NULL, "the columns label and category both look like labels");
+}
+
+static void test_captions(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg"));
+    plan_file("a.csv", "image,caption\n1.jpg,\"A \"\"red\"\" box\"\n");
+    plan_says(NULL, NULL, ",\"captions\":[\"A \\\"red\\\" box\"]\n");
+    plan_says(&(mr_layout_options){.text_column = "nothing"}, NULL, "--text-column nothing: a.csv has no such column");
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg", "i/4.jpg"));
+    plan_file("a.csv",
+              "file,label\n1.jpg,a\n1.jpg,b\n2.jpg,a\n2.jpg,a\n../x.jpg,a\n/i/4.jpg,a\n,b\nno.jpg,b\n3.jpg,\n");
+    plan_is(&(mr_layout_options){.keep_unlisted = true},
+            "layout table 42: variant csv, licence -, classes a b\n"
+            "train i/2.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
+            "train i/3.jpg - - U ,\"columns\":{\"label\":\"\"}\n"
+            "train i/4.jpg - - U -\n"
+            "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
+            "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
+            "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
+            "note bad_names /i/4.jpg: row 6 of a.csv: leads out of the dataset\n"
+            "note missing a.csv: row 7 of a.csv names no picture: the cell is empty\n"
+            "note missing no.jpg: row 8 of a.csv names it\n"
+            "note unlisted i/4.jpg: in no row of a table: kept without label\n"
+            "note notes a.csv: rows without a label: 1; their pictures are kept without one\n");
+}
+
+static void test_two_meanings(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "o/1.jpg", "3.jpg"));
+    plan_file("a.csv", "file,label\n1.jpg,a\n2.jpg,b\n");
+    plan_says(NULL, "table", "row 1: \"1.jpg\" may be ");
+    plan_file("a.csv", "file,label\ni/1.jpg,a\ni/2.jpg,b\n");
+    plan_says(NULL, "table", "train i/1.jpg a");
+    plan_file("a.csv", "left,right,label\n1.jpg,2.jpg,a\n2.jpg,3.jpg,b\n");
+    plan_says(NULL, "table", "the columns left and right both name pictures");
+    plan_says(&(mr_layout_options){.image_column = "right"}, "table", "train i/2.jpg a");
+    plan_says(&(mr_layout_options){.image_column = "up"}, "table", "--image-column up: no table has this column");
+    plan_file("b.csv", "right,label\n2.jpg,a\n");
+    plan_says(&(mr_layout_options){.image_column = "right"}, "table", "a.csv and b.csv both list pictures");
+}
+
+static void test_nothing_matches(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg"));
+    plan_file("a.csv", "file,label\nx.jpg,a\n");
+    plan_says(NULL, NULL, "a.csv lists pictures, but no row names one");
+    plan_file("a.csv", "file,label\nx.jpg\n");
+    plan_says(NULL, NULL, "a.csv: line 2: 1 cells, where the header has 2");
+}
+
+/* Folders of classes have the better claim, unless the rows say something else: then the user decides. */
+static void test_class_folders(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("cat/1.jpg", "dog/2.jpg"));
+    plan_file("a.csv", "file,label\ncat/1.jpg,cat\ndog/2.jpg,dog\n");
+    plan_says(NULL, NULL, "layout imagenette 20");
+    plan_says(NULL, "table", "layout table 42");
+    plan_file("a.csv", "file,label\ncat/1.jpg,u\ndog/2.jpg,v\n");
+    plan_says(NULL, NULL, "fit equally well; choose one with --layout");
+    support_touch(plan_dir, NAMES("train/cat/1.jpg"));
+    plan_file("a.csv", "file,label\ntrain/cat/1.jpg,u\n");
+    plan_says(NULL, NULL, "layout imagenette 50");
+}
+
+static void test_two_splits(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg"));
+    plan_file("train.csv", "file,label\n1.jpg,a\n2.jpg,b\n");
+    plan_file("val_labels.csv", "file,label\n2.jpg,b\n");
+    plan_says(NULL, NULL, "note rejects i/2.jpg: row 2 of train.csv and row 1 of val_labels.csv give it different");
+}
+
+static void test_split_folders(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("x/train/1.jpg", "x/valid/1.jpg"));
+    plan_file("x/train/labels.csv", "file,label\n1.jpg,a\n");
+    plan_file("x/valid/labels.csv", "file,label\n1.jpg,b\n");
+    plan_says(NULL, NULL,
+              "\ntrain train/1.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
+              "val valid/1.jpg b - - ,\"columns\":{\"label\":\"b\"}\n");
+}
+
+/* Rows longer than what a bid reads first, and a table of which only the last row's picture is here. */
+static void test_large_tables(void **state)
+{
+    (void)state;
+    mr_buf text = {0};
+    support_touch(plan_dir, NAMES("i/1.jpg"));
+    mr_buf_add_text(&text, "file,label,more\n1.jpg,a,");
+    for (int i = 0; i < 20000; i++)
+        mr_buf_add_text(&text, "words ");
+    mr_buf_add_text(&text, "\n");
+    plan_file("a.csv", mr_buf_text(&text));
+    plan_says(&(mr_layout_options){.label_column = "label"}, NULL, "train i/1.jpg a");
+    mr_buf_clear(&text);
+    mr_buf_add_text(&text, "file,label\n");
+    for (int i = 2; i < 9000; i++)
+        mr_buf_printf(&text, "%d.jpg,a\n", i);
+    mr_buf_add_text(&text, "1.jpg,b\n");
+    plan_file("a.csv", mr_buf_text(&text));
+    plan_says(NULL, NULL, "train i/1.jpg b");
+    mr_buf_free(&text);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_ids_and_splits), TEST(test_split_column), TEST(test_several_classes), TEST(test_several_columns),
+        TEST(test_captions),       TEST(test_rows),         TEST(test_two_meanings),    TEST(test_nothing_matches),
+        TEST(test_class_folders),  TEST(test_two_splits),   TEST(test_split_folders),   TEST(test_large_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
