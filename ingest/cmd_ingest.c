@@ -64,7 +64,7 @@ static const mr_option options[] = {
      .help = "imagenette, roboflow: the class is the path of N folders below the split (1: train/CLASS; 2: "
              "train/animals/cat is class animals/cat)"},
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
-     .help = "imagenette, roboflow, coco, createml: also take images that no annotation file lists"},
+     .help = "imagenette, roboflow, coco, createml, ilsvrc: also take images that no annotation file lists"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
      .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},

@@ -122,7 +122,8 @@ typedef struct mr_layout {
     void (*free_state)(void *state);
 } mr_layout;
 
-#define MR_LAYOUTS(X)           X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml)
+#define MR_LAYOUTS(X)                                                                                                  \
+    X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml) X(ilsvrc)
 #define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
 MR_LAYOUTS(MR_LAYOUT_DECLARE)
 extern const mr_layout *const mr_layouts[]; /* NULL-terminated, in the table's order */

@@ -105,9 +105,6 @@ static void advise_split(const search *s, mr_buf *out)
     for (size_t i = 0; i < s->in->plan.sample_count && !any; i++)
         any = &s->in->plan.splits[s->in->plan.samples[i].split] == f->split;
     mr_buf_add_text(out, "not in a class folder");
-    if (slash && strncmp(slash + 1, "ILSVRC2012_", 11) == 0)
-        mr_buf_add_text(out,
-                        " (the labels of ILSVRC2012's val and test are in its devkit, which millrace does not read)");
     mr_buf_add_text(out, "; --keep-unlisted takes them without labels, ");
     if (any) {
         MR_AUTO(mr_buf_free) mr_buf pattern = {0};

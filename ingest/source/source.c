@@ -320,6 +320,14 @@ bool mr_name_ends(const char *name, size_t len, const char *suffix)
     return len >= n && strncasecmp(name + len - n, suffix, n) == 0;
 }
 
+bool mr_name_is_synset(const char *name, size_t len)
+{
+    bool synset = len == 9 && name[0] == 'n';
+    for (size_t i = 1; synset && i < len; i++)
+        synset = name[i] >= '0' && name[i] <= '9';
+    return synset;
+}
+
 bool mr_name_is_image(const char *name, size_t len)
 {
     static const char *const ends[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".apng", ".gif",

@@ -137,6 +137,8 @@ mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *
 
 /* By its ending: jpg jpeg png webp, and the kinds that are rejected by name (gif bmp tif tiff ...). */
 bool mr_name_is_image(const char *name, size_t len);
+/* A WordNet id, as ImageNet names its classes: n and 8 digits. */
+bool mr_name_is_synset(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 
 /* ---- for ranks: rank 0 lists, the others use its listing ------------------------------------------------------- */

@@ -18,7 +18,7 @@ static void an_option_without_a_use_is_refused(void **state)
         {"--config", "newyorker hub", {.config = "x"}},
         {"--image-column", "hub webdataset", {.image_column = "x"}},
         {"--text-column", "hub webdataset", {.text_column = "x"}},
-        {"--keep-unlisted", "imagenette roboflow coco createml", {.keep_unlisted = true}},
+        {"--keep-unlisted", "imagenette roboflow coco createml ilsvrc", {.keep_unlisted = true}},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(options); i++)

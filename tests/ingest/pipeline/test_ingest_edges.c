@@ -61,11 +61,10 @@ static void test_a_look_without_a_target(void **state)
          "millrace ingest: DST is missing, for example: millrace ingest source dataset\n"
          "Try 'millrace ingest --help'.\n",
          "ingest", "source");
-    says(
-        2,
-        "millrace ingest: --layout imagnette: use imagenette, roboflow, coco, newyorker, hub, webdataset, yolo, voc or "
-        "createml; did you mean imagenette?\nTry 'millrace ingest --help'.\n",
-        "ingest", "source", "out", "--layout", "imagnette");
+    says(2,
+         "millrace ingest: --layout imagnette: use imagenette, roboflow, coco, newyorker, hub, webdataset, yolo, voc, "
+         "createml or ilsvrc; did you mean imagenette?\nTry 'millrace ingest --help'.\n",
+         "ingest", "source", "out", "--layout", "imagnette");
     char *list = support_list(dir);
     assert_null(strstr(list, "out"));
     free(list);
