@@ -1,6 +1,6 @@
 /* synsets.c - the words of synsets, and the numbers that the ground truth of ILSVRC2012 uses for them.
  * Source: LOC_synset_mapping.txt of Kaggle, synset_words.txt of Caffe, words.txt of Tiny ImageNet, map_clsloc.txt of
- * later development kits, readme.txt of ILSVRC2012_devkit_t12.
+ * later development kits, meta.mat of ILSVRC2012_devkit_t12 (mat.h).
  *
  *      n01440764 tench, Tinca tinca            sorted by synset: a line's number is not its ILSVRC2012_ID
  *      n02119789 1 kit_fox                     states it
@@ -11,6 +11,7 @@
 
 #include "base/scope.h"
 #include "ilsvrc/ilsvrc.h"
+#include "ilsvrc/mat.h"
 
 typedef struct listed { /* a file's lines */
     size_t first;       /* its first synset in the state */
@@ -32,7 +33,7 @@ static mr_status add_synset(mr_ilsvrc_state *st, const char *name, const char *w
 static size_t take_id(const char **words, size_t *len)
 {
     size_t digits = strspn(*words, "0123456789"), id = 0;
-    if (!digits || digits > 6 || digits >= *len || ((*words)[digits] != ' ' && (*words)[digits] != '\t'))
+    if (!digits || digits > 6 || (digits < *len && (*words)[digits] != ' ' && (*words)[digits] != '\t'))
         return 0;
     for (size_t i = 0; i < digits; i++)
         id = id * 10 + (size_t)((*words)[i] - '0');
@@ -79,13 +80,38 @@ static mr_status take_ids(const listed *f, mr_ilsvrc_state *st, mr_error *err)
     return MR_OK;
 }
 
+/* meta.mat, as lines of the other files. */
+static mr_status read_mat(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, mr_buf *lent, mr_error *err)
+{
+    const mr_entry *e = mr_source_entry(t->source, entry);
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_error why = {0};
+    mr_status status = MR_BAD_DATA;
+    if (e->size > MR_MAT_MAX)
+        mr_fail(&why, status, "longer than the 16 MiB that it may have");
+    else
+        MR_TRY(mr_source_read(t->source, entry, &bytes, err));
+    if (e->size <= MR_MAT_MAX)
+        status = mr_mat_synsets(mr_buf_text(&bytes), bytes.len, &text, &why);
+    if (status == MR_OK)
+        status = mr_ilsvrc_keep(st, &text, &why);
+    if (status != MR_OK)
+        return mr_source_dispensable(t->source, entry, "ingests without it",
+                                     mr_fail(err, status, "%s: %s", e->path, why.text), err);
+    *lent = st->texts[st->text_count - 1];
+    return MR_OK;
+}
+
 static mr_status read_lines(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, listed *f, mr_error *err)
 {
     mr_buf text;
-    MR_TRY(mr_ilsvrc_text(t, entry, st, &text, err));
+    const mr_entry *e = mr_source_entry(t->source, entry);
+    bool mat = mr_name_ends(e->path, e->path_len, ".mat");
+    MR_TRY(mat ? read_mat(t, entry, st, &text, err) : mr_ilsvrc_text(t, entry, st, &text, err));
     mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
     while (mr_ilsvrc_line(&l))
-        MR_TRY(take_line(mr_source_entry(t->source, entry)->path, &l, st, f, err));
+        MR_TRY(take_line(e->path, &l, st, f, err));
     return take_ids(f, st, err);
 }
 
@@ -110,7 +136,8 @@ static void sort(mr_ilsvrc_state *st)
 mr_status mr_ilsvrc_synsets(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan *plan, mr_ilsvrc_state *st,
                             mr_error *err)
 {
-    static const char *const files[] = {"LOC_synset_mapping.txt", "synset_words.txt", "map_clsloc.txt", "words.txt"};
+    static const char *const files[] = {"meta.mat", "LOC_synset_mapping.txt", "synset_words.txt", "map_clsloc.txt",
+                                        "words.txt"};
     for (size_t i = 0; i < MR_COUNT(files); i++) {
         uint32_t entry = mr_ilsvrc_find(t, p, files[i]);
         listed f = {.first = st->synset_count};
