@@ -40,17 +40,21 @@ typedef struct build {
 /* ---- places -------------------------------------------------------------------------------------------------------
  */
 
-static mr_status add_place(build *b, place p)
+static bool continues(const place *last, const place *p)
 {
-    place *last = b->place_count ? &b->places[b->place_count - 1] : NULL;
-    if (last && last->end == p.begin && last->kind == p.kind && last->skip == p.skip && last->name_len == p.name_len &&
-        !memcmp(last->name, p.name, p.name_len)) {
-        last->end = p.end;
+    return last->end == p->begin && last->kind == p->kind && last->skip == p->skip && last->name_len == p->name_len &&
+           !memcmp(last->name, p->name, p->name_len);
+}
+
+static mr_status add_place(build *b, const place *p)
+{
+    if (b->place_count && continues(&b->places[b->place_count - 1], p)) {
+        b->places[b->place_count - 1].end = p->end;
         return MR_OK;
     }
     if (!MR_GROW(b->places, b->place_count, b->place_room))
         return mr_fail_memory(b->err, "listing the splits");
-    b->places[b->place_count++] = p;
+    b->places[b->place_count++] = *p;
     return MR_OK;
 }
 
@@ -75,7 +79,7 @@ static mr_status find_places(build *b)
             p.name = words[p.kind];
             p.name_len = strlen(p.name);
         }
-        MR_TRY(add_place(b, p));
+        MR_TRY(add_place(b, &p));
     }
     return MR_OK;
 }

@@ -105,7 +105,7 @@ static mr_status read_mat(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st,
 
 static mr_status read_lines(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, listed *f, mr_error *err)
 {
-    mr_buf text;
+    mr_buf text = {0};
     const mr_entry *e = mr_source_entry(t->source, entry);
     bool mat = mr_name_ends(e->path, e->path_len, ".mat");
     MR_TRY(mat ? read_mat(t, entry, st, &text, err) : mr_ilsvrc_text(t, entry, st, &text, err));

@@ -125,7 +125,7 @@ static mr_status read_solution(const mr_tree *t, uint32_t entry, mr_ilsvrc_state
 static mr_status read_tiny(const mr_tree *t, uint32_t entry, bool labels, mr_ilsvrc_state *st, mr_error *err)
 {
     const char *name = mr_source_entry(t->source, entry)->path;
-    mr_buf text;
+    mr_buf text = {0};
     MR_TRY(mr_ilsvrc_text(t, entry, st, &text, err));
     mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
     while (mr_ilsvrc_line(&l)) {
@@ -274,11 +274,15 @@ const mr_ilsvrc_row *mr_ilsvrc_row_of(const mr_ilsvrc_state *st, const char *pat
 /* ---- boxes --------------------------------------------------------------------------------------------------------
  */
 
+/* Moves to the next word; its length, 0: there is none. */
 static size_t next_word(const char **at, const char *end)
 {
+    const char *to;
     while (*at < end && strchr(" \t\r\n", **at))
         ++*at;
-    return strcspn(*at, " \t\r\n") < (size_t)(end - *at) ? strcspn(*at, " \t\r\n") : (size_t)(end - *at);
+    for (to = *at; to < end && !strchr(" \t\r\n", *to);)
+        to++;
+    return (size_t)(to - *at);
 }
 
 static bool number(const char *word, size_t len, mr_milli *out)
