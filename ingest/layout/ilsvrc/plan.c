@@ -216,7 +216,7 @@ static mr_status add_flat(build *b, const place *p, uint32_t entry)
         return add_sample(b, p, entry, mr_plan_class_find(b->plan, row->synset, MR_SYNSET_LEN), row);
     if (p->kind == MR_ILSVRC_TEST || mr_ilsvrc_image_kind(name, len - (size_t)(name - path)) == MR_ILSVRC_TEST)
         return add_sample(b, p, entry, -1, NULL);
-    if (p->kind == MR_ILSVRC_TRAIN) /* reported as left out */
+    if (p->kind == MR_ILSVRC_TRAIN && !b->options->keep_unlisted) /* reported as left out */
         return MR_OK;
     bool any = false;
     for (size_t i = 0; i < b->state->row_count && !any; i++)
