@@ -27,11 +27,11 @@ static const char *const table_folders[] = {
 mr_ilsvrc_kind mr_ilsvrc_image_kind(const char *name, size_t len)
 {
     static const char val[] = "ILSVRC2012_val_", test[] = "ILSVRC2012_test_";
-    if (!mr_name_is_image(name, len))
+    bool is_val = len > strlen(val) && !memcmp(name, val, strlen(val));
+    bool is_test = len > strlen(test) && !memcmp(name, test, strlen(test));
+    if (!(is_val || is_test) || !mr_name_is_image(name, len))
         return MR_ILSVRC_OTHER;
-    if (len > strlen(val) && !memcmp(name, val, strlen(val)))
-        return MR_ILSVRC_VAL;
-    return len > strlen(test) && !memcmp(name, test, strlen(test)) ? MR_ILSVRC_TEST : MR_ILSVRC_OTHER;
+    return is_val ? MR_ILSVRC_VAL : MR_ILSVRC_TEST;
 }
 
 bool mr_ilsvrc_split(const mr_layout_options *o, const char **name, size_t *len, mr_ilsvrc_kind *kind)

@@ -32,6 +32,7 @@ typedef struct build {
     place *places;
     size_t place_count, place_room;
     mr_class_set classes;
+    bool labels;         /* a table has some */
     uint64_t *counts;    /* samples [split][class] */
     uint64_t *unlabeled; /* samples of test sets, per split */
     mr_error *err;
@@ -218,10 +219,7 @@ static mr_status add_flat(build *b, const place *p, uint32_t entry)
         return add_sample(b, p, entry, -1, NULL);
     if (p->kind == MR_ILSVRC_TRAIN && !b->options->keep_unlisted) /* reported as left out */
         return MR_OK;
-    bool any = false;
-    for (size_t i = 0; i < b->state->row_count && !any; i++)
-        any = b->state->rows[i].synset != NULL;
-    if (!any && !b->options->keep_unlisted)
+    if (!b->labels && !b->options->keep_unlisted)
         return need_labels(b, p);
     return mr_folder_unlisted(b->tree, b->options, b->plan, p->split, entry, "no table has its label", NULL, b->err);
 }
@@ -304,8 +302,8 @@ static void note_rest(const build *b)
     }
     if (count)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "Annotations", strlen("Annotations"), 0,
-                    "%" PRIu64 " files of Annotations/ and ImageSets/ left out: boxes are read from "
-                    "LOC_train_solution.csv and LOC_val_solution.csv",
+                    "left out, with ImageSets: %" PRIu64 " files; boxes come from LOC_train_solution.csv and "
+                    "LOC_val_solution.csv",
                     count);
     for (size_t i = 0; i < MR_COUNT(lists); i++) {
         uint32_t entry = mr_ilsvrc_find(b->tree, &b->where, lists[i]);
@@ -339,6 +337,8 @@ static mr_status plan_all(build *b)
     b->plan->by_folder = true;
     MR_TRY(mr_ilsvrc_synsets(b->tree, &b->where, b->plan, b->state, b->err));
     MR_TRY(mr_ilsvrc_tables(b->tree, &b->where, b->plan, b->state, b->err));
+    for (size_t i = 0; i < b->state->row_count && !b->labels; i++)
+        b->labels = b->state->rows[i].synset != NULL;
     MR_TRY(find_places(b));
     if (!b->place_count)
         return mr_fail(b->err, MR_BAD_DATA, "no images of ImageNet: needs %s", mr_layout_ilsvrc.needs);

@@ -210,11 +210,10 @@ static void drop_repeated(mr_ilsvrc_state *st, mr_plan *plan)
     st->row_count = kept;
 }
 
-static mr_status read_boxes(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan *plan, mr_ilsvrc_state *st,
-                            mr_error *err)
+static mr_status read_boxes(const mr_tree *t, mr_plan *plan, mr_ilsvrc_state *st, mr_error *err)
 {
     static const char ending[] = "_boxes.txt";
-    for (uint32_t e = t->begin; p->tiny && e < t->end; e++) {
+    for (uint32_t e = t->begin; e < t->end; e++) {
         size_t len;
         const char *path = mr_tree_path(t, e, &len);
         if (!mr_name_ends(path, len, ending) || len < MR_SYNSET_LEN + strlen(ending) ||
@@ -247,7 +246,7 @@ mr_status mr_ilsvrc_tables(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan 
         plan->used[truth] = 1;
         MR_TRY(read_ground_truth(t, truth, st, err));
     }
-    MR_TRY(read_boxes(t, p, plan, st, err));
+    MR_TRY(read_boxes(t, plan, st, err));
     drop_repeated(st, plan);
     return MR_OK;
 }

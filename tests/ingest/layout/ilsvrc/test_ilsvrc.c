@@ -53,7 +53,7 @@ static void test_kaggle(void **state)
                            "[{\"label\":0,\"class\":\"n01440764\",\"box\":[1,2,30,40]},"
                            "{\"label\":1,\"class\":\"n01443537\",\"box\":[0,0,5,6]}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "", "1 of 4 images that tables list are not samples"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "Annotations", "2 files"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "Annotations", "with ImageSets: 2 files"));
     support_plan_done(&p);
 }
 
