@@ -12,21 +12,22 @@
 
 enum { SCORE_TABLES = 92, SCORE_FOLDERS = 25, FORCED = 50 };
 
+/* "ILSVRC/Data/CLS-LOC/: 1000 class folders named by synset, LOC_val_solution.csv" */
 static void say(const mr_ilsvrc_places *p, mr_bid *bid)
 {
-    char folders[80] = "";
     size_t classes = p->classes > p->split_classes ? p->classes : p->split_classes;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    if (*p->data)
+        mr_buf_printf(&text, "%s: ", p->data);
+    size_t from = text.len;
     if (classes)
-        snprintf(folders, sizeof folders, "%zu%s class folder%s named by synset%s", classes, classes >= 4096 ? "+" : "",
-                 classes == 1 ? "" : "s", p->flat || p->tiny || p->table ? ", " : "");
-    snprintf(bid->why, sizeof bid->why, "%s%s%s%s%s", *p->data ? p->data : "", *p->data ? ": " : "", folders,
-             p->tiny   ? "the tables of Tiny ImageNet"
-             : p->flat ? "images named ILSVRC2012_val_ or ILSVRC2012_test_"
-                       : "",
-             "");
-    size_t len = strlen(bid->why);
+        mr_buf_printf(&text, "%zu class folder%s named by synset", classes, classes == 1 ? "" : "s");
+    if (p->tiny || p->flat)
+        mr_buf_printf(&text, "%s%s", text.len > from ? ", " : "",
+                      p->tiny ? "the tables of Tiny ImageNet" : "images named ILSVRC2012_val_ or ILSVRC2012_test_");
     if (p->table)
-        snprintf(bid->why + len, sizeof bid->why - len, "%s%s", p->tiny || p->flat ? ", " : "", p->table);
+        mr_buf_printf(&text, "%s%s", text.len > from ? ", " : "", p->table);
+    snprintf(bid->why, sizeof bid->why, "%s", mr_buf_text(&text));
 }
 
 static mr_status ilsvrc_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)

@@ -92,6 +92,15 @@ bool mr_ilsvrc_line(mr_ilsvrc_lines *l); /* the next line that is not blank; fal
  * counted. */
 void mr_ilsvrc_boxes(const mr_ilsvrc_row *row, const mr_plan *plan, int32_t label, mr_objects *out);
 
+typedef struct mr_ilsvrc_counts {
+    uint64_t *labeled;   /* samples [split][class] */
+    uint64_t *unlabeled; /* [split]: samples without a label */
+} mr_ilsvrc_counts;
+
+/* notes.c: of a plan with all its samples. */
+mr_status mr_ilsvrc_notes(const mr_tree *t, const mr_ilsvrc_places *places, mr_plan *plan,
+                          const mr_ilsvrc_counts *counts, mr_error *err);
+
 mr_status mr_ilsvrc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 
 #endif

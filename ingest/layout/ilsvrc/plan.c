@@ -1,18 +1,13 @@
 /* plan.c - ImageNet: class folders, and flat folders whose labels are in tables.
  * Invariant: an image is a sample, in a note, or left to the check of what would be left out; a val without labels is
  * an error unless the options allow it. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/text.h"
 #include "format/format.h"
 #include "ilsvrc/ilsvrc.h"
 #include "layout/class_set.h"
-
-enum { NAMED = 4 }; /* classes that a note names */
 
 typedef struct place { /* a run of entries of one split */
     const char *name;  /* of the split, in the source */
@@ -32,9 +27,8 @@ typedef struct build {
     place *places;
     size_t place_count, place_room;
     mr_class_set classes;
-    bool labels;         /* a table has some */
-    uint64_t *counts;    /* samples [split][class] */
-    uint64_t *unlabeled; /* samples of test sets, per split */
+    bool labels; /* a table has some */
+    mr_ilsvrc_counts counts;
     mr_error *err;
 } build;
 
@@ -166,9 +160,9 @@ static mr_status list_classes(build *b)
         if (b->places[i].split != MR_NO_ENTRY)
             MR_TRY(add_classes(b, &b->places[i]));
     mr_plan_classes_sort(b->plan);
-    b->counts = mr_alloc(b->plan->split_count * b->plan->class_count + 1, sizeof *b->counts);
-    b->unlabeled = mr_alloc(b->plan->split_count + 1, sizeof *b->unlabeled);
-    return b->counts && b->unlabeled ? MR_OK : mr_fail_memory(b->err, "numbering the classes");
+    b->counts.labeled = mr_alloc(b->plan->split_count * b->plan->class_count + 1, sizeof *b->counts.labeled);
+    b->counts.unlabeled = mr_alloc(b->plan->split_count + 1, sizeof *b->counts.unlabeled);
+    return b->counts.labeled && b->counts.unlabeled ? MR_OK : mr_fail_memory(b->err, "numbering the classes");
 }
 
 /* ---- samples ------------------------------------------------------------------------------------------------------
@@ -182,9 +176,9 @@ static mr_status add_sample(build *b, const place *p, uint32_t entry, int32_t la
     if (row)
         s.aux = (uint64_t)(row - b->state->rows) + 1;
     if (label >= 0)
-        b->counts[p->split * b->plan->class_count + (size_t)label]++;
+        b->counts.labeled[p->split * b->plan->class_count + (size_t)label]++;
     else
-        b->unlabeled[p->split]++;
+        b->counts.unlabeled[p->split]++;
     s.meta_bytes = 32 + (words ? words->words_len : 0) + (row ? 4 * row->boxes_len : 0);
     return mr_plan_add(b->plan, &s, b->err);
 }
@@ -242,91 +236,6 @@ static mr_status add_samples(build *b, const place *p)
     return MR_OK;
 }
 
-/* ---- notes --------------------------------------------------------------------------------------------------------
- */
-
-/* One note for a split: a part of ImageNet lacks hundreds of classes. */
-static void note_split(const build *b, size_t split)
-{
-    mr_buf names = {0};
-    const char *name = b->plan->splits[split].name;
-    size_t missing = 0;
-    for (size_t c = 0; c < b->plan->class_count; c++)
-        if (!b->counts[split * b->plan->class_count + c] && missing++ < NAMED)
-            mr_buf_printf(&names, "%s%s", missing > 1 ? ", " : "", b->plan->classes[c].name);
-    if (missing && missing < b->plan->class_count)
-        mr_note_add(b->plan->notes, MR_NOTE_CLASS, name, strlen(name), 0,
-                    "%zu of %zu classes have no image in it: %s%s", missing, b->plan->class_count, mr_buf_text(&names),
-                    missing > NAMED ? " ..." : "");
-    if (b->unlabeled[split])
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "%" PRIu64 " images without labels, as published", b->unlabeled[split]);
-    b->plan->notes->failed = b->plan->notes->failed || names.failed;
-    mr_buf_free(&names);
-}
-
-static void note_missing(const build *b, const uint8_t *taken)
-{
-    mr_buf some = {0};
-    size_t missing = 0;
-    const mr_ilsvrc_state *st = b->state;
-    for (size_t i = 0; i < st->row_count; i++) {
-        if (taken[i] || missing++ >= NAMED)
-            continue;
-        mr_buf_add_text(&some, missing > 1 ? ", " : "");
-        mr_text_escape(&some, st->rows[i].key, st->rows[i].key_len);
-    }
-    if (missing)
-        mr_note_add(b->plan->notes, MR_NOTE_MISSING, "", 0, 0,
-                    "%zu of %zu images that tables list are not samples: %s%s", missing, st->row_count,
-                    mr_buf_text(&some), missing > NAMED ? " ..." : "");
-    b->plan->notes->failed = b->plan->notes->failed || some.failed;
-    mr_buf_free(&some);
-}
-
-/* Half a million XML files of boxes, which Kaggle's tables have as well, and lists of names. */
-static void note_rest(const build *b)
-{
-    static const char *const prefixes[] = {"ILSVRC/Annotations/", "ILSVRC/ImageSets/", "Annotations/", "ImageSets/"};
-    static const char *const lists[] = {"wnids.txt", "LOC_sample_submission.csv"};
-    uint64_t count = 0;
-    for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
-        size_t len;
-        const char *path = mr_tree_path(b->tree, e, &len);
-        for (size_t i = 0; i < MR_COUNT(prefixes); i++)
-            if (len > strlen(prefixes[i]) && !memcmp(path, prefixes[i], strlen(prefixes[i])) &&
-                (mr_name_ends(path, len, ".xml") || mr_name_ends(path, len, ".txt")) && !b->plan->used[e]) {
-                b->plan->used[e] = MR_USE_TAKEN;
-                count++;
-            }
-    }
-    if (count)
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, "Annotations", strlen("Annotations"), 0,
-                    "left out, with ImageSets: %" PRIu64 " files; boxes come from LOC_train_solution.csv and "
-                    "LOC_val_solution.csv",
-                    count);
-    for (size_t i = 0; i < MR_COUNT(lists); i++) {
-        uint32_t entry = mr_ilsvrc_find(b->tree, &b->where, lists[i]);
-        if (entry != MR_NO_ENTRY)
-            b->plan->used[entry] = MR_USE_TAKEN;
-    }
-}
-
-static mr_status note_all(const build *b)
-{
-    MR_AUTO(mr_scope_free) uint8_t *taken = mr_alloc(b->state->row_count, 1);
-    if (!taken)
-        return mr_fail_memory(b->err, "listing the samples");
-    for (size_t i = 0; i < b->plan->sample_count; i++)
-        if (b->plan->samples[i].aux)
-            taken[b->plan->samples[i].aux - 1] = 1;
-    for (size_t s = 0; s < b->plan->split_count; s++)
-        note_split(b, s);
-    note_missing(b, taken);
-    note_rest(b);
-    return MR_OK;
-}
-
 /* ---- the plan -----------------------------------------------------------------------------------------------------
  */
 
@@ -348,7 +257,7 @@ static mr_status plan_all(build *b)
         for (size_t i = 0; i < b->place_count; i++)
             if (b->places[i].split == split)
                 MR_TRY(add_samples(b, &b->places[i]));
-    return note_all(b);
+    return mr_ilsvrc_notes(b->tree, &b->where, b->plan, &b->counts, b->err);
 }
 
 mr_status mr_ilsvrc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
@@ -361,7 +270,7 @@ mr_status mr_ilsvrc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
     mr_status status = plan_all(&b);
     mr_class_set_free(&b.classes);
     free(b.places);
-    free(b.counts);
-    free(b.unlabeled);
+    free(b.counts.labeled);
+    free(b.counts.unlabeled);
     return status;
 }

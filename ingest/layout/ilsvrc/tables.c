@@ -8,8 +8,6 @@
  *
  * Invariant: a row is found by the image's name alone, whatever its folder; of two rows for one name the first counts.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
