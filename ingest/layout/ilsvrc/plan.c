@@ -90,6 +90,25 @@ static void leave_out(const build *b, const place *p)
                 p->end - p->begin);
 }
 
+/* torchvision unpacks the archives into the folder that holds them: ingest would read both. */
+static mr_status check_twice(const build *b)
+{
+    size_t top = strlen(b->where.data);
+    for (size_t i = 0; i < b->place_count; i++)
+        for (size_t k = 0; k < b->place_count; k++) {
+            const place *loose = &b->places[i], *folder = &b->places[k];
+            if (loose->skip == top && folder->skip > top && loose->split == folder->split &&
+                loose->split != MR_NO_ENTRY)
+                return mr_fail(
+                    b->err, MR_BAD_DATA,
+                    "split %s is there twice: in the folder %.*s, and at the top (from an archive, perhaps); "
+                    "--leave-out '%s%s' takes the folder alone",
+                    b->plan->splits[folder->split].name, (int)folder->name_len, folder->name, b->where.data,
+                    loose->kind == MR_ILSVRC_TRAIN ? "n[0-9]*" : "ILSVRC2012_*.JPEG");
+        }
+    return MR_OK;
+}
+
 /* Gives each place its split: train, val, test, then others. */
 static mr_status open_splits(build *b)
 {
@@ -102,7 +121,7 @@ static mr_status open_splits(build *b)
             if (p->split == MR_NO_ENTRY)
                 leave_out(b, p);
         }
-    return MR_OK;
+    return check_twice(b);
 }
 
 /* ---- classes ------------------------------------------------------------------------------------------------------
