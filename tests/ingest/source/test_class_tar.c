@@ -234,11 +234,43 @@ static void test_bombs(void **state)
     free(large.data);
 }
 
+/* Only its header: its size is refused before anything is read. */
+static void test_size_and_number(void **state)
+{
+    char *dir = *state, *path = support_path("%s/train.tar", dir), header[512] = "n01440764.tar";
+    unsigned sum = 0;
+    memcpy(header + 100, "0000644\0000000000\0000000000", 23);
+    memcpy(header + 124, "\200\0\0\0\0\0\0\020\0\0\0\001", 12); /* 64 GiB and 1 byte, base 256 */
+    memcpy(header + 136, "00000000000", 11);
+    memset(header + 148, ' ', 8);
+    header[156] = '0';
+    memcpy(header + 257, "ustar\00000", 7);
+    for (size_t i = 0; i < sizeof header; i++)
+        sum += (unsigned char)header[i];
+    snprintf(header + 148, 7, "%06o", sum);
+    support_write(path, header, sizeof header);
+    fails(dir, "train.tar", "train.tar: n01440764.tar: its size is negative, or more than 64 GiB");
+
+    bytes inner = class_tar(dir, "tar");
+    const support_entry outer = {.path = "n01440764.tar", .bytes = inner.data, .len = inner.len};
+    mr_notes notes = {0};
+    mr_source *s = NULL;
+    mr_error err;
+    put_outer(dir, "tar", &outer, 1);
+    assert_int_equal(
+        mr_source_open(&path, 1, -1, &(mr_source_options){.quiet = true, .max_entries = 1}, &notes, &s, &err),
+        MR_BAD_DATA);
+    assert_non_null(strstr(err.text, "--max-files N raises the limit"));
+    mr_notes_free(&notes);
+    free(inner.data);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_the_same_tree),         IN_TMPDIR(test_names), IN_TMPDIR(test_bad_class_tars),
-        IN_TMPDIR(test_an_empty_one_is_noted), IN_TMPDIR(test_bombs),
+        IN_TMPDIR(test_an_empty_one_is_noted), IN_TMPDIR(test_bombs), IN_TMPDIR(test_size_and_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Invariant tested: a label of val comes from a table that names its synset, and never from the order of a list. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/objects.h"
 
@@ -160,6 +161,24 @@ static void test_bad_tables(void **state)
     }
 }
 
+static void test_limits(void **state)
+{
+    enum { TABLE_MAX = 1 << 30 };
+    char *dir = *state, *path = support_path("%s/LOC_val_solution.csv", dir);
+    support_put(dir, "ILSVRC2012_val_00000001.JPEG", "");
+    support_put(dir, "map_clsloc.txt", "n01440764 100000 tench\n");
+    support_put(dir, TRUTH, "100000\n");
+    support_plan p = support_plan_ok(ILSVRC, dir, NULL);
+    support_assert_samples(&p, "val ILSVRC2012_val_00000001.JPEG 0 0\n");
+    support_plan_done(&p);
+    support_put(dir, "map_clsloc.txt", "n01440764 100001 tench\n");
+    support_plan_fails(ILSVRC, dir, NULL, MR_BAD_DATA, "add meta.mat");
+    support_put(dir, "LOC_val_solution.csv", "");
+    assert_int_equal(truncate(path, (off_t)TABLE_MAX + 1), 0);
+    support_plan_fails(ILSVRC, dir, NULL, MR_BAD_DATA, "longer than the 1 GiB that a table may have");
+    free(path);
+}
+
 /* Class folders alone are a part of ImageNet's training set if their images are named so; imagenette takes the rest. */
 static void test_class_folders(void **state)
 {
@@ -193,6 +212,7 @@ int main(void)
         IN_TMPDIR(test_tiny),
         IN_TMPDIR(test_ids_are_never_guessed),
         cmocka_unit_test(test_bad_tables),
+        IN_TMPDIR(test_limits),
         IN_TMPDIR(test_class_folders),
         IN_TMPDIR(test_repeated_rows),
     };
