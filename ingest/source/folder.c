@@ -145,8 +145,6 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
         return mr_fail_memory(err, "listing the source");
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return mr_fail_errno(err, errno, "%s/%s", w->given, path);
-    if (S_ISDIR(st.st_mode) && hub_cache_is_blobs(&w->cache, path)) /* the snapshots name its files */
-        return MR_OK;
     if (S_ISDIR(st.st_mode))
         return enter(w, dirfd, name, depth, err);
     if (S_ISLNK(st.st_mode))
@@ -228,6 +226,10 @@ static void end_walk(walk *w)
 
 mr_status list_folder(list *l, const char *path, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf snapshot = {0};
+    MR_TRY(hub_cache_snapshot(path, l->notes, &snapshot, err));
+    if (snapshot.len)
+        path = mr_buf_text(&snapshot);
     MR_AUTO(end_walk) walk w = {.list = l, .given = path};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

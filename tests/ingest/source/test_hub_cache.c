@@ -71,11 +71,32 @@ static void test_the_folders_of_a_cache(void **state)
     lists(dir, REV "/", "README.md=one;data/train.parquet=two;");
     lists(dir, REV "/data", "train.parquet=two;");
     lists(dir, CACHE "/snapshots", "0a1b/README.md=one;0a1b/data/train.parquet=two;");
-    lists(dir, CACHE,
-          "refs/main=0a1b;snapshots/0a1b/README.md=one;"
-          "snapshots/0a1b/data/train.parquet=two;");
+    lists(dir, CACHE, "README.md=one;data/train.parquet=two;");
     put_link(dir, "/elsewhere", "hub/datasets--me--cats/snapshots/0a1b");
     lists(dir, "/elsewhere", "README.md=one;data/train.parquet=two;");
+}
+
+static void test_revisions(void **state)
+{
+    char *dir = *state, *path = support_path("%s" CACHE, dir), *const srcs[] = {path};
+    mr_notes notes = {0};
+    mr_source *s = NULL;
+    mr_error err = {0};
+    make(dir);
+    put_link(dir, CACHE "/snapshots/2c3d/new", "../../blobs/bbb");
+    lists(dir, CACHE, "README.md=one;data/train.parquet=two;");
+    put(dir, CACHE "/refs/main", "2c3d\n");
+    lists(dir, CACHE, "new=two;");
+    lists(dir, CACHE "/snapshots", "0a1b/README.md=one;0a1b/data/train.parquet=two;2c3d/new=two;");
+    static const char *const bad[] = {"", "ffff", "../blobs", "0a1b/data"};
+    for (size_t i = 0; i < MR_COUNT(bad); i++) {
+        put(dir, CACHE "/refs/main", bad[i]);
+        assert_int_equal(mr_source_open(srcs, 1, -1, &(mr_source_options){.quiet = true}, &notes, &s, &err),
+                         MR_BAD_DATA);
+        assert_non_null(strstr(err.text, "it has 2 revisions, and refs/main names none of them"));
+    }
+    mr_notes_free(&notes);
+    free(path);
 }
 
 static void test_no_further(void **state)
@@ -133,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_the_folders_of_a_cache),
+        IN_TMPDIR(test_revisions),
         IN_TMPDIR(test_no_further),
         IN_TMPDIR(test_not_a_cache),
         IN_TMPDIR(test_archives),
