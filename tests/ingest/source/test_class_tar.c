@@ -255,7 +255,7 @@ static void test_size_and_number(void **state)
     const support_entry outer = {.path = "n01440764.tar", .bytes = inner.data, .len = inner.len};
     mr_notes notes = {0};
     mr_source *s = NULL;
-    mr_error err;
+    mr_error err = {0};
     put_outer(dir, "tar", &outer, 1);
     assert_int_equal(
         mr_source_open(&path, 1, -1, &(mr_source_options){.quiet = true, .max_entries = 1}, &notes, &s, &err),
