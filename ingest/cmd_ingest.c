@@ -76,9 +76,8 @@ static const mr_option options[] = {
      .help = "imagenette, roboflow: the class is the path of N folders below the split (1: train/CLASS; 2: "
              "train/animals/cat is class animals/cat)"},
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
-     .help =
-         "imagenette, roboflow, coco, yolo, voc, createml, table: also take images that no annotation file or split "
-         "lists"},
+     .help = "imagenette, roboflow, coco, yolo, voc, createml, ilsvrc, imagefolder, table: also take images that no "
+             "annotation file or split lists"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
      .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},

@@ -102,7 +102,7 @@ static mr_status refuse_containers(doubt *d, mr_error *err)
                    "%s%sthe classes would be called %s, which are not class names%s%s. Arrange the images as "
                    "CLASS/IMAGE, or leave them out:%s%s",
                    mr_buf_text(&d->places), d->places.len ? ": " : "", mr_buf_text(&d->names), mr_buf_text(&d->tables),
-                   d->tables.len ? ", which millrace does not read" : "", mr_buf_text(&d->folders),
+                   d->tables.len ? ", which --layout ilsvrc reads" : "", mr_buf_text(&d->folders),
                    mr_buf_text(&d->maps));
 }
 

@@ -1,4 +1,5 @@
-/* foreign.c - TFRecord, CVAT, LabelMe and PASCAL-Part, recognised by names and by the first bytes of a few files.
+/* foreign.c - TFRecord, CVAT, LabelMe, PASCAL-Part and archives, recognised by names and by the first bytes of a few
+ * files.
  * Source: the exports' own documents: CVAT's "CVAT for images 1.1" and "for video 1.1" are one annotations.xml with
  * <annotations>; LabelMe writes a JSON with "shapes" and "imagePath" for each image; TFRecord files are named so;
  * PASCAL-Part has a MATLAB file for each image in Annotations_Part/. */
@@ -65,6 +66,12 @@ void mr_foreign_hint(const mr_source *s, mr_buf *out)
             say(e,
                 " is a file of LabelMe, which millrace does not read: convert the folder to COCO or Pascal VOC, for "
                 "example with labelme2coco or labelme2voc of LabelMe's examples",
+                out);
+        else if (mr_name_ends(e->path, e->path_len, ".tar"))
+            say(e,
+                " is an archive inside the source, where only ImageNet's class tars (n01440764.tar) and numbered "
+                "shards "
+                "are opened: unpack it, or give it as another SRC",
                 out);
     }
 }

@@ -27,6 +27,7 @@ typedef struct folder { /* of images that would be left out */
 typedef struct search {
     mr_ingest *in;
     uint8_t *taken;  /* by entry: it is a sample */
+    uint32_t *sums;  /* [entries + 1]: the samples' entries before it */
     folder at;       /* the current folder; images 0: none */
     mr_buf sentence; /* about the first folder */
     size_t images, folders;
@@ -64,6 +65,21 @@ static const mr_plan_split *split_of(const mr_plan *plan, const char *path, size
     return NULL;
 }
 
+static bool holds_samples(const search *s, const char *path, size_t len)
+{
+    mr_tree t = mr_tree_at(s->in->source, path, len + 1); /* with the slash */
+    return s->sums[t.end] > s->sums[t.begin];
+}
+
+/* The outermost folder of the image that holds no sample, or else the innermost one. */
+static size_t folder_inside(const search *s, const mr_entry *e, size_t len)
+{
+    const char *slash;
+    while (holds_samples(s, e->path, len) && (slash = memchr(e->path + len + 1, '/', e->path_len - len - 1)))
+        len = (size_t)(slash - e->path);
+    return len;
+}
+
 /* False: the image is not in a folder that matters. */
 static bool find_folder(const search *s, uint32_t n, folder *out)
 {
@@ -79,6 +95,8 @@ static bool find_folder(const search *s, uint32_t n, folder *out)
     if (!s->in->plan.flat)
         out->split = split_of(&s->in->plan, path, e->path_len - t->root_len, &name_len);
     out->len = t->root_len + name_len;
+    if (name_len > 0 && !out->split)
+        out->len = folder_inside(s, e, out->len);
     return name_len > 0;
 }
 
@@ -95,30 +113,30 @@ static bool is_missed(const search *s, uint32_t n)
 
 /* ---- what to do about it ----------------------------------------------------------------------------------------- */
 
+/* A pattern for --leave-out, for images beside samples. */
+static void advise_pattern(const search *s, mr_buf *out)
+{
+    const mr_entry *first = mr_source_entry(s->in->source, s->at.first);
+    const char *slash = memrchr(first->path, '/', first->path_len), *dot = memrchr(first->path, '.', first->path_len);
+    MR_AUTO(mr_buf_free) mr_buf pattern = {0};
+    mr_buf_add(&pattern, first->path, (size_t)(slash - first->path) + 1);
+    mr_buf_add_text(&pattern, "*");
+    if (dot && dot > slash)
+        mr_buf_add_text(&pattern, dot);
+    mr_source_leave_out(mr_buf_text(&pattern), pattern.len, out);
+    mr_buf_add_text(out, " leaves them out");
+}
+
 static void advise_split(const search *s, mr_buf *out)
 {
     const folder *f = &s->at;
-    const mr_entry *first = mr_source_entry(s->in->source, f->first);
-    const char *slash = memrchr(first->path, '/', first->path_len), *dot = memrchr(first->path, '.', first->path_len);
     size_t name_len = f->len - s->in->choice.tree.root_len;
     bool any = false;
     for (size_t i = 0; i < s->in->plan.sample_count && !any; i++)
         any = &s->in->plan.splits[s->in->plan.samples[i].split] == f->split;
-    mr_buf_add_text(out, "not in a class folder");
-    if (slash && strncmp(slash + 1, "ILSVRC2012_", 11) == 0)
-        mr_buf_add_text(out,
-                        " (the labels of ILSVRC2012's val and test are in its devkit, which millrace does not read)");
-    mr_buf_add_text(out, "; --keep-unlisted takes them without labels, ");
-    if (any) {
-        MR_AUTO(mr_buf_free) mr_buf pattern = {0};
-        mr_buf_add(&pattern, first->path, (size_t)(slash - first->path) + 1);
-        mr_buf_add_text(&pattern, "*");
-        if (dot && dot > slash)
-            mr_buf_add_text(&pattern, dot);
-        mr_source_leave_out(mr_buf_text(&pattern), pattern.len, out);
-        mr_buf_add_text(out, " leaves them out");
-        return;
-    }
+    mr_buf_add_text(out, "not in a class folder; --keep-unlisted takes them without labels, ");
+    if (any)
+        return advise_pattern(s, out);
     mr_buf_add_text(out, "--split-map ");
     mr_source_quote(f->path + f->len - name_len, name_len, out);
     mr_buf_add_text(out, "= leaves the split out");
@@ -134,7 +152,9 @@ static void advise_inside(const search *s, mr_buf *out)
     while (!direct && mr_tree_next(t, name, f->len - t->root_len, &child))
         direct = !child.is_dir && mr_name_is_image(child.name, child.name_len);
     mr_buf_add_text(out, "beside the split folders; ");
-    if (!direct) {
+    if (holds_samples(s, f->path, f->len))
+        return advise_pattern(s, out);
+    if (!direct && !memchr(name, '/', f->len - t->root_len)) {
         mr_buf_add_text(out, "--split-map ");
         mr_source_quote(name, f->len - t->root_len, out);
         mr_buf_add_text(out, "=NAME takes the folder as a split, ");
@@ -244,17 +264,21 @@ static void end_search(search *s)
 {
     mr_buf_free(&s->sentence);
     free(s->taken);
+    free(s->sums);
 }
 
 mr_status mr_check_left_out(mr_ingest *in, mr_error *err)
 {
     uint32_t entries = mr_source_count(in->source);
-    MR_AUTO(end_search) search s = {.in = in, .taken = mr_alloc(entries, 1)};
+    MR_AUTO(end_search)
+    search s = {.in = in, .taken = mr_alloc(entries, 1), .sums = mr_alloc((size_t)entries + 1, sizeof *s.sums)};
     folder f;
-    if (!s.taken)
+    if (!s.taken || !s.sums)
         return mr_fail_memory(err, "looking for images that are left out");
     for (size_t i = 0; i < in->plan.sample_count; i++)
         s.taken[in->plan.samples[i].entry] = 1;
+    for (uint32_t n = 0; n < entries; n++)
+        s.sums[n + 1] = s.sums[n] + s.taken[n];
     for (uint32_t n = 0; n < entries; n++)
         if (is_missed(&s, n) && find_folder(&s, n, &f))
             count_image(&s, n, &f);

@@ -32,7 +32,7 @@ static mr_status open_spool(list *l, mr_error *err)
                        l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
 }
 
-static mr_status archive_holder(unpack *u, mr_error *err)
+mr_status unpack_holder(unpack *u, mr_error *err)
 {
     if (u->holder != MR_NO_ENTRY)
         return MR_OK;
@@ -88,12 +88,40 @@ static mr_status reject(unpack *u, const char *path, size_t len, const char *why
     return MR_OK;
 }
 
+/* Without it a class would be missing, not just a file. */
+static mr_status fail_class_tar(const unpack *u, const char *path, size_t len, const char *why, mr_error *err)
+{
+    return mr_fail(err, MR_BAD_DATA, "%s: %.*s: %s", u->name, (int)len, path, why);
+}
+
+static mr_status add_class_tar(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
+{
+    uint64_t max = list_max_size(u->list, path, len), at = u->list->spool_at;
+    bool stated = archive_entry_size_is_set(e),
+         is_tar = (archive_format(u->archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    place p = {0};
+    if (u->outer)
+        return fail_class_tar(u, path, len, "an archive on the third level is not opened; unpack it first", err);
+    if (archive_entry_is_encrypted(e))
+        return fail_class_tar(u, path, len, "encrypted", err);
+    if (stated && (archive_entry_size(e) < 0 || (uint64_t)archive_entry_size(e) > max))
+        return fail_class_tar(u, path, len, "its size is negative, or more than 64 GiB", err);
+    if (stated && is_tar && archive_input_is_file(u->input) && archive_entry_sparse_count(e) == 0)
+        p.whole = (uint64_t)archive_entry_size(e);
+    MR_TRY(place_data(u, e, path, max, &p, err));
+    if (p.damaged || p.large)
+        return fail_class_tar(u, path, len, p.large ? "more than 64 GiB" : mr_buf_text(&u->complaint), err);
+    return unpack_class_tar(u, &p, at, path, len, err);
+}
+
 static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
 {
     list *l = u->list;
     uint64_t max = list_max_size(l, path, len), at = l->spool_at;
     bool stated = archive_entry_size_is_set(e);
     place p = {0};
+    if (archive_is_class(path, len) && !l->made_from)
+        return add_class_tar(u, e, path, len, err);
     if (archive_entry_is_encrypted(e))
         return reject(u, path, len, "encrypted");
     if (stated && archive_entry_size(e) < 0)
@@ -109,7 +137,7 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
         return add_damaged(u, path, len, p.size, err);
     mr_progress_add(u->progress, 1, p.size);
     if (p.in_place)
-        MR_TRY(archive_holder(u, err));
+        MR_TRY(unpack_holder(u, err));
     return list_add(l,
                     &(mr_entry){.path = path,
                                 .path_len = (uint32_t)len,
@@ -149,6 +177,8 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
                     u->census.read.entries, u->name);
         return MR_OK;
     }
+    if (damaged && archive_is_class(path, len))
+        return fail_class_tar(u, path, len, mr_buf_text(&u->complaint), err);
     if (damaged)
         return list_name_ok(l, path, len) ? add_damaged(u, path, len, (uint64_t)archive_entry_size(e), err) : MR_OK;
     const char *target = archive_entry_hardlink(e);
@@ -211,8 +241,9 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
     return status;
 }
 
-static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
+mr_status unpack_entries(unpack *u, mr_error *err)
 {
+    archive_input *in = u->input;
     if (!archive_input_begin(in))
         return mr_fail_errno(err, errno, "%s", u->name);
     if (!in->seekable && archive_input_must_seek(in))
@@ -235,7 +266,7 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
     return status;
 }
 
-static void end_unpack(unpack *u)
+void unpack_end(unpack *u)
 {
     mr_buf_free(&u->compare);
     mr_buf_free(&u->complaint);
@@ -243,28 +274,34 @@ static void end_unpack(unpack *u)
     archive_input_free(u->input);
 }
 
+mr_status unpack_begin(unpack *u, mr_error *err)
+{
+    uint64_t excess = u->list->source->excess;
+    u->archive = archive_read_new();
+    archive_input *in = u->input = mr_alloc(1, sizeof *in);
+    if (!u->archive || !in)
+        return mr_fail_memory(err, u->name);
+    in->name = u->name;
+    in->ratio = u->list->options.max_ratio;
+    in->allowance = excess < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - excess : 0;
+    return MR_OK;
+}
+
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
 {
     struct stat st;
-    uint64_t excess = l->source->excess;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    MR_AUTO(end_unpack) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
+    MR_AUTO(unpack_end) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
     MR_TRY(open_spool(l, err));
-    u.archive = archive_read_new();
-    archive_input *in = u.input = mr_alloc(1, sizeof *in);
-    if (!u.archive || !in)
-        return mr_fail_memory(err, path);
-    in->name = path;
-    in->fd = fd;
-    in->seekable = is_file;
-    in->size = is_file ? (uint64_t)st.st_size : 0;
-    in->ratio = l->options.max_ratio;
-    in->allowance = excess < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - excess : 0;
-    in->weight = l->made_from;
-    in->padding = l->made_from ? PROGRAM_PADDING_MAX : 0;
+    MR_TRY(unpack_begin(&u, err));
+    u.input->fd = fd;
+    u.input->seekable = is_file;
+    u.input->size = is_file ? (uint64_t)st.st_size : 0;
+    u.input->weight = l->made_from;
+    u.input->padding = l->made_from ? PROGRAM_PADDING_MAX : 0;
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);
-    mr_status status = read_entries(&u, in, err);
+    mr_status status = unpack_entries(&u, err);
     mr_progress_end(u.progress);
-    l->source->excess += archive_input_excess(in);
+    l->source->excess += archive_input_excess(u.input);
     return status;
 }

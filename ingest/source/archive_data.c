@@ -1,6 +1,6 @@
 /* archive_data.c - where an entry's bytes are: in the archive itself, or copied to the spool.
  * Invariant: bytes are left in place only if each was compared with what libarchive delivers, of which it computes the
- * checksum.
+ * checksum; those of a tar in a plain tar, which have none, are compared when that one is listed.
  *
  * An entry stored uncompressed in a plain tar or zip file need not be copied: where its bytes should begin is guessed
  * from the reader's position and then verified, byte by byte, against what libarchive delivers. */
@@ -28,6 +28,13 @@ static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
             return true;
     }
     return false;
+}
+
+/* Whether none of it is cut off. */
+static bool is_inside(const unpack *u, const place *p)
+{
+    uint64_t end = u->base + u->input->size;
+    return p->at <= end && p->whole <= end - p->at;
 }
 
 static mr_status write_spool(unpack *u, const void *bytes, size_t len, uint64_t at, mr_error *err)
@@ -73,9 +80,14 @@ mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_er
         }
         uint64_t hole = (uint64_t)offset > p->size ? (uint64_t)offset - p->size : 0;
         MR_TRY(archive_input_grow(u->input, hole + len, err));
-        if (p->size == 0 && offset == 0 && len && u->fd >= 0)
+        if (p->size == 0 && offset == 0 && len && u->fd >= 0) {
             p->in_place = find_place(u, bytes, len, p);
-        else if (p->in_place && len && ((uint64_t)offset != p->size || !same_bytes(u, p->at + p->size, bytes, len)))
+            if (p->in_place && p->whole && is_inside(u, p)) {
+                u->input->taken += p->whole - len; /* they are read by the next reader */
+                p->size = p->whole;
+                return MR_OK;
+            }
+        } else if (p->in_place && len && ((uint64_t)offset != p->size || !same_bytes(u, p->at + p->size, bytes, len)))
             MR_TRY(leave_place(u, p, err));
         if (!p->in_place)
             MR_TRY(write_spool(u, bytes, len, (uint64_t)offset, err));

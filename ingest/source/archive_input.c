@@ -202,6 +202,8 @@ uint64_t archive_input_excess(const archive_input *in)
 
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)
 {
+    if (in->outer)
+        MR_TRY(archive_input_grow(in->outer, bytes, err));
     if (__builtin_add_overflow(in->grown, bytes, &in->grown))
         in->grown = UINT64_MAX;
     if (archive_input_excess(in) <= in->allowance)
@@ -244,11 +246,9 @@ static int open_unpacker(archive_input *in, int filter)
     return r < ARCHIVE_WARN ? r : archive_read_next_header(a, &whole);
 }
 
-int archive_input_open(struct archive *a, archive_input *in)
+/* No mtree (it may name files of this machine), no raw and no empty (they accept anything). */
+static void support_more_formats(struct archive *a)
 {
-    errno = 0; /* archive_input_blame() reads it */
-    archive_read_support_format_tar(a);
-    /* No mtree (it may name files of this machine), no raw and no empty (they accept anything). */
     archive_read_support_format_zip(a);
     archive_read_support_format_7zip(a);
     archive_read_support_format_cpio(a);
@@ -259,7 +259,19 @@ int archive_input_open(struct archive *a, archive_input *in)
 #endif
     archive_read_support_format_cab(a);
     archive_read_support_format_lha(a);
+}
+
+int archive_input_open(struct archive *a, archive_input *in)
+{
+    errno = 0; /* archive_input_blame() reads it */
     int filter = outer_filter(in->block, in->ready);
+    archive_read_support_format_tar(a);
+    if (!in->plain)
+        support_more_formats(a);
+    if (in->plain && filter != ARCHIVE_FILTER_NONE) {
+        archive_set_error(a, EINVAL, "it is compressed, and inside an archive only a plain tar is opened");
+        return ARCHIVE_FATAL;
+    }
     if (in->seekable)
         in->ready = 0; /* it is read again */
     int r = filter == ARCHIVE_FILTER_NONE ? ARCHIVE_OK : open_unpacker(in, filter);

@@ -16,9 +16,11 @@ typedef struct archive_input { /* from mr_alloc(), zero except name, fd, limits 
     bool seekable;
     uint64_t base, size; /* where in the file the archive is */
 
-    uint64_t ratio, allowance; /* limits on what comes out; see archive_input_grow() */
-    uint64_t weight;           /* the ratio is to this; 0: to the bytes that are read */
-    uint64_t padding;          /* zeros that are read after a tar's end; 0: all */
+    uint64_t ratio, allowance;   /* limits on what comes out; see archive_input_grow() */
+    uint64_t weight;             /* the ratio is to this; 0: to the bytes that are read */
+    bool plain;                  /* only an uncompressed tar is read */
+    struct archive_input *outer; /* of an archive in an archive: what comes out of it comes out of that one, too */
+    uint64_t padding;            /* zeros that are read after a tar's end; 0: all */
 
     uint64_t at;              /* seekable: offset in the archive of what is read next */
     uint64_t taken, grown;    /* bytes read; bytes and names that came out */

@@ -1,6 +1,6 @@
 /* folder.c - a folder's files, and the downloaded archives in it.
- * Invariant: no link is followed here: its target is a name in the tree, which links.c resolves, so none leads out of
- * the given folder. */
+ * Invariant: no link is followed here but those of a hub cache to its blobs (hub_cache.h): any other target is a name
+ * in the tree, which links.c resolves, so none leads out of the given folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,22 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/scope.h"
-#include "source/list.h"
+#include "source/hub_cache.h"
 
 enum { MAX_DEPTH = 64 };
+
+typedef struct found { /* an archive to read: at the top level, or a shard anywhere */
+    char *path;
+    const char *blob; /* of a hub cache, lent by the list; NULL: the file has its own bytes */
+} found;
 
 typedef struct walk {
     list *list;
     uint32_t holder;
     const char *given; /* the folder's path */
     mr_buf path;       /* of the current entry, relative */
-    char **archives;   /* paths of the archives to read: those at the top level, and shards anywhere */
+    hub_cache cache;
+    found *archives;
     size_t archive_count, archive_room;
 } walk;
 
@@ -57,7 +63,10 @@ mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_err
     if (!archive_name(name, strlen(name), &stem) || !archive_is_shard(base, stem - (size_t)(base - name)))
         return list_archive(l, fd, path, err);
     MR_AUTO(mr_buf_free) mr_buf prefix = {0};
-    mr_buf_printf(&prefix, "%s/", name);
+    if (archive_is_class(name, strlen(name)))
+        MR_TRY(list_class_tar(l, name, strlen(name), path, &prefix, err));
+    else
+        mr_buf_printf(&prefix, "%s/", name);
     l->prefix = mr_buf_text(&prefix);
     mr_status status = prefix.failed ? mr_fail_memory(err, path) : list_archive(l, fd, path, err);
     l->prefix = NULL;
@@ -72,6 +81,33 @@ static link_end end_of(int dirfd, const char *name)
     return S_ISDIR(st.st_mode) ? LINK_FOLDER : S_ISREG(st.st_mode) ? LINK_FILE : LINK_DEVICE;
 }
 
+static mr_status remember_archive(walk *w, const char *name, const char *blob, mr_error *err)
+{
+    char *copy = strdup(name);
+    if (!copy || !MR_GROW(w->archives, w->archive_count, w->archive_room)) {
+        free(copy);
+        return mr_fail_memory(err, "listing the source");
+    }
+    w->archives[w->archive_count++] = (found){copy, blob};
+    return MR_OK;
+}
+
+/* A link of a hub cache is the file that it leads to. */
+static mr_status add_blob(walk *w, const char *name, const char *blob, uint64_t size, mr_error *err)
+{
+    size_t stem;
+    const char *path = mr_buf_text(&w->path), *kept = list_keep(w->list->source, blob, strlen(blob));
+    if (!kept)
+        return mr_fail_memory(err, "listing the source");
+    if (archive_name(name, strlen(name), &stem) && (hub_cache_at_top(&w->cache, path) || archive_is_shard(name, stem)))
+        return remember_archive(w, path, kept, err);
+    return list_add(
+        w->list,
+        &(mr_entry){
+            .path = path, .path_len = (uint32_t)w->path.len, .holder = w->cache.holder, .size = size, .file = kept},
+        err);
+}
+
 /* Its target may not exist yet: it may be a file of another source. */
 static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
 {
@@ -80,6 +116,10 @@ static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
     if (n < 0)
         return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
     target[n] = '\0';
+    uint64_t size;
+    const char *blob = hub_cache_blob(&w->cache, mr_buf_text(&w->path), target, &size);
+    if (blob)
+        return add_blob(w, name, blob, size, err);
     return list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, end_of(dirfd, name), err);
 }
 
@@ -94,17 +134,6 @@ static mr_status enter(walk *w, int dirfd, const char *name, unsigned depth, mr_
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
     return walk_dir(w, fd, depth + 1, err);
-}
-
-static mr_status remember_archive(walk *w, const char *name, mr_error *err)
-{
-    char *copy = strdup(name);
-    if (!copy || !MR_GROW(w->archives, w->archive_count, w->archive_room)) {
-        free(copy);
-        return mr_fail_memory(err, "listing the source");
-    }
-    w->archives[w->archive_count++] = copy;
-    return MR_OK;
 }
 
 static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_error *err)
@@ -125,7 +154,7 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
         return MR_OK;
     }
     if (archive_name(name, strlen(name), &stem) && (depth == 0 || archive_is_shard(name, stem)))
-        return remember_archive(w, path, err);
+        return remember_archive(w, path, NULL, err);
     mr_entry e = {.path = path, .path_len = (uint32_t)len, .holder = w->holder, .size = (uint64_t)st.st_size};
     return list_add(w->list, &e, err);
 }
@@ -161,12 +190,13 @@ static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(((const found *)a)->path, ((const found *)b)->path);
 }
 
 /* train2017.zip next to train2017/ has been unpacked: its names would only collide. */
-static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *err)
+static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error *err)
 {
+    const char *name = archive->path;
     size_t stem_len = 0;
     struct stat st;
     archive_name(name, strlen(name), &stem_len);
@@ -181,25 +211,31 @@ static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *er
     char path[2 * PATH_MAX];
     MR_AUTO(mr_scope_close) int fd = -1;
     snprintf(path, sizeof path, "%s/%s", w->given, name);
-    MR_TRY(mr_file_open(dirfd, name, false, &fd, NULL, err));
+    MR_TRY(mr_file_open(archive->blob ? w->cache.blobs : dirfd, archive->blob ? archive->blob : name, false, &fd, NULL,
+                        err));
     return list_shard(w->list, fd, path, name, err);
 }
 
 static void end_walk(walk *w)
 {
     for (size_t i = 0; i < w->archive_count; i++)
-        free(w->archives[i]);
+        free(w->archives[i].path);
     free(w->archives);
     mr_buf_free(&w->path);
 }
 
 mr_status list_folder(list *l, const char *path, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf snapshot = {0};
+    MR_TRY(hub_cache_snapshot(path, l->notes, &snapshot, err));
+    if (snapshot.len)
+        path = mr_buf_text(&snapshot);
     MR_AUTO(end_walk) walk w = {.list = l, .given = path};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", path);
     MR_TRY(list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err));
+    MR_TRY(hub_cache_open(l, path, fd, &w.cache, err));
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* walk_dir() closes it */
     if (again < 0)
         return mr_fail_errno(err, errno, "%s", path);
@@ -207,7 +243,7 @@ mr_status list_folder(list *l, const char *path, mr_error *err)
     if (w.archive_count)
         qsort(w.archives, w.archive_count, sizeof *w.archives, by_name);
     for (size_t i = 0; i < w.archive_count; i++)
-        MR_TRY(read_archive(&w, fd, w.archives[i], err));
+        MR_TRY(read_archive(&w, fd, &w.archives[i], err));
     return MR_OK;
 }
 

@@ -39,6 +39,11 @@ typedef struct pending_link {  /* of a folder or an archive: another name for by
     bool symbolic, done;
 } pending_link;
 
+typedef struct class_tar { /* a tar of one ImageNet class: its files are in a folder of its name */
+    const char *path;      /* without ".tar" */
+    const char *where;     /* the archive or folder that holds it, for messages */
+} class_tar;
+
 typedef struct block { /* paths live in blocks that never move */
     struct block *next;
     size_t used, size;
@@ -64,6 +69,8 @@ typedef struct list {
     size_t count, room;
     pending_link *links;
     size_t link_count, link_room;
+    class_tar *class_tars;
+    size_t class_tar_count, class_tar_room;
     uint32_t arrived;       /* files and links */
     int spool;              /* where archives unpack to */
     const char *spool_path; /* where other ranks open that file; NULL: they get its descriptor */
@@ -116,6 +123,13 @@ mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
 bool archive_name(const char *name, size_t len, size_t *stem_len);
 bool archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
+/* Whether a path is a class tar of ImageNet: n01440764.tar.  Such a tar is the only archive that is opened in another
+ * one; a single level of it. */
+bool archive_is_class(const char *path, size_t len);
+/* Lists the names of the next archive in the folder `path`, a class tar's without ".tar"; replaces `prefix`. */
+mr_status list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err);
+/* MR_BAD_DATA: two class tars have one path. */
+mr_status list_check_class_tars(list *l, mr_error *err);
 /* list_archive(), into a folder of its own name if `name`, its path in the tree, is a shard's. */
 mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);
 

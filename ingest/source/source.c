@@ -98,6 +98,8 @@ static bool is_resource_fork(const char *path, size_t len)
 uint64_t list_max_size(const list *l, const char *path, size_t len)
 {
     static const char *const text[] = {".json", ".jsonl", ".csv", ".txt", ".parquet"};
+    if (archive_is_class(path, len)) /* it is opened */
+        return max_text_entry;
     for (size_t i = 0; i < MR_COUNT(text); i++)
         if (mr_name_ends(path, len, text[i]))
             return max_text_entry;
@@ -188,6 +190,7 @@ static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *er
 {
     for (size_t i = 0; i < count; i++)
         MR_TRY(list_one(l, srcs[i], err));
+    MR_TRY(list_check_class_tars(l, err));
     MR_TRY(list_settle(l, err));
     MR_TRY(list_resolve(l, err));
     MR_TRY(list_drop_under_files(l, err));
@@ -216,6 +219,7 @@ void list_free(list *l)
     mr_buf_free(&l->prefixed);
     free(l->items);
     free(l->links);
+    free(l->class_tars);
 }
 
 void mr_source_free(mr_source *s)
@@ -318,6 +322,14 @@ bool mr_name_ends(const char *name, size_t len, const char *suffix)
 {
     size_t n = strlen(suffix);
     return len >= n && strncasecmp(name + len - n, suffix, n) == 0;
+}
+
+bool mr_name_is_synset(const char *name, size_t len)
+{
+    bool synset = len == 9 && name[0] == 'n';
+    for (size_t i = 1; synset && i < len; i++)
+        synset = name[i] >= '0' && name[i] <= '9';
+    return synset;
 }
 
 bool mr_name_is_image(const char *name, size_t len)

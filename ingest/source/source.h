@@ -2,10 +2,11 @@
  * Invariant: every entry's path is relative, has no empty, "." or ".." part and no NUL, and occurs once; entries are
  * sorted bytewise by path, so everything under a folder is one run.  What breaks these rules is in the notes.
  *
- * The room: source.c collects the listing (list.h) from folder.c and archive.c; links.c, settle.c and leave_out.c make
- * it final; tree.c is a layout's view of it.  archive_*.c, gzip_input.c and zip_*.c read archives and check what
- * libarchive does not; expand.c opens files by running programs (program.c); pack.c sends the listing to other ranks;
- * notes.c collects what is reported.  The room uses base/ and libarchive. */
+ * The room: source.c collects the listing (list.h) from folder.c (with hub_cache.c, which knows the links of a hub
+ * cache) and archive.c; links.c, settle.c and leave_out.c make it final; tree.c is a layout's view of it.  archive_*.c,
+ * gzip_input.c and zip_*.c read archives and check what libarchive does not; expand.c opens files by running programs
+ * (program.c); pack.c sends the listing to other ranks; notes.c collects what is reported.  The room uses base/ and
+ * libarchive. */
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 
@@ -137,6 +138,8 @@ mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *
 
 /* By its ending: jpg jpeg png webp, and the kinds that are rejected by name (gif bmp tif tiff ...). */
 bool mr_name_is_image(const char *name, size_t len);
+/* A WordNet id, as ImageNet names its classes: n and 8 digits. */
+bool mr_name_is_synset(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 
 /* ---- for ranks: rank 0 lists, the others use its listing ------------------------------------------------------- */

@@ -43,6 +43,14 @@ typedef struct scene {
     ">>createml/train/_annotations.createml.json; c=,; done; printf ']' >>createml/train/_annotations.createml.json; " \
     "printf 'train: images\\nval: val.txt\\nnames: [a, b]\\n' >yolo/data.yaml; echo train/images/1.jpg >yolo/val.txt"
 
+/* The same as a tar of class tars, and a flat val with its table. */
+#define IMAGENET                                                                                                       \
+    "set -e; mkdir classes flat; n=0; printf 'ImageId,PredictionString\\n' >flat/LOC_val_solution.csv; "               \
+    "for d in source/*/train/*; do w=$(basename $d); tar -cf classes/$w.tar -C $d .; "                                 \
+    "echo $w a word >>flat/LOC_synset_mapping.txt; done; tar -cf imagenet.tar -C classes .; "                          \
+    "for f in source/*/val/*/*; do n=$((n + 1)); cp $f flat/ILSVRC2012_val_0000000$n.JPEG; "                           \
+    "echo ILSVRC2012_val_0000000$n,$(basename $(dirname $f)) 1 2 9 9 >>flat/LOC_val_solution.csv; done"
+
 static const scene scenes[] = {
     {"ingest", NULL, "ingest ../source out" CUT, " --force", "out", false},
     {"ingest-archive", NULL, "ingest ../source.tar.gz out" CUT, " --force", "out", false},
@@ -52,6 +60,7 @@ static const scene scenes[] = {
     {"ingest-yolo", NULL, "ingest ../yolo out" CUT, " --force", "out", false},
     {"ingest-voc", NULL, "ingest ../voc out" CUT, " --force", "out", false},
     {"ingest-createml", NULL, "ingest ../createml out" CUT, " --force", "out", false},
+    {"ingest-ilsvrc", NULL, "ingest ../imagenet.tar ../flat out" CUT, " --force", "out", false},
     {"inspect-objects", NULL, "inspect ../boxes --objects --json", "", NULL, false},
     {"ingest-newyorker", NULL, "ingest ../cartoons out" CUT, " --force", "out", false},
     {"ingest-hub", NULL, "ingest ../hub out" CUT, " --force", "out", false},
@@ -127,6 +136,7 @@ static int set_up(void **state)
                           millrace);
     support_shell(t.base, made);
     support_shell(t.base, BOXES);
+    support_shell(t.base, IMAGENET);
     char *boxes = support_path("%s ingest yolo boxes --quiet", support_millrace_path());
     support_shell(t.base, boxes);
     free(boxes);

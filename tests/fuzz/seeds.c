@@ -345,6 +345,7 @@ int main(int argc, char **argv)
     seed_texts();
     seed_small_trees();
     seed_objects();
+    seed_imagenet(tmp);
     seed_layouts(tmp);
     seed_train(tmp);
     seed_tokenizer();

@@ -12,5 +12,6 @@ void seed_train(const char *tmp);
 void seed_tokenizer(void);
 
 void seed_objects(void); /* seeds_objects.c */
+void seed_imagenet(const char *tmp);
 
 #endif

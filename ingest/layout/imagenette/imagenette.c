@@ -10,17 +10,7 @@
 #include "base/scope.h"
 #include "roboflow/roboflow.h"
 
-enum { LOOK_AT = 256, WNID_LEN = 9 };
-
-static bool is_wnid(const char *name, size_t len)
-{
-    if (len != WNID_LEN || name[0] != 'n')
-        return false;
-    for (size_t i = 1; i < len; i++)
-        if (name[i] < '0' || name[i] > '9')
-            return false;
-    return true;
-}
+enum { LOOK_AT = 256 };
 
 /* Class folders at the root itself count only if they hold images directly: deeper trees are something else. */
 static bool is_flat_class(const mr_tree *t, const mr_child *child)
@@ -68,7 +58,7 @@ static bool all_wnids(const mr_tree *t, const mr_split_dirs *dirs)
     for (size_t i = 0; i < dirs->count; i++) {
         mr_child child = {0};
         while (mr_class_next(t, &dirs->items[i], LOOK_AT, &child))
-            if (!is_wnid(child.name, child.name_len))
+            if (!mr_name_is_synset(child.name, child.name_len))
                 return false;
     }
     return true;

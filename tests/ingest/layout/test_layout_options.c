@@ -19,7 +19,7 @@ static void an_option_without_a_use_is_refused(void **state)
         {"--config", "newyorker hub", {.config = "x"}},
         {"--image-column", "hub webdataset table", {.image_column = "x"}},
         {"--text-column", "hub webdataset table imagefolder", {.text_column = "x"}},
-        {"--keep-unlisted", "imagenette roboflow coco yolo voc createml table imagefolder", {.keep_unlisted = true}},
+        {"--keep-unlisted", "imagenette roboflow coco yolo voc createml ilsvrc table imagefolder", {.keep_unlisted = true}},
         {"--annotations", "coco", {.annotations = files, .annotation_count = 1}},
         {"--label-separator", "table imagefolder", {.label_separator = "x"}},
         {"--class-pattern", "table", {.class_pattern = "x"}},

@@ -63,7 +63,7 @@ static void test_a_look_without_a_target(void **state)
          "ingest", "source");
     says(2,
          "millrace ingest: --layout imagnette: use imagenette, roboflow, coco, newyorker, hub, webdataset, yolo, voc, "
-         "createml, imagefolder, table or flat; did you mean imagenette?\nTry 'millrace ingest --help'.\n",
+         "createml, ilsvrc, imagefolder, table or flat; did you mean imagenette?\nTry 'millrace ingest --help'.\n",
          "ingest", "source", "out", "--layout", "imagnette");
     char *list = support_list(dir);
     assert_null(strstr(list, "out"));
