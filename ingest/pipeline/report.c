@@ -232,6 +232,12 @@ json_t *mr_ingest_report(const mr_ingest *in, bool complete)
     mr_object_tally objects = mr_ingest_objects(in);
     if (objects.pictures)
         json_object_set_new(doc, "objects", mr_ingest_objects_json(&objects));
+    if (in->options && in->options->near)
+        json_object_set_new(doc, "near_duplicates",
+                            json_pack("{sIsIsIsIsI}", "distance", (json_int_t)in->options->near_distance, "pictures",
+                                      (json_int_t)in->near.pictures, "single_tone", (json_int_t)in->near.plain,
+                                      "unreadable", (json_int_t)in->near.unreadable, "crowded",
+                                      (json_int_t)in->near.crowded));
     json_t *counts = json_object_get(doc, "counts");
     for (int kind = 0; doc && kind < MR_NOTE_COUNT; kind++) {
         json_object_set_new(counts, mr_note_words[kind], json_integer((json_int_t)in->notes.counts[kind]));
