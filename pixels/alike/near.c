@@ -13,15 +13,19 @@
 #include "base/pool.h"
 #include "base/scope.h"
 
-enum { WAYS = 8 };
+enum { WAYS = 8, NEAREST = 6 };
+
+/* How a candidate was found: as it is, by one of the picture's windows (their numbers), turned, or by its own windows.
+ */
+enum { UPRIGHT = 0, TURNED = MR_NEAR_WINDOWS, ITS_WINDOWS };
 
 typedef struct candidate {
     uint32_t picture;
-    unsigned distance;
+    unsigned distance, by;
 } candidate;
 
 typedef struct nearest { /* the nearest first */
-    candidate at[MR_NEAR_TRIED];
+    candidate at[NEAREST];
     unsigned count;
 } nearest;
 
@@ -34,6 +38,7 @@ typedef struct job {
 typedef struct picking { /* for one picture */
     const mr_near_picture *pictures, *picture;
     nearest other_splits, own_split;
+    unsigned by; /* how candidates are being found */
 } picking;
 
 void mr_near_set(mr_near_picture *picture, const mr_alike *look)
@@ -41,6 +46,8 @@ void mr_near_set(mr_near_picture *picture, const mr_alike *look)
     picture->state = !look ? MR_NEAR_UNREADABLE : mr_alike_plain(look) ? MR_NEAR_PLAIN : MR_NEAR_HASHED;
     if (picture->state == MR_NEAR_HASHED)
         mr_near_hash_make(look, &picture->hash);
+    if (picture->state == MR_NEAR_HASHED)
+        mr_alike_rough_make(look, &picture->rough);
 }
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -55,8 +62,8 @@ static void insert(nearest *n, candidate c)
     unsigned i = 0;
     while (i < n->count && n->at[i].picture != c.picture)
         i++;
-    if (i == n->count && i < MR_NEAR_TRIED)
-        n->at[n->count++] = (candidate){UINT32_MAX, UINT32_MAX};
+    if (i == n->count && i < NEAREST)
+        n->at[n->count++] = (candidate){UINT32_MAX, UINT32_MAX, UPRIGHT};
     else if (i == n->count)
         i--; /* the farthest makes room */
     if (!nearer(c, n->at[i]))
@@ -71,7 +78,8 @@ static void take(void *ctx, uint32_t number, unsigned distance)
     picking *p = ctx;
     const mr_near_picture *other = &p->pictures[number];
     if (other->content != p->picture->content)
-        insert(other->split == p->picture->split ? &p->own_split : &p->other_splits, (candidate){number, distance});
+        insert(other->split == p->picture->split ? &p->own_split : &p->other_splits,
+               (candidate){number, distance, p->by});
 }
 
 /* False: there are too many to look at all. */
@@ -80,15 +88,40 @@ static bool pick(const job *j, uint32_t number, picking *p)
     const mr_near_hash *h = &p->picture->hash;
     unsigned distance = j->search->distance;
     size_t left = MR_NEAR_LOOKED;
-    for (unsigned way = 0; way < WAYS; way++)
+    for (unsigned way = 0; way < WAYS; way++) {
+        p->by = way ? TURNED : UPRIGHT;
         if (!mr_near_table_find(&j->whole, mr_near_turned(h->windows[0], way), distance, number, &left, take, p))
             return false;
+    }
+    p->by = ITS_WINDOWS;
     if (!mr_near_table_find(&j->windows, h->windows[0], distance, number, &left, take, p))
         return false;
-    for (unsigned w = 1; w < MR_NEAR_WINDOWS; w++)
-        if (!mr_near_table_find(&j->whole, h->windows[w], distance, number, &left, take, p))
+    for (p->by = 1; p->by < MR_NEAR_WINDOWS; p->by++)
+        if (!mr_near_table_find(&j->whole, h->windows[p->by], distance, number, &left, take, p))
             return false;
     return true;
+}
+
+/* Whether decoding both again is worth the time. */
+static bool roughly_alike(const picking *p, const candidate *c)
+{
+    const mr_alike_rough *own = &p->picture->rough, *other = &p->pictures[c->picture].rough;
+    if (c->by != ITS_WINDOWS)
+        return mr_alike_rough_compare(own, other, mr_near_window(c->by == TURNED ? 0 : c->by), c->by == TURNED);
+    for (unsigned w = 1; w < MR_NEAR_WINDOWS; w++)
+        if (mr_alike_rough_compare(other, own, mr_near_window(w), false))
+            return true;
+    return false;
+}
+
+/* Keeps those of `n` that are worth it, the nearest MR_NEAR_TRIED. */
+static void sift(const picking *p, nearest *n)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < n->count && kept < MR_NEAR_TRIED; i++)
+        if (roughly_alike(p, &n->at[i]))
+            n->at[kept++] = n->at[i];
+    n->count = kept;
 }
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
@@ -147,6 +180,8 @@ static mr_status find_one(void *ctx, size_t number, unsigned worker, mr_error *e
         return MR_OK;
     if (picture->state == MR_NEAR_HASHED) {
         j->found[number].crowded = !pick(j, (uint32_t)number, &p);
+        sift(&p, &p.own_split);
+        sift(&p, &p.other_splits);
         MR_TRY(decide(j, number, &p, worker, err));
     }
     mr_progress_add(j->search->progress, 1, 0);

@@ -1,8 +1,8 @@
 /* near.h - finds the pictures of a large set that look like an earlier one, without comparing all pairs.
  * Invariant: the result depends on the pictures and their order alone, not on threads and ranks.
  *
- *      grey cells -> hashes -> pictures whose hashes differ in few bits -> the nearest of them, compared pixel by pixel
- *      mr_alike      near_hash.c    near_table.c                           mr_alike_compare()
+ *      grey cells -> hashes -> pictures whose hashes differ in few bits -> roughly alike -> decoded again and compared
+ *      mr_alike      near_hash.c    near_table.c                           1 KiB each       mr_alike_compare()
  *
  * Recognised: what mr_alike_compare() recognises, as far as the hashes let it see the pair: encoded again, rescaled,
  * brighter, mirrored, turned by 90 degrees (and so any EXIF orientation), rotated by up to 3 degrees, or cropped to
@@ -24,6 +24,8 @@ typedef struct mr_near_hash { /* bit 0 is unused */
     uint64_t windows[MR_NEAR_WINDOWS];
 } mr_near_hash;
 
+/* The window of hash number `window`. */
+mr_alike_window mr_near_window(unsigned window);
 void mr_near_hash_make(const mr_alike *look, mr_near_hash *out);
 /* The hash of the picture turned and mirrored: `way` 0 to 7, 0 as it is. */
 uint64_t mr_near_turned(uint64_t hash, unsigned way);
@@ -36,6 +38,7 @@ typedef enum mr_near_state {
 
 typedef struct mr_near_picture {
     mr_near_hash hash;
+    mr_alike_rough rough;
     uint32_t split, content; /* equal contents: equal bytes, which are not compared */
     mr_near_state state;
 } mr_near_picture;
@@ -72,7 +75,7 @@ typedef struct mr_near_search {
 /* Fills found[count], for the pictures of this rank; those of others are zero.  Time and memory are linear in the
  * number of pictures, whatever they show: at most MR_NEAR_LOOKED hashes are looked at and 2 * MR_NEAR_TRIED pictures
  * compared for each. */
-enum { MR_NEAR_LOOKED = 1 << 16, MR_NEAR_TRIED = 3 };
+enum { MR_NEAR_LOOKED = 1 << 16, MR_NEAR_TRIED = 2 };
 mr_status mr_near_find(const mr_near_search *search, mr_near_found *found, mr_error *err);
 
 #endif

@@ -76,11 +76,19 @@ static uint64_t hash_columns(const waves *rows, const waves *down)
     return hash;
 }
 
+enum { WHOLE, MIDDLE, FIRST, LAST, PLACES };
+static const uint8_t windows[MR_NEAR_WINDOWS][2] = {{WHOLE, WHOLE}, {MIDDLE, MIDDLE}, {FIRST, FIRST},
+                                                    {LAST, FIRST},  {FIRST, LAST},    {LAST, LAST}};
+
+mr_alike_window mr_near_window(unsigned window)
+{
+    const float off = (1 - window_side) / 2;
+    const float offsets[PLACES] = {[FIRST] = -off, [LAST] = off};
+    return (mr_alike_window){window ? window_side : 1, offsets[windows[window][0]], offsets[windows[window][1]]};
+}
+
 void mr_near_hash_make(const mr_alike *look, mr_near_hash *out)
 {
-    enum { WHOLE, MIDDLE, FIRST, LAST, PLACES };
-    static const uint8_t windows[MR_NEAR_WINDOWS][2] = {{WHOLE, WHOLE}, {MIDDLE, MIDDLE}, {FIRST, FIRST},
-                                                        {LAST, FIRST},  {FIRST, LAST},    {LAST, LAST}};
     float side = SIDE * window_side, rest = SIDE - side;
     waves along[PLACES], rows[PLACES];
     make_waves(&along[WHOLE], 0, SIDE);
