@@ -42,10 +42,15 @@ static void make_waves(waves *w, float offset, float side)
         float at = ((float)x + 0.5F - offset) / side; /* of the window's side */
         bool inside = at >= 0 && at < 1;
         cells += (float)inside;
-        for (int u = 0; u < WAVES; u++) {
-            w->at[x][u] = inside ? (float)cos(pi * u * (double)at) : 0;
+        float half = inside ? (float)cos(pi * (double)at) : 0;
+        w->at[x][0] = (float)inside;
+        w->at[x][1] = half;
+        for (int u = 2; u < WAVES; u++) /* cos(u t) = 2 cos(t) cos((u - 1) t) - cos((u - 2) t) */
+            w->at[x][u] = 2 * half * w->at[x][u - 1] - w->at[x][u - 2];
+        for (int u = 0; u < WAVES && inside; u++)
             sums[u] += w->at[x][u];
-        }
+        for (int u = 0; u < WAVES && !inside; u++)
+            w->at[x][u] = 0;
     }
     for (int x = 0; x < SIDE; x++) /* where a window cuts cells, waves would measure the brightness */
         for (int u = 1; u < WAVES; u++)
