@@ -121,7 +121,7 @@ typedef struct pass {
     pthread_mutex_t large;
 } pass;
 
-/* A hash differs from the image: the dataset is damaged, which is no matter of how a picture looks. */
+/* A hash differs from the image: the dataset is damaged, whatever the picture looks like. */
 static mr_status read_picture(pass *p, size_t i, unsigned worker, mr_error *err)
 {
     const cmd_near_picture *picture = &p->near->pictures[i];

@@ -82,7 +82,7 @@ typedef struct mr_ingest {
     uint32_t *files;       /* entries to examine, ascending */
     size_t file_count;
     mr_near_picture *looks; /* parallel to files; NULL unless near-duplicates are looked for */
-    uint32_t *file_of; /* entry -> position in files, or MR_NO_ENTRY */
+    uint32_t *file_of;      /* entry -> position in files, or MR_NO_ENTRY */
     size_t content_count;
     uint32_t *order; /* sample numbers of the plan, split by split, shuffled if asked */
     size_t order_count;

@@ -2,7 +2,7 @@
  * Invariant: each picture is noted at most once: as a leak, if one of an earlier split looks like it; else as a
  * duplicate, if an earlier one of its own split does.
  *
- * Equal bytes are no matter of this file: in two splits they are a leak that leak.c reports, in one split they are
+ * Equal bytes are not looked for here: in two splits they are a leak that leak.c reports, in one split they are
  * stored once. */
 #include <stdlib.h>
 #include <string.h>
