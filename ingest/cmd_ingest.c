@@ -29,6 +29,7 @@ typedef struct request {
     bool json;
     const char *report;
     uint64_t progress_fd;
+    bool near_distance_given;
 } request;
 
 #define LAYOUT_NAME(name) #name,
@@ -109,8 +110,13 @@ static const mr_option options[] = {
      .words =
          (const char *const[]){[MR_LEAK_NONE] = "none", [MR_LEAK_EQUAL] = "equal", [MR_LEAK_ALIKE] = "alike", NULL},
      .help =
-         "fail with exit code 1 if a picture is in two splits, byte for byte or, with =alike, also as copies of one "
-         "name that look alike"},
+         "fail with exit code 1 if a picture is in two splits, byte for byte or, with =alike, also as copies that look "
+         "alike: of one name, and with --near-duplicates of any"},
+    {"near-duplicates", 0, MR_ARG_FLAG, MR_FIELD(request, o.near),
+     .help = "compare all pictures, whatever their names: report those that look alike, in two splits or in one"},
+    {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, o.near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
+     .standard = MR_TEXT_OF(MR_NEAR_DISTANCE_STANDARD), .given = offsetof(request, near_distance_given),
+     .help = "with --near-duplicates: compare pictures whose hashes differ in at most N of 63 bits"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, o.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
      .group = "Execution:", .help = "threads (default: one per processor; under mpirun 1 per rank)"},
     {"dry-run", 0, MR_ARG_FLAG, MR_FIELD(request, o.dry_run),
@@ -145,6 +151,8 @@ static mr_status check(void *ctx, mr_error *err)
     }
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
         return mr_fail(err, MR_MISUSE, "DST must be a new folder, not '%s'", q->o.target);
+    if (q->near_distance_given && !q->o.near)
+        return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
     q->o.for_layout.maps = q->maps;
     q->o.for_source.leave_out = q->left_out.items;
     q->o.for_source.leave_out_count = q->left_out.count;

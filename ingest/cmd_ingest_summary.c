@@ -1,5 +1,6 @@
 /* cmd_ingest_summary.c - what people and machines read when an ingest has ended.
- * Invariant: every number comes from the notes and the shards that were built, and adds up to what the source held. */
+ * Invariant: every number comes from the notes and the shards that were built, and adds up to what the source held.
+ * What the user can change comes first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,40 +12,48 @@
 
 enum { SHOWN = 10, SHOWN_IGNORED = 3 }; /* examples of each kind */
 
-static const char advice[] = "--report FILE keeps them all";
+static const char in_report[] = "--report FILE keeps them all";
 
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
 
-/* `rest`: where to find the notes that are not printed. */
-static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
+static void print_note(const mr_note *n, FILE *stream)
 {
-    for (int kind = 0; kind < MR_NOTE_COUNT; kind++) {
-        size_t shown = 0, count = notes->counts[kind];
-        char number[32];
-        bool bad = kind == MR_NOTE_REJECT || kind == MR_NOTE_LEAK;
-        if (count == 0)
+    fprintf(stream, "  ");
+    mr_term_text(stream, n->path);
+    fprintf(stream, "%s", n->path[0] && n->detail[0] ? ": " : "");
+    mr_term_text(stream, n->detail);
+    fprintf(stream, "\n");
+}
+
+static void print_kind(const mr_notes *notes, mr_note_kind kind, const char *rest, FILE *stream)
+{
+    size_t shown = 0, count = notes->counts[kind], max = kind == MR_NOTE_IGNORED ? SHOWN_IGNORED : SHOWN;
+    char number[32];
+    bool bad = kind == MR_NOTE_REJECT || kind == MR_NOTE_LEAK;
+    fprintf(stream, "%s%s: %s%s\n", mr_sgr(stream, bad ? MR_RED : MR_YELLOW), mr_note_heads[kind],
+            mr_text_count(count, number), mr_sgr(stream, MR_PLAIN));
+    for (size_t i = 0; i < notes->count && shown < max; i++) {
+        if (notes->items[i].kind != kind)
             continue;
-        fprintf(stream, "%s%s: %s%s\n", mr_sgr(stream, bad ? MR_RED : MR_YELLOW), mr_note_heads[kind],
-                mr_text_count(count, number), mr_sgr(stream, MR_PLAIN));
-        size_t max = kind == MR_NOTE_IGNORED ? SHOWN_IGNORED : SHOWN;
-        for (size_t i = 0; i < notes->count && shown < max; i++) {
-            const mr_note *n = &notes->items[i];
-            if ((int)n->kind != kind)
-                continue;
-            fprintf(stream, "  ");
-            mr_term_text(stream, n->path);
-            fprintf(stream, "%s", n->path[0] && n->detail[0] ? ": " : "");
-            mr_term_text(stream, n->detail);
-            fprintf(stream, "\n");
-            shown++;
-        }
-        if (count > shown)
-            fprintf(stream, "  ... and %s more, %s\n", mr_text_count(count - shown, number),
-                    count > notes->kept[kind] ? "the first of them in the report" : rest);
+        print_note(&notes->items[i], stream);
+        shown++;
     }
+    if (count > shown)
+        fprintf(stream, "  ... and %s more, %s\n", mr_text_count(count - shown, number),
+                count > notes->kept[kind] ? "the first of them in the report" : rest);
+    if (mr_note_advice[kind])
+        fprintf(stream, "  %s->%s %s\n", mr_sgr(stream, MR_BOLD), mr_sgr(stream, MR_PLAIN), mr_note_advice[kind]);
+}
+
+/* `decide`: what the user can change; otherwise the rest.  `rest`: where to find the notes that are not printed. */
+static void print_notes(const mr_notes *notes, bool decide, const char *rest, FILE *stream)
+{
+    for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
+        if (notes->counts[kind] && !mr_note_advice[kind] == !decide)
+            print_kind(notes, (mr_note_kind)kind, rest, stream);
 }
 
 static bool has_own_name(const mr_plan_split *split)
@@ -119,11 +128,9 @@ static void print_seeks(const mr_ingest *in, FILE *stream)
     fprintf(stream, "seek index: %s\n", mr_buf_text(&words));
 }
 
-mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
+static mr_status print_layout(const mr_ingest *in, FILE *stream, mr_error *err)
 {
-    const mr_ingest_options *o = in->options;
     const char *variant = mr_plan_variant(&in->plan);
-    char time[32], hex[65];
     MR_AUTO(mr_buf_free) mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);
     fprintf(stream, "%slayout %s%s", mr_sgr(stream, MR_BOLD), in->choice.layout->name, variant && *variant ? " (" : "");
@@ -133,10 +140,19 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     fprintf(stream, "%s", root.len ? ", root " : "");
     mr_term_text(stream, mr_buf_text(&root));
     fprintf(stream, "\n");
-    MR_TRY(mr_buf_status(&root, err, "printing"));
+    return mr_buf_status(&root, err, "printing");
+}
+
+mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
+    const char *rest = o->dry_run ? in_report : "all in report.json";
+    char time[32], hex[65];
+    print_notes(&in->notes, true, rest, stream);
+    MR_TRY(print_layout(in, stream, err));
     MR_TRY(print_splits(in, stream, err));
     print_classes(in, stream);
-    print_notes(&in->notes, o->dry_run ? advice : "all in report.json", stream);
+    print_notes(&in->notes, false, rest, stream);
     if (!in->rejects && !in->leaks)
         fprintf(stream, "no image rejected, no leak between splits\n");
     if (o->dry_run) {
@@ -160,7 +176,8 @@ void cmd_ingest_failure(const mr_ingest *in)
         for (size_t i = 0; mr_layouts[i]; i++)
             fprintf(stderr, "  %-11s %s\n", mr_layouts[i]->name, mr_layouts[i]->needs);
     }
-    print_notes(&in->notes, advice, stderr);
+    print_notes(&in->notes, true, in_report, stderr);
+    print_notes(&in->notes, false, in_report, stderr);
 }
 
 json_t *cmd_ingest_sources(const mr_ingest_options *o)

@@ -120,6 +120,18 @@ bool mr_jpeg_scan_skip(mr_jpeg_scan *s, uint32_t mcus)
     return true;
 }
 
+bool mr_jpeg_scan_skip_parts(mr_jpeg_scan *s, const mr_jpeg_mcu *parts, unsigned count, int *dc)
+{
+    if (!begin_some(s, 1))
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (!s->kernels->skip(&s->stream, &parts[i], 1))
+            return false;
+        dc[i] = s->stream.dc[0];
+    }
+    return true;
+}
+
 bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks)
 {
     while (mcus) {

@@ -34,6 +34,8 @@ void mr_jpeg_scan_enter(mr_jpeg_scan *s, size_t scan, const mr_jpeg_entry *from,
 /* False: not sound, and `blocks` are undefined; otherwise as mr_jpeg_kernels.store. */
 bool mr_jpeg_scan_skip(mr_jpeg_scan *s, uint32_t mcus);
 bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks);
+/* Skips one MCU in parts, which together are its blocks; dc[i]: the first component's predictor after part i. */
+bool mr_jpeg_scan_skip_parts(mr_jpeg_scan *s, const mr_jpeg_mcu *parts, unsigned count, int *dc);
 bool mr_jpeg_scan_sound(const mr_jpeg_scan *s);
 /* Continues after the marker, if one is due now.  False: it is missing. */
 bool mr_jpeg_scan_pass_marker(mr_jpeg_scan *s);

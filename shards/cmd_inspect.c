@@ -1,6 +1,6 @@
 /* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
- * the indexes is read only for --classes, metas only for --objects, and no image byte is ever touched. */
+ * the indexes is read only for --classes, metas only for --objects, and images only for --near-duplicates. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "dataset/dataset.h"
 #include "format/class_counts.h"
 #include "format/index.h"
+#include "shards/cmd_inspect_near.h"
 #include "shards/cmd_inspect_objects.h"
 #include "shards/cmd_seek.h"
 #include "shards/commands.h"
@@ -20,7 +21,8 @@ enum { CLASSES_SHOWN = 20 };
 
 typedef struct request {
     const char *dir;
-    bool json, classes, objects;
+    bool json, classes, objects, near, near_distance_given;
+    uint32_t near_distance, jobs;
 } request;
 
 static const mr_option options[] = {
@@ -29,9 +31,24 @@ static const mr_option options[] = {
      .help = "list every class with its number of samples in each split"},
     {"objects", 0, MR_ARG_FLAG, MR_FIELD(request, objects),
      .help = "read every meta; count the objects of each class, their sizes, and pictures without any"},
+    {"near-duplicates", 0, MR_ARG_FLAG, MR_FIELD(request, near),
+     .help = "decode every picture; list those that look like another one: leaks between splits, and duplicates"},
+    {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
+     .standard = MR_TEXT_OF(MR_NEAR_DISTANCE_STANDARD), .given = offsetof(request, near_distance_given),
+     .help = "compare pictures whose hashes differ in at most N of 63 bits; more finds more and takes longer"},
+    {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .alias = "jobs",
+     .own = true, .help = "threads for --near-duplicates (default: the processors)"},
     MR_OPTION_QUIET_IGNORED,
     {0},
 };
+
+static mr_status check(void *ctx, mr_error *err)
+{
+    const request *q = ctx;
+    if (q->near_distance_given && !q->near)
+        return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
+    return MR_OK;
+}
 
 static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
@@ -94,11 +111,13 @@ static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *d
 typedef struct counted { /* what was asked for, besides the manifest */
     mr_class_counts classes;
     cmd_objects objects;
+    cmd_near near;
     cmd_seek_found seeks;
 } counted;
 
-static mr_status print_json(const mr_manifest *m, const char *digest, const counted *found, mr_error *err)
+static mr_status print_json(const mr_dataset *ds, const char *digest, const counted *found, mr_error *err)
 {
+    const mr_manifest *m = mr_dataset_manifest(ds);
     const mr_class_counts *c = &found->classes;
     json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
@@ -110,8 +129,10 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const coun
         add_counts(m, c, doc);
     if (found->objects.counts)
         json_object_set_new(doc, "objects", cmd_objects_json(m, &found->objects));
+    mr_status status = found->near.found ? cmd_near_json(ds, &found->near, doc, err) : MR_OK;
     json_object_set_new(doc, "seek_index", cmd_seek_found_json(&found->seeks));
-    mr_status status = mr_json_print(doc, err);
+    if (status == MR_OK)
+        status = mr_json_print(doc, err);
     json_decref(doc);
     return status;
 }
@@ -263,9 +284,10 @@ static void print_seeks(const cmd_seek_found *found)
     printf("  seek     %s (no part of the digest)\n", mr_buf_text(&words));
 }
 
-static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const counted *found,
+static mr_status print_human(const request *q, const mr_dataset *ds, const char *digest, const counted *found,
                              mr_error *err)
 {
+    const mr_manifest *m = mr_dataset_manifest(ds);
     const mr_class_counts *c = &found->classes;
     bool variant = m->variant && *m->variant;
     printf("%s%s%s: ", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN));
@@ -282,6 +304,8 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
         print_classes(m);
     if (found->objects.counts)
         MR_TRY(cmd_objects_print(m, &found->objects, err));
+    if (found->near.found)
+        MR_TRY(cmd_near_print(ds, &found->near, err));
     printf("\n");
     if (m->licence) {
         printf("  licence  ");
@@ -298,6 +322,7 @@ static void free_counted(counted *c)
 {
     free(c->classes.counts);
     cmd_objects_free(&c->objects);
+    cmd_near_free(&c->near);
 }
 
 static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
@@ -309,9 +334,12 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
         MR_TRY(mr_class_counts_read(q->dir, m, &found.classes, err));
     if (q->objects)
         MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
+    found.near.distance = q->near_distance;
+    if (q->near)
+        MR_TRY(cmd_near_read(q->dir, ds, q->jobs, &found.near, err));
     MR_TRY(cmd_seek_find(q->dir, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
-    return q->json ? print_json(m, hex, &found, err) : print_human(q, m, hex, &found, err);
+    return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
 }
 
 static int start(int argc, char **argv)
@@ -340,11 +368,13 @@ const mr_command cmd_inspect = {
              "  millrace inspect imagenette\n"
              "  millrace inspect --classes imagenette\n"
              "  millrace inspect --objects coco\n"
+             "  millrace inspect --near-duplicates imagenette\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
              "is damaged; 2 wrong use or no dataset there; 3 the system failed.",
     .options = options,
     .arguments = arguments,
+    .check = check,
     .run = start,
 };

@@ -28,15 +28,34 @@ static bool mine(const mr_ingest *in, size_t file)
     return file / RANK_BLOCK % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
 }
 
-/* Hashes and checks the bytes of a file. */
-static mr_status check(const mr_ingest *in, const mr_buf *bytes, mr_examined *x, mr_error *err)
+/* Every pixel, if it was asked for; `look`, unless NULL, becomes the picture's hash in the same pass.  Without --check
+ * decode a picture that cannot be decoded is not rejected, but has no hash. */
+static mr_status decode(const mr_ingest *in, const mr_buf *bytes, mr_examined *x, mr_near_picture *look, mr_error *err)
 {
+    const mr_ingest_options *o = in->options;
+    mr_alike cells;
+    uint32_t oddities;
+    if (!look && !o->decode)
+        return MR_OK;
+    mr_status status = mr_image_decode_look(bytes->data, bytes->len, &o->limits, &oddities, look ? &cells : NULL, err);
+    if (look && (status == MR_OK || status == MR_BAD_SAMPLE))
+        mr_near_set(look, status == MR_OK ? &cells : NULL);
+    if (!o->decode)
+        return status == MR_BAD_SAMPLE ? MR_OK : status;
+    x->oddities = oddities;
+    return status;
+}
+
+/* Hashes and checks the bytes of a file. */
+static mr_status check(const mr_ingest *in, const mr_buf *bytes, size_t file, mr_error *err)
+{
+    mr_examined *x = &in->examined[file];
     mr_error why;
     x->hash = mr_hash64(bytes->data, bytes->len);
     mr_hash128(bytes->data, bytes->len, x->hash128);
     mr_status status = mr_image_examine(bytes->data, bytes->len, &in->options->limits, &x->facts, &why);
-    if (status == MR_OK && in->options->decode)
-        status = mr_image_decode_oddities(bytes->data, bytes->len, &in->options->limits, &x->oddities, &why);
+    if (status == MR_OK)
+        status = decode(in, bytes, x, in->looks ? &in->looks[file] : NULL, &why);
     if (status == MR_SYSTEM || status == MR_MISUSE) {
         if (err)
             *err = why;
@@ -48,18 +67,19 @@ static mr_status check(const mr_ingest *in, const mr_buf *bytes, mr_examined *x,
 }
 
 /* A large file that is not an image is rejected by its first bytes: 10 KB of archive can unpack to a gigabyte. */
-static mr_status examine_large(pass *p, uint32_t entry, mr_buf *bytes, mr_examined *x, mr_error *err)
+static mr_status examine_large(pass *p, size_t file, mr_buf *bytes, mr_error *err)
 {
+    uint32_t entry = p->in->files[file];
     if (!mr_buf_reserve(bytes, HEAD))
         return mr_fail_memory(err, "examining images");
     MR_TRY(mr_source_pread(p->in->source, entry, bytes->data, HEAD, 0, err));
     bytes->len = HEAD;
     if (!mr_codec_find(bytes->data, HEAD, NULL))
-        return check(p->in, bytes, x, err);
+        return check(p->in, bytes, file, err);
     pthread_mutex_lock(&p->large);
     mr_status status = mr_source_read(p->in->source, entry, bytes, err);
     if (status == MR_OK)
-        status = check(p->in, bytes, x, err);
+        status = check(p->in, bytes, file, err);
     mr_buf_free(bytes);
     pthread_mutex_unlock(&p->large);
     return status;
@@ -88,10 +108,10 @@ static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error 
     if (size > max) {
         MR_TRY(reject_size(&in->examined[file], max, err));
     } else if (size > LARGE) {
-        MR_TRY(examine_large(p, entry, bytes, &in->examined[file], err));
+        MR_TRY(examine_large(p, file, bytes, err));
     } else {
         MR_TRY(mr_source_read(in->source, entry, bytes, err));
-        MR_TRY(check(in, bytes, &in->examined[file], err));
+        MR_TRY(check(in, bytes, file, err));
     }
     mr_progress_add(p->progress, 1, size);
     return MR_OK;
@@ -115,10 +135,12 @@ static mr_status list_files(mr_ingest *in, mr_error *err)
         in->files[in->file_count++] = e;
     }
     in->examined = mr_alloc(in->file_count, sizeof *in->examined);
-    return in->examined ? MR_OK : mr_fail_memory(err, "examining images");
+    if (in->options->near)
+        in->looks = mr_alloc(in->file_count, sizeof *in->looks);
+    return in->examined && (in->looks || !in->options->near) ? MR_OK : mr_fail_memory(err, "examining images");
 }
 
-/* What this rank examined: for each file the struct, u32 length of the reason, and the reason. */
+/* What this rank examined: for each file the struct, u32 length of the reason, the reason, and how it looks. */
 static mr_status pack_examined(const mr_ingest *in, mr_buf *out, mr_error *err)
 {
     for (size_t i = 0; i < in->file_count; i++) {
@@ -128,24 +150,29 @@ static mr_status pack_examined(const mr_ingest *in, mr_buf *out, mr_error *err)
         mr_buf_add(out, &in->examined[i], sizeof in->examined[i]);
         mr_buf_add(out, &len, sizeof len);
         mr_buf_add(out, in->examined[i].why, len);
+        mr_buf_add(out, in->looks ? &in->looks[i] : NULL, in->looks ? sizeof *in->looks : 0);
     }
     return mr_buf_status(out, err, "examining images");
 }
 
-static mr_status take_examined(const mr_buf *all, size_t *at, mr_examined *x, mr_error *err)
+static mr_status take_examined(const mr_buf *all, size_t *at, mr_ingest *in, size_t file, mr_error *err)
 {
+    mr_examined *x = &in->examined[file];
     uint32_t len = 0;
+    size_t look = in->looks ? sizeof *in->looks : 0;
     size_t room = all->len - *at, head = sizeof *x + sizeof len;
     if (room >= head)
         memcpy(&len, all->data + *at + sizeof *x, sizeof len);
-    if (room < head || room - head < len)
+    if (room < head || room - head < len + look)
         return mr_fail(err, MR_SYSTEM, MR_RANKS_DIFFER("listed different files"));
     free(x->why);
     memcpy(x, all->data + *at, sizeof *x);
     x->why = len ? strdup((char *)all->data + *at + head) : NULL;
     if (len && !x->why)
         return mr_fail_memory(err, "examining images");
-    *at += head + len;
+    if (look)
+        memcpy(&in->looks[file], all->data + *at + head + len, look);
+    *at += head + len + look;
     return MR_OK;
 }
 
@@ -163,7 +190,7 @@ static mr_status exchange(mr_ingest *in, mr_error *err)
     for (unsigned rank = 0; rank < world; rank++)
         for (size_t i = 0; i < in->file_count; i++)
             if (i / RANK_BLOCK % world == rank)
-                MR_TRY(take_examined(&all, &at, &in->examined[i], err));
+                MR_TRY(take_examined(&all, &at, in, i, err));
     return MR_OK;
 }
 

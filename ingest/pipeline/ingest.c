@@ -309,6 +309,8 @@ void mr_ingest_release(mr_ingest *in)
     for (size_t i = 0; in->examined && i < in->file_count; i++)
         free(in->examined[i].why);
     free(in->examined);
+    free(in->looks);
+    free(in->leaked);
     free(in->files);
     free(in->file_of);
     free(in->order);

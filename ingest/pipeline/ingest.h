@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "alike/near.h"
 #include "base/ranks.h"
 #include "base/term.h"
 #include "codec/image.h"
@@ -40,6 +41,8 @@ typedef struct mr_ingest_options {
     uint64_t max_rejects; /* files; or, if max_rejects_percent >= 0, that share of them */
     double max_rejects_percent;
     mr_leak_limit fail_on_leak;
+    bool near;              /* --near-duplicates ... */
+    uint32_t near_distance; /* ... whose hashes are at most this far apart */
     bool force, dry_run, quiet;
     bool seek;              /* with seek indexes ... */
     unsigned seek_every;    /* ... of this spacing */
@@ -64,6 +67,10 @@ typedef struct mr_shard_plan { /* a shard to be built */
     uint64_t images, image_bytes; /* as planned: equal hashes counted once */
 } mr_shard_plan;
 
+typedef struct mr_near_sums {
+    uint64_t pictures, plain, unreadable, crowded; /* as mr_near_state and mr_near_found */
+} mr_near_sums;
+
 typedef struct mr_ingest {
     const mr_ingest_options *options;
     mr_ranks *ranks;
@@ -74,7 +81,8 @@ typedef struct mr_ingest {
     mr_examined *examined; /* by position in `files` */
     uint32_t *files;       /* entries to examine, ascending */
     size_t file_count;
-    uint32_t *file_of; /* entry -> position in files, or MR_NO_ENTRY */
+    mr_near_picture *looks; /* parallel to files; NULL unless near-duplicates are looked for */
+    uint32_t *file_of;      /* entry -> position in files, or MR_NO_ENTRY */
     size_t content_count;
     uint32_t *order; /* sample numbers of the plan, split by split, shuffled if asked */
     size_t order_count;
@@ -89,6 +97,8 @@ typedef struct mr_ingest {
     uint64_t rejects, leaks;
     uint64_t equal_leaks;    /* of `leaks`, those by equal bytes */
     uint64_t rejects_listed; /* of `rejects`, those by the listing and the plan, before any file was examined; rank 0 */
+    uint8_t *leaked;         /* by sample: a leak names it; NULL before leaks are looked for */
+    mr_near_sums near;       /* of the pictures that were compared */
     double seconds;
     mr_progress *progress; /* of the current step */
 } mr_ingest;

@@ -1,4 +1,5 @@
-/* leak.c - the same picture in two splits: proven by equal bytes, or by a name and pixels that look alike.
+/* leak.c - the same picture in two splits: proven by equal bytes, or by a name and pixels that look alike; with
+ * --near-duplicates by pixels alone.
  * Invariant: a leak is reported once, with one file of each of two splits; samples stay in the split that the source
  * gives them. */
 #include <stdlib.h>
@@ -40,10 +41,12 @@ void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t ot
     const char *other_path = mr_tree_path(&in->choice.tree, b->entry, &other_len);
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_text_escape(&text, first_path, first_len);
+    bool one = a->split == b->split;
     mr_note_add(&in->notes, kind, other_path, other_len, mr_source_entry(in->source, b->entry)->size,
-                "%s, in %s and %s: also %s", what, in->plan.splits[a->split].name, in->plan.splits[b->split].name,
-                mr_buf_text(&text));
+                "%s, in %s%s%s: also %s", what, in->plan.splits[a->split].name, one ? "" : " and ",
+                one ? "" : in->plan.splits[b->split].name, mr_buf_text(&text));
     in->notes.failed = in->notes.failed || text.failed;
+    in->leaked[other] = in->leaked[other] || kind == MR_NOTE_LEAK;
 }
 
 /* Reports runs of equal keys that span splits: the members are sorted, so the first and last are in different ones. */
@@ -59,8 +62,7 @@ static void report_equal_bytes(mr_ingest *in, const mr_leak_member *members, siz
     }
 }
 
-/* The samples whose images are good, keyed by content or, if they have one, by their group's name; sorted. */
-static size_t list_members(const mr_ingest *in, bool by_name, mr_leak_member *members)
+size_t mr_leak_members(const mr_ingest *in, bool by_name, mr_leak_member *members)
 {
     const mr_plan *plan = &in->plan;
     size_t count = 0;
@@ -85,11 +87,12 @@ static size_t list_members(const mr_ingest *in, bool by_name, mr_leak_member *me
 static mr_status group_samples(mr_ingest *in, mr_namesakes *names, mr_error *err)
 {
     MR_AUTO(mr_scope_free) mr_leak_member *members = mr_alloc(in->plan.sample_count, sizeof *members);
-    if (!members)
+    in->leaked = mr_alloc(in->plan.sample_count, sizeof *in->leaked);
+    if (!members || !in->leaked)
         return mr_fail_memory(err, "looking for leaks");
-    report_equal_bytes(in, members, list_members(in, false, members));
+    report_equal_bytes(in, members, mr_leak_members(in, false, members));
     in->equal_leaks = in->notes.counts[MR_NOTE_LEAK];
-    return mr_leak_names_find(in, members, list_members(in, true, members), names, err);
+    return mr_leak_names_find(in, members, mr_leak_members(in, true, members), names, err);
 }
 
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err)
@@ -99,6 +102,8 @@ mr_status mr_find_leaks(mr_ingest *in, mr_error *err)
     MR_TRY(mr_ranks_agree(in->ranks, group_samples(in, &names, err), err));
     MR_TRY(mr_leak_look(in, &names, err));
     mr_leak_names_report(in, &names);
+    if (in->options->near)
+        MR_TRY(mr_leak_near(in, err));
     mr_notes_sort(&in->notes, noted); /* until here in the order of hashes */
     in->leaks = in->notes.counts[MR_NOTE_LEAK];
     return MR_OK;

@@ -13,16 +13,15 @@
 enum { LARGE = 64 << 20 }; /* bytes or pixels; such pictures are decoded one at a time */
 
 typedef struct looker { /* one per worker */
-    mr_buf bytes;
     mr_alike looks[MR_LOOKS], current;
 } looker;
 
 typedef struct pass {
     mr_ingest *in;
     mr_namesakes *names;
+    mr_leak_reader reader;
     looker *lookers;
     mr_progress *progress;
-    pthread_mutex_t large;
 } pass;
 
 static bool mine(const mr_ingest *in, size_t group)
@@ -30,20 +29,36 @@ static bool mine(const mr_ingest *in, size_t group)
     return group % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
 }
 
-/* MR_BAD_SAMPLE: it cannot be decoded. */
-static mr_status shrink(pass *p, looker *l, uint32_t entry, mr_error *err)
+mr_status mr_leak_reader_open(mr_ingest *in, mr_leak_reader *out, mr_error *err)
 {
-    const mr_examined *x = &p->in->examined[p->in->file_of[entry]];
+    *out = (mr_leak_reader){.in = in, .large = PTHREAD_MUTEX_INITIALIZER};
+    out->bytes = mr_alloc(in->options->jobs ? in->options->jobs : 1, sizeof *out->bytes);
+    return out->bytes ? MR_OK : mr_fail_memory(err, "looking for leaks");
+}
+
+void mr_leak_reader_free(mr_leak_reader *r)
+{
+    for (unsigned i = 0; r->bytes && (i == 0 || i < r->in->options->jobs); i++)
+        mr_buf_free(&r->bytes[i]);
+    free(r->bytes);
+    r->bytes = NULL;
+}
+
+mr_status mr_leak_reader_shrink(mr_leak_reader *r, uint32_t entry, unsigned worker, mr_alike *out, mr_error *err)
+{
+    const mr_examined *x = &r->in->examined[r->in->file_of[entry]];
+    mr_buf *bytes = &r->bytes[worker];
     bool large =
-        mr_source_entry(p->in->source, entry)->size > LARGE || (uint64_t)x->facts.width * x->facts.height > LARGE;
+        mr_source_entry(r->in->source, entry)->size > LARGE || (uint64_t)x->facts.width * x->facts.height > LARGE;
     if (large)
-        pthread_mutex_lock(&p->large);
-    mr_status status = mr_source_read(p->in->source, entry, &l->bytes, err);
+        pthread_mutex_lock(&r->large);
+    mr_buf_clear(bytes);
+    mr_status status = mr_source_read(r->in->source, entry, bytes, err);
     if (status == MR_OK)
-        status = mr_image_shrink(l->bytes.data, l->bytes.len, &p->in->options->limits, &l->current, err);
+        status = mr_image_shrink(bytes->data, bytes->len, &r->in->options->limits, out, err);
     if (large) {
-        mr_buf_free(&l->bytes);
-        pthread_mutex_unlock(&p->large);
+        mr_buf_free(bytes);
+        pthread_mutex_unlock(&r->large);
     }
     return status;
 }
@@ -91,7 +106,8 @@ static mr_status look_at_group(void *ctx, size_t number, unsigned worker, mr_err
             continue;
         }
         mr_error why;
-        mr_status status = shrink(p, l, p->in->plan.samples[files[i].sample].entry, &why);
+        mr_status status =
+            mr_leak_reader_shrink(&p->reader, p->in->plan.samples[files[i].sample].entry, worker, &l->current, &why);
         if (status != MR_OK && status != MR_BAD_SAMPLE) {
             if (err)
                 *err = why;
@@ -128,16 +144,18 @@ static mr_status exchange(const mr_ingest *in, mr_namesakes *names, mr_error *er
 
 static mr_status look_at_groups(mr_ingest *in, mr_namesakes *names, mr_error *err)
 {
-    pass p = {.in = in, .names = names, .large = PTHREAD_MUTEX_INITIALIZER};
+    pass p = {.in = in, .names = names};
     unsigned jobs = in->options->jobs ? in->options->jobs : 1;
+    MR_TRY(mr_leak_reader_open(in, &p.reader, err));
     p.lookers = mr_alloc(jobs, sizeof *p.lookers);
-    if (!p.lookers)
+    if (!p.lookers) {
+        mr_leak_reader_free(&p.reader);
         return mr_fail_memory(err, "looking for leaks");
+    }
     p.progress = mr_progress_begin("comparing", names->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
     mr_status status = mr_pool_run(names->group_count, jobs, look_at_group, &p, err);
     mr_progress_end(p.progress);
-    for (unsigned i = 0; i < jobs; i++)
-        mr_buf_free(&p.lookers[i].bytes);
+    mr_leak_reader_free(&p.reader);
     free(p.lookers);
     return status;
 }

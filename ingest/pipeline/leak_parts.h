@@ -3,6 +3,8 @@
 #ifndef MR_LEAK_PARTS_H
 #define MR_LEAK_PARTS_H
 
+#include <pthread.h>
+
 #include "pipeline/ingest.h"
 
 /* How a file looks: the number of a picture in its group, or why it has none. */
@@ -41,7 +43,23 @@ mr_status mr_leak_names_find(const mr_ingest *in, const mr_leak_member *members,
 void mr_leak_names_report(mr_ingest *in, const mr_namesakes *names);
 void mr_leak_names_free(mr_namesakes *names);
 
-/* leak.c: notes two samples in two splits: "WHAT, in val and test: also OTHER". */
+/* leak_near.c: --near-duplicates: notes pictures that look alike, in two splits or in one.  Collective. */
+mr_status mr_leak_near(mr_ingest *in, mr_error *err);
+
+/* leak_look.c: a picture of the source as grey cells; MR_BAD_SAMPLE: it cannot be decoded. */
+typedef struct mr_leak_reader {
+    mr_ingest *in;
+    mr_buf *bytes;         /* one per worker */
+    pthread_mutex_t large; /* such pictures are decoded one at a time */
+} mr_leak_reader;
+mr_status mr_leak_reader_open(mr_ingest *in, mr_leak_reader *out, mr_error *err);
+mr_status mr_leak_reader_shrink(mr_leak_reader *r, uint32_t entry, unsigned worker, mr_alike *out, mr_error *err);
+void mr_leak_reader_free(mr_leak_reader *r);
+
+/* leak.c: the samples whose images are good, keyed by content or, if they have one, by their group's name; sorted by
+ * key, split and sample.  `members`: room for all samples.  Returns their number. */
+size_t mr_leak_members(const mr_ingest *in, bool by_name, mr_leak_member *members);
+/* leak.c: notes two samples in two splits, or in one: "WHAT, in val and test: also OTHER". */
 void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t other, const char *what);
 bool mr_leak_other_label(const mr_ingest *in, uint32_t sample, uint32_t other);
 bool mr_leak_equal_bytes(const mr_ingest *in, uint32_t sample, uint32_t other);

@@ -226,18 +226,37 @@ static json_t *splits_json(const mr_ingest *in)
     return splits;
 }
 
+/* What the user can change, and how. */
+static json_t *decide_json(const mr_notes *notes)
+{
+    json_t *list = json_array();
+    for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
+        if (notes->counts[kind] && mr_note_advice[kind])
+            json_array_append_new(list, json_pack("{sssIssss}", "kind", mr_note_words[kind], "count",
+                                                  (json_int_t)notes->counts[kind], "what", mr_note_heads[kind], "do",
+                                                  mr_note_advice[kind]));
+    return list;
+}
+
 json_t *mr_ingest_report(const mr_ingest *in, bool complete)
 {
     MR_AUTO(mr_buf_free) mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root ? in->choice.tree.root : "", in->choice.tree.root_len);
-    json_t *doc = json_pack("{sbss?ss?ssss?sIsIsoso}", "complete", (int)complete, "layout",
-                            in->choice.layout ? in->choice.layout->name : NULL, "variant", mr_plan_variant(&in->plan),
-                            "root", mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL,
-                            "files", (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
-                            (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
+    json_t *doc =
+        json_pack("{sbsoss?ss?ssss?sIsIsoso}", "complete", (int)complete, "decide", decide_json(&in->notes), "layout",
+                  in->choice.layout ? in->choice.layout->name : NULL, "variant", mr_plan_variant(&in->plan), "root",
+                  mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL, "files",
+                  (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
+                  (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
     mr_object_tally objects = mr_ingest_objects(in);
     if (objects.pictures)
         json_object_set_new(doc, "objects", mr_ingest_objects_json(&objects));
+    if (in->options && in->options->near)
+        json_object_set_new(doc, "near_duplicates",
+                            json_pack("{sIsIsIsIsI}", "distance", (json_int_t)in->options->near_distance, "pictures",
+                                      (json_int_t)in->near.pictures, "single_tone", (json_int_t)in->near.plain,
+                                      "unreadable", (json_int_t)in->near.unreadable, "crowded",
+                                      (json_int_t)in->near.crowded));
     json_t *counts = json_object_get(doc, "counts");
     for (int kind = 0; doc && kind < MR_NOTE_COUNT; kind++) {
         json_object_set_new(counts, mr_note_words[kind], json_integer((json_int_t)in->notes.counts[kind]));

@@ -16,6 +16,7 @@
     X(MISSING, "missing", "annotated but missing")                                                                     \
     X(CLASS, "class_notes", "classes not in every split")                                                              \
     X(LEAK, "leaks", "leaks between splits")                                                                           \
+    X(DUPLICATE, "duplicates", "pictures that look alike in one split") /* with --near-duplicates */                   \
     X(LEFT_OUT, "left_out", "folders with images that would be left out")                                              \
     X(SAME_NAME, "same_names", "same name in two splits") /* no proof of a leak */                                     \
     X(IGNORED, "ignored", "other files left out")                                                                      \
@@ -47,6 +48,8 @@ typedef struct mr_notes {
 
 extern const char *const mr_note_words[MR_NOTE_COUNT];
 extern const char *const mr_note_heads[MR_NOTE_COUNT];
+/* What the user can do about it; NULL: there is nothing to decide. */
+extern const char *const mr_note_advice[MR_NOTE_COUNT];
 
 /* `path` is bytes (escaped here); detail is printf-style. Not thread-safe. */
 void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,

@@ -363,3 +363,38 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
     climb(&v, &s.warp, 0.5F, 0.06F, ROUNDS);
     return common_agreement(&v, &s.warp) >= alike_moved;
 }
+
+/* Of copies 96 % reach it, of other pictures with similar hashes (near.h) less than half. */
+static const float enough_to_decode = 0.45F;
+
+void mr_alike_rough_make(const mr_alike *a, mr_alike_rough *out)
+{
+    float whole[SIDE * SIDE], rough[SIDE * SIDE / 4];
+    to_floats(a, whole);
+    make_rough(whole, rough);
+    for (size_t i = 0; i < sizeof out->grey; i++)
+        out->grey[i] = (uint8_t)(rough[i] + 0.5F);
+}
+
+bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr_alike_window window, bool turned)
+{
+    float from[SIDE * SIDE / 4], to[SIDE * SIDE / 4];
+    view v;
+    for (int i = 0; i < SIDE * SIDE / 4; i++) {
+        from[i] = a->grey[i];
+        to[i] = b->grey[i];
+    }
+    view_at(&v, &middle, from, to);
+    for (int way = 0; way < (turned ? WAYS : 1); way++) {
+        warp w = {{ways[way][0] * window.zoom, ways[way][1] * window.zoom, ways[way][2] * window.zoom,
+                   ways[way][3] * window.zoom},
+                  window.x,
+                  window.y};
+        if (agreement(&v, &w, BLOCKS_MIN) >= enough_to_decode)
+            return true;
+    }
+    /* Of a picture with little detail this says nothing. */
+    float each[BLOCKS_MAX];
+    warp still = {{1, 0, 0, 1}, 0, 0};
+    return correlate(&v, &still, each) < BLOCKS_MIN;
+}

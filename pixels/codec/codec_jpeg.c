@@ -249,7 +249,17 @@ typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
     mr_jpeg_source source;
+    bool with_look; /* of a file whose first component is grey */
+    mr_shrink shrink;
 } jpeg_run;
+
+static void shrink_row(jpeg_run *run, uint8_t *row, uint32_t y)
+{
+    size_t components = (size_t)run->cinfo.output_components;
+    for (size_t x = 0; components > 1 && x < run->cinfo.output_width; x++)
+        row[x] = row[components * x];
+    mr_shrink_row(&run->shrink, y, row);
+}
 
 /* Everything that may jump.  The colours stay as stored: converting them would find no damage. */
 static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
@@ -270,33 +280,66 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     mr_jpeg_trap_start(&run->trap, c);
     JDIMENSION row_bytes = c->output_width * (JDIMENSION)c->output_components;
     JSAMPARRAY row = c->mem->alloc_sarray((j_common_ptr)c, JPOOL_IMAGE, row_bytes, 1);
-    while (c->output_scanline < c->output_height)
+    run->with_look = run->with_look && (c->jpeg_color_space == JCS_GRAYSCALE || c->jpeg_color_space == JCS_YCbCr);
+    run->shrink.width = c->output_width;
+    run->shrink.height = c->output_height;
+    while (c->output_scanline < c->output_height) {
+        JDIMENSION y = c->output_scanline;
         jpeg_read_scanlines(c, row, 1);
+        if (run->with_look)
+            shrink_row(run, row[0], y);
+    }
     jpeg_finish_decompress(c);
 }
 
+/* From an eighth of the picture's size; false: there are too few blocks for a look. */
+static bool look_at_means(const mr_jpeg_means *means, mr_alike *look)
+{
+    enum { FEWEST = MR_ALIKE_SIDE / 2 };
+    mr_shrink shrink = {.width = means->width, .height = means->height};
+    if (means->width < FEWEST || means->height < FEWEST)
+        return false;
+    for (uint32_t y = 0; y < means->height; y++)
+        mr_shrink_row(&shrink, y, means->grey + (size_t)y * means->stride);
+    mr_shrink_end(&shrink, look);
+    return true;
+}
+
 /* Damage to a single-scan file shows in its entropy-coded bytes, so no pixel is computed.  A decoder per call costs
- * 130 KB and its tables, a twentieth of the time for a photograph. */
-static bool sound(const uint8_t *bytes, size_t len, const mr_image_limits *limits)
+ * 130 KB and its tables, a twentieth of the time for a photograph.  *looked: `look`, unless NULL, is filled. */
+static bool sound(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *look, bool *looked)
 {
     mr_jpeg_decoder *d = mr_jpeg_decoder_new();
-    bool done = d && mr_jpeg_check(d, bytes, len, limits->max_pixels) == MR_JPEG_DONE;
+    mr_jpeg_means means;
+    bool done;
+    if (look) {
+        done = d && mr_jpeg_check_means(d, bytes, len, limits->max_pixels, &means) == MR_JPEG_DONE;
+        *looked = done && look_at_means(&means, look);
+    } else {
+        done = d && mr_jpeg_check(d, bytes, len, limits->max_pixels) == MR_JPEG_DONE;
+    }
     mr_jpeg_decoder_free(d);
     return done;
 }
 
 static mr_status jpeg_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                             mr_error *err)
+                             mr_alike *look, mr_error *err)
 {
     mr_image_limits l = mr_image_limits_fill(limits);
-    jpeg_run run = {0};
-    if (sound(bytes, len, &l))
-        return MR_OK;
-    mr_jpeg_trap_set(&run.trap, &run.cinfo, &l, err);
-    decode_rows(&run, bytes, len);
-    jpeg_destroy_decompress(&run.cinfo);
-    *oddities = run.trap.oddities;
-    return run.trap.status;
+    bool looked = !look;
+    if (!sound(bytes, len, &l, look, &looked)) {
+        jpeg_run run = {.with_look = look != NULL};
+        mr_jpeg_trap_set(&run.trap, &run.cinfo, &l, err);
+        decode_rows(&run, bytes, len);
+        jpeg_destroy_decompress(&run.cinfo);
+        *oddities = run.trap.oddities;
+        if (run.trap.status != MR_OK)
+            return run.trap.status;
+        if (run.with_look)
+            mr_shrink_end(&run.shrink, look);
+        looked = looked || run.with_look;
+    }
+    return looked ? MR_OK : mr_jpeg_shrink(bytes, len, &l, look, err);
 }
 
 const mr_codec mr_codec_jpeg = {

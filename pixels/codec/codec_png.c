@@ -239,17 +239,6 @@ static int decode_rows(spng_ctx *ctx, const struct spng_ihdr *ihdr)
     return e == SPNG_EOI ? spng_decode_chunks(ctx) : e;
 }
 
-static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                            mr_error *err)
-{
-    (void)oddities;
-    MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
-    struct spng_ihdr ihdr;
-    MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
-    int e = decode_rows(ctx, &ihdr);
-    return e ? mr_png_failure(e, err) : MR_OK;
-}
-
 static void shrink_row(mr_shrink *shrink, uint32_t y, uint8_t *rgba)
 {
     for (size_t x = 0; x < shrink->width; x++) {
@@ -293,6 +282,24 @@ static mr_status png_shrink(const uint8_t *bytes, size_t len, const mr_image_lim
     if (e)
         return mr_png_failure(e, err);
     mr_shrink_end(&shrink, out);
+    return MR_OK;
+}
+
+static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                            mr_alike *look, mr_error *err)
+{
+    (void)oddities;
+    MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
+    struct spng_ihdr ihdr;
+    MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
+    mr_shrink shrink = {.width = ihdr.width, .height = ihdr.height};
+    int e = look ? shrink_rows(ctx, &shrink, ihdr.interlace_method != 0) : decode_rows(ctx, &ihdr);
+    if (!e && look)
+        e = spng_decode_chunks(ctx);
+    if (e)
+        return mr_png_failure(e, err);
+    if (look)
+        mr_shrink_end(&shrink, look);
     return MR_OK;
 }
 

@@ -291,10 +291,10 @@ static mr_status webp_shrink(const uint8_t *bytes, size_t len, const mr_image_li
 }
 
 static mr_status webp_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                             mr_error *err)
+                             mr_alike *look, mr_error *err)
 {
     (void)oddities;
-    return webp_shrink(bytes, len, limits, NULL, err);
+    return webp_shrink(bytes, len, limits, look, err);
 }
 
 const mr_codec mr_codec_webp = {

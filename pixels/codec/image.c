@@ -141,13 +141,19 @@ mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limi
     return codec->examine(bytes, len, limits, facts, err);
 }
 
-mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                                   mr_error *err)
+mr_status mr_image_decode_look(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                               mr_alike *look, mr_error *err)
 {
     const mr_codec *codec = NULL;
     *oddities = 0;
     MR_TRY(find(bytes, len, &codec, err));
-    return codec->decode(bytes, len, limits, oddities, err);
+    return codec->decode(bytes, len, limits, oddities, look, err);
+}
+
+mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                                   mr_error *err)
+{
+    return mr_image_decode_look(bytes, len, limits, oddities, NULL, err);
 }
 
 mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)

@@ -74,9 +74,10 @@ typedef struct mr_codec { /* a new codec is one file and one word in MR_CODECS *
                          mr_error *err);
     /* Decodes every pixel and discards them.  A warning after which the decoder may invent pixels is a failure; the
      * others are in *oddities, a bit 1 << mr_oddity each.  Memory: at most 8 bytes per pixel, of a JPEG's whole MCUs,
-     * for at most as many pixels as the limit; row by row if the library can. */
+     * for at most as many pixels as the limit; row by row if the library can.  `look`, unless NULL: the grey cells as
+     * well, in the same pass, perhaps from fewer pixels than `shrink` takes: enough for a hash. */
     mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                        mr_error *err);
+                        mr_alike *look, mr_error *err);
     /* Decodes the picture into the grey cells by which it is compared; fails as `decode` does, with no more memory. */
     mr_status (*shrink)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 } mr_codec;
@@ -97,6 +98,9 @@ mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limit
 /* The same; *oddities: the harmless warnings, a bit 1 << mr_oddity each. */
 mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
                                    mr_error *err);
+/* The same; fills `look` as well, unless it is NULL: grey cells for mr_near_hash(). */
+mr_status mr_image_decode_look(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                               mr_alike *look, mr_error *err);
 
 mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                           mr_error *err);

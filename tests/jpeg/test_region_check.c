@@ -1,4 +1,5 @@
-/* test_region_check.c - whether a JPEG's scan is sound, by millrace's own decoder: never where libjpeg-turbo warns. */
+/* test_region_check.c - whether a JPEG's scan is sound, by millrace's own decoder: never where libjpeg-turbo warns.
+ * Covers jpeg/means.c, whose verdict is the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,11 @@ static bool sound(const pair *d, picture p)
 {
     mr_jpeg_outcome a = mr_jpeg_check(d->best, p.bytes, p.len, UINT64_MAX);
     assert_int_equal(a, mr_jpeg_check(d->plain, p.bytes, p.len, UINT64_MAX));
+    mr_jpeg_means best, plain;
+    assert_int_equal(a, mr_jpeg_check_means(d->best, p.bytes, p.len, UINT64_MAX, &best));
+    assert_int_equal(a, mr_jpeg_check_means(d->plain, p.bytes, p.len, UINT64_MAX, &plain));
+    for (uint32_t y = 0; a == MR_JPEG_DONE && y < best.height; y++)
+        assert_memory_equal(best.grey + (size_t)y * best.stride, plain.grey + (size_t)y * plain.stride, best.width);
     return a == MR_JPEG_DONE;
 }
 

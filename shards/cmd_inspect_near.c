@@ -1,0 +1,232 @@
+/* cmd_inspect_near.c - reads the pictures of a dataset and finds those that look alike.
+ * Invariant: of equal bytes in one split only the first sample is a picture here; ingest stores them once.
+ *
+ *      indexes --> pictures, without repeated bytes --> hashes (every picture is decoded) --> mr_near_find() */
+#include "shards/cmd_inspect_near.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "base/scope.h"
+#include "format/index.h"
+
+enum { LARGE = 64 << 20 }; /* pixels */
+
+/* ---- which pictures ---------------------------------------------------------------------------------------------- */
+
+static mr_status list_shard(int dirfd, const mr_shard *shard, uint32_t split, cmd_near *out, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) mr_row *rows = NULL;
+    MR_TRY(mr_index_read(dirfd, shard, &rows, err));
+    for (uint64_t i = 0; i < shard->samples; i++) {
+        uint32_t at = (uint32_t)out->count++;
+        out->pictures[at] = (cmd_near_picture){.hash = rows[i].image_hash,
+                                               .number = shard->first + i,
+                                               .len = rows[i].image_len,
+                                               .split = split,
+                                               .label = rows[i].label,
+                                               .equal = at,
+                                               .large = (uint64_t)rows[i].width * rows[i].height > LARGE};
+    }
+    return MR_OK;
+}
+
+static mr_status list_samples(const char *dir, const mr_manifest *m, cmd_near *out, mr_error *err)
+{
+    uint64_t samples = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        samples += m->splits[i].samples;
+    if (samples >= UINT32_MAX)
+        return mr_fail(err, MR_MISUSE, "%s: more samples than --near-duplicates can compare, which are 4,294,967,294",
+                       dir);
+    out->pictures = mr_alloc(samples, sizeof *out->pictures);
+    if (!out->pictures)
+        return mr_fail_memory(err, "looking for near-duplicates");
+    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return mr_fail_errno(err, errno, "%s: cannot open", dir);
+    for (size_t i = 0; i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++)
+            MR_TRY(list_shard(dirfd, &m->splits[i].shards[k], (uint32_t)i, out, err));
+    return MR_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const cmd_near_picture *x = a, *y = b;
+    int order = (x->hash > y->hash) - (x->hash < y->hash);
+    if (order == 0)
+        order = (x->len > y->len) - (x->len < y->len);
+    return order ? order : (x->equal > y->equal) - (x->equal < y->equal);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const cmd_near_picture *x = a, *y = b;
+    int order = (x->split > y->split) - (x->split < y->split);
+    return order ? order : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Numbers the contents, and drops samples that repeat one of their split. */
+static void drop_repeated(cmd_near *n)
+{
+    size_t kept = 0;
+    uint32_t contents = 0;
+    cmd_near_picture last = {0};
+    if (n->count)
+        qsort(n->pictures, n->count, sizeof *n->pictures, by_bytes);
+    for (size_t i = 0; i < n->count; i++) {
+        cmd_near_picture p = n->pictures[i];
+        bool same = i && p.hash == last.hash && p.len == last.len;
+        contents += i && !same;
+        p.content = contents;
+        if (same && p.split == last.split)
+            n->repeated++;
+        else
+            n->pictures[kept++] = p;
+        last = p;
+    }
+    n->count = kept;
+    if (kept)
+        qsort(n->pictures, kept, sizeof *n->pictures, by_place);
+}
+
+/* `equal` becomes the first picture with the same bytes. */
+static mr_status find_equal(cmd_near *n, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) uint32_t *first = mr_alloc(n->count, sizeof *first); /* by content, plus 1 */
+    if (!first)
+        return mr_fail_memory(err, "looking for near-duplicates");
+    for (uint32_t i = 0; i < n->count; i++) {
+        uint32_t *at = &first[n->pictures[i].content];
+        *at = *at ? *at : i + 1;
+        n->pictures[i].equal = *at - 1;
+        n->equal += n->pictures[i].equal != i;
+    }
+    return MR_OK;
+}
+
+/* ---- their hashes ------------------------------------------------------------------------------------------------ */
+
+typedef struct pass {
+    const mr_dataset *ds;
+    const cmd_near *near;
+    mr_near_picture *pictures;
+    mr_sample_view *views; /* one per worker */
+    mr_progress *progress;
+    pthread_mutex_t large;
+} pass;
+
+/* A hash differs from the image: the dataset is damaged, whatever the picture looks like. */
+static mr_status read_picture(pass *p, size_t i, unsigned worker, mr_error *err)
+{
+    const cmd_near_picture *picture = &p->near->pictures[i];
+    const char *split = mr_dataset_manifest(p->ds)->splits[picture->split].name;
+    mr_status status = mr_dataset_read(p->ds, split, picture->number, &p->views[worker], err);
+    return status == MR_BAD_SAMPLE ? MR_BAD_DATA : status;
+}
+
+/* `decode`: the fast look for a hash, instead of the one for a comparison. */
+static mr_status look_at(pass *p, size_t i, unsigned worker, bool decode, mr_alike *look, mr_error *err)
+{
+    bool large = p->near->pictures[i].large;
+    mr_sample_view *view = &p->views[worker];
+    uint32_t oddities;
+    if (large)
+        pthread_mutex_lock(&p->large);
+    mr_status status = read_picture(p, i, worker, err);
+    if (status == MR_OK)
+        status = decode ? mr_image_decode_look(view->image, view->image_len, NULL, &oddities, look, err)
+                        : mr_image_shrink(view->image, view->image_len, NULL, look, err);
+    if (large) {
+        mr_sample_view_free(view);
+        pthread_mutex_unlock(&p->large);
+    }
+    return status;
+}
+
+static mr_status load(void *ctx, size_t i, unsigned worker, mr_alike *out, mr_error *err)
+{
+    return look_at(ctx, i, worker, false, out, err);
+}
+
+static mr_status hash_one(void *ctx, size_t i, unsigned worker, mr_error *err)
+{
+    pass *p = ctx;
+    mr_near_picture *picture = &p->pictures[i];
+    mr_error why;
+    mr_alike look;
+    mr_status status = look_at(p, i, worker, true, &look, &why);
+    if (status != MR_OK && status != MR_BAD_SAMPLE) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    picture->split = p->near->pictures[i].split;
+    picture->content = p->near->pictures[i].content;
+    mr_near_set(picture, status == MR_OK ? &look : NULL);
+    mr_progress_add(p->progress, 1, p->near->pictures[i].len);
+    return MR_OK;
+}
+
+/* ---- everything -------------------------------------------------------------------------------------------------- */
+
+static mr_status run_passes(pass *p, unsigned jobs, cmd_near *out, mr_error *err)
+{
+    p->progress = mr_progress_begin("hashing", out->count, MR_PROGRESS_LINE);
+    mr_status status = mr_pool_run(out->count, jobs, hash_one, p, err);
+    mr_progress_end(p->progress);
+    MR_TRY(status);
+    mr_near_search search = {.pictures = p->pictures,
+                             .count = out->count,
+                             .distance = out->distance,
+                             .jobs = jobs,
+                             .world = 1,
+                             .load = load,
+                             .ctx = p};
+    search.progress = mr_progress_begin("comparing", out->count, MR_PROGRESS_LINE);
+    status = mr_near_find(&search, out->found, err);
+    mr_progress_end(search.progress);
+    return status;
+}
+
+static mr_status search(const mr_dataset *ds, unsigned jobs, cmd_near *out, mr_error *err)
+{
+    pass p = {.ds = ds, .near = out, .large = PTHREAD_MUTEX_INITIALIZER};
+    out->found = mr_alloc(out->count, sizeof *out->found);
+    p.pictures = mr_alloc(out->count, sizeof *p.pictures);
+    p.views = mr_alloc(jobs, sizeof *p.views);
+    mr_status status = out->found && p.pictures && p.views ? run_passes(&p, jobs, out, err)
+                                                           : mr_fail_memory(err, "looking for near-duplicates");
+    for (size_t i = 0; status == MR_OK && i < out->count; i++) {
+        out->plain += p.pictures[i].state == MR_NEAR_PLAIN;
+        out->unreadable += p.pictures[i].state == MR_NEAR_UNREADABLE;
+        out->crowded += out->found[i].crowded;
+        out->leaks += out->found[i].kind == MR_NEAR_LEAK;
+        out->duplicates += out->found[i].kind == MR_NEAR_DUPLICATE;
+    }
+    for (unsigned i = 0; p.views && i < jobs; i++)
+        mr_sample_view_free(&p.views[i]);
+    free(p.views);
+    free(p.pictures);
+    return status;
+}
+
+mr_status cmd_near_read(const char *dir, const mr_dataset *ds, unsigned jobs, cmd_near *out, mr_error *err)
+{
+    MR_TRY(list_samples(dir, mr_dataset_manifest(ds), out, err));
+    drop_repeated(out);
+    MR_TRY(find_equal(out, err));
+    return search(ds, jobs ? jobs : mr_pool_processors(), out, err);
+}
+
+void cmd_near_free(cmd_near *n)
+{
+    free(n->pictures);
+    free(n->found);
+    *n = (cmd_near){0};
+}
