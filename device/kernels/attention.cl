@@ -70,7 +70,7 @@ MR_FN void mr_mix(MR_NEAR const f32 *weights, MR_GLOBAL const f32 *many, u64 str
 }
 
 MR_KERNEL(mr_attention, MR_WIDTH)
-(MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
+(MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(f32, saved), MR_TENSOR(f32, out), MR_SHAPE, MR_DROPOUT)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
@@ -140,7 +140,8 @@ MR_KERNEL(mr_attention, MR_WIDTH)
 
 /* Before the other two: the sum of d_out * out of each query. */
 MR_KERNEL(mr_attention_along, MR_WIDTH)
-(MR_TENSOR(const f32, out), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim, u32 queries,
+(MR_SPOT MR_TENSOR(const f32, out), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim,
+ u32 queries,
  u64 out_stride, u32 rows)
 {
     u32 task = MR_ITEM(), query = task % queries, head = task / queries % heads, sample = task / queries / heads;
@@ -163,7 +164,7 @@ MR_FN f32 mr_again(f32 score, f32 log_sum)
 }
 
 MR_KERNEL(mr_attention_back_q, MR_WIDTH)
-(MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
+(MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(const f32, saved), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, d_q), MR_SHAPE, MR_DROPOUT)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
@@ -209,7 +210,7 @@ MR_KERNEL(mr_attention_back_q, MR_WIDTH)
 }
 
 MR_KERNEL(mr_attention_back_kv, MR_WIDTH)
-(MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
+(MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(const f32, saved), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, d_k), MR_TENSOR(f32, d_v), MR_SHAPE,
  MR_DROPOUT)
 {

@@ -3,7 +3,7 @@
  * Of rows: column = item, row = MR_ROW(); of flat buffers: element = item. */
 
 MR_KERNEL(mr_drop, MR_WIDTH)
-(MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x), u32 width, u32 sample_rows, MR_DROPOUT)
+(MR_SPOT MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x), u32 width, u32 sample_rows, MR_DROPOUT)
 {
     u32 column = MR_ITEM(), row = MR_ROW(), sample = sample_rows ? row / sample_rows : 0;
     u64 at = (u64)row * width + column;
@@ -43,7 +43,7 @@ MR_FN f32 mr_slope(u32 kind, f32 x)
 }
 
 MR_KERNEL(mr_activate, MR_WIDTH)
-(MR_TENSOR(const f32, x), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, to), u32 kind, u32 back, u32 width,
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, to), u32 kind, u32 back, u32 width,
  u32 sample_rows, MR_DROPOUT)
 {
     u32 column = MR_ITEM(), row = MR_ROW(), sample = sample_rows ? row / sample_rows : 0;
@@ -59,7 +59,7 @@ MR_KERNEL(mr_activate, MR_WIDTH)
 
 /* ---- flat buffers --------------------------------------------------------------------------------------------- */
 
-MR_KERNEL(mr_add, MR_WIDTH)(MR_TENSOR(const f32, a), MR_TENSOR(const f32, b), MR_TENSOR(f32, sum), u64 count)
+MR_KERNEL(mr_add, MR_WIDTH)(MR_SPOT MR_TENSOR(const f32, a), MR_TENSOR(const f32, b), MR_TENSOR(f32, sum), u64 count)
 {
     u64 i = MR_ITEM();
     MR_START(a);
@@ -70,7 +70,8 @@ MR_KERNEL(mr_add, MR_WIDTH)(MR_TENSOR(const f32, a), MR_TENSOR(const f32, b), MR
 }
 
 MR_KERNEL(mr_sgd, MR_WIDTH)
-(MR_TENSOR(f32, w), MR_TENSOR(const f32, g), MR_TENSOR(f32, m), u64 count, f32 g_scale, f32 lr, f32 decay, f32 momentum)
+(MR_SPOT MR_TENSOR(f32, w), MR_TENSOR(const f32, g), MR_TENSOR(f32, m), u64 count, f32 g_scale, f32 lr, f32 decay,
+ f32 momentum)
 {
     u64 i = MR_ITEM();
     MR_START(w);
@@ -85,7 +86,8 @@ MR_KERNEL(mr_sgd, MR_WIDTH)
 
 /* rest = 1 - beta; keep = 1 - lr decay; step = lr / correction1; root = 1 / sqrt(correction2). */
 MR_KERNEL(mr_adamw, MR_WIDTH)
-(MR_TENSOR(f32, w), MR_TENSOR(const f32, g), MR_TENSOR(f32, m), MR_TENSOR(f32, v), u64 count, f32 g_scale, f32 keep,
+(MR_SPOT MR_TENSOR(f32, w), MR_TENSOR(const f32, g), MR_TENSOR(f32, m), MR_TENSOR(f32, v), u64 count, f32 g_scale,
+ f32 keep,
  f32 beta1, f32 rest1, f32 beta2, f32 rest2, f32 step, f32 root, f32 eps)
 {
     u64 i = MR_ITEM();
@@ -104,7 +106,7 @@ MR_KERNEL(mr_adamw, MR_WIDTH)
 /* ---- a learned scale ------------------------------------------------------------------------------------------ */
 
 MR_KERNEL(mr_scale, MR_WIDTH)
-(MR_TENSOR(const f32, log_scale), MR_TENSOR(const f32, x), MR_TENSOR(f32, y), u64 count)
+(MR_SPOT MR_TENSOR(const f32, log_scale), MR_TENSOR(const f32, x), MR_TENSOR(f32, y), u64 count)
 {
     u64 i = MR_ITEM();
     MR_START(log_scale);
@@ -116,7 +118,7 @@ MR_KERNEL(mr_scale, MR_WIDTH)
 
 /* d_x, and for each group its part of the sum of d_y y; groups take turns at MR_WIDTH elements. */
 MR_KERNEL(mr_scale_back, MR_WIDTH)
-(MR_TENSOR(const f32, log_scale), MR_TENSOR(const f32, y), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x),
+(MR_SPOT MR_TENSOR(const f32, log_scale), MR_TENSOR(const f32, y), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x),
  MR_TENSOR(f32, parts), u64 count, u32 groups)
 {
     MR_SHARED f32 part[MR_WIDTH];

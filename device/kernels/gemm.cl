@@ -20,7 +20,8 @@ MR_FN void mr_load_tile(MR_NEAR f32 *tile, MR_GLOBAL const f32 *x, u64 line, u64
 }
 
 MR_KERNEL(mr_gemm, 256)
-(MR_TENSOR(const f32, a), MR_TENSOR(const f32, b), MR_TENSOR(f32, c), MR_TENSOR(const f32, bias), u32 m, u32 n, u32 k,
+(MR_SPOT MR_TENSOR(const f32, a), MR_TENSOR(const f32, b), MR_TENSOR(f32, c), MR_TENSOR(const f32, bias), u32 m,
+ u32 n, u32 k,
  u64 a_row, u64 a_column, u64 b_row, u64 b_column, u64 c_row, u32 accumulate, u32 has_bias)
 {
     MR_SHARED f32 a_tile[MR_DEEP * MR_PITCH];

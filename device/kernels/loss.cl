@@ -46,7 +46,8 @@ MR_FN u32 mr_group_best(MR_NEAR f32 *tops, MR_NEAR u32 *places, f32 *top, u32 pl
 }
 
 MR_KERNEL(mr_cross_entropy, MR_WIDTH)
-(MR_TENSOR(const f32, logits), MR_TENSOR(const i32, labels), MR_TENSOR(const f32, weights), MR_TENSOR(f32, losses),
+(MR_SPOT MR_TENSOR(const f32, logits), MR_TENSOR(const i32, labels), MR_TENSOR(const f32, weights), MR_TENSOR(f32,
+ losses),
  MR_TENSOR(f32, d_logits), MR_TENSOR(i32, best), MR_TENSOR(const f32, columns), MR_TENSOR(const i32, groups),
  u32 classes, f32 share, u32 flags)
 {
@@ -124,7 +125,7 @@ MR_FN void mr_square_add(f32 *high, f32 *low, f32 x)
 }
 
 /* Six floats per group: high and low of the sums of (x 2^-80)^2, x^2, (x 2^80)^2. */
-MR_KERNEL(mr_squares, MR_WIDTH)(MR_TENSOR(const f32, x), MR_TENSOR(f32, sums), u64 count, u32 groups)
+MR_KERNEL(mr_squares, MR_WIDTH)(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, sums), u64 count, u32 groups)
 {
     MR_SHARED f32 part[6 * MR_WIDTH];
     u32 lane = MR_LANE();

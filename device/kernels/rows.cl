@@ -1,8 +1,9 @@
 /* rows.cl - operations on rows: layer norm, unit vectors, cross entropy; a group of MR_WIDTH lanes per row.
- * Invariant: lane i works on elements i, i + MR_WIDTH, ... of the row in every pass, so that a row may be overwritten. */
+ * Invariant: lane i works on elements i, i + MR_WIDTH, ... of the row in every pass, so that a row may be
+ * overwritten. */
 
 MR_KERNEL(mr_norm, MR_WIDTH)
-(MR_TENSOR(const f32, x), MR_TENSOR(const f32, residual), MR_TENSOR(f32, total), MR_TENSOR(f32, y),
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, residual), MR_TENSOR(f32, total), MR_TENSOR(f32, y),
  MR_TENSOR(const f32, gain), MR_TENSOR(const f32, bias), MR_TENSOR(f32, mean), MR_TENSOR(f32, rstd), u32 width,
  u32 sample_rows, f32 eps, u32 has_residual, u32 has_total, u32 has_y, MR_DROPOUT)
 {
@@ -46,7 +47,7 @@ MR_KERNEL(mr_norm, MR_WIDTH)
 
 /* With g = d_y gain and h = (total - mean) rstd:  d_total = rstd (g - mean(g) - h mean(g h)). */
 MR_KERNEL(mr_norm_back, MR_WIDTH)
-(MR_TENSOR(const f32, d_y), MR_TENSOR(const f32, total), MR_TENSOR(const f32, gain), MR_TENSOR(const f32, mean),
+(MR_SPOT MR_TENSOR(const f32, d_y), MR_TENSOR(const f32, total), MR_TENSOR(const f32, gain), MR_TENSOR(const f32, mean),
  MR_TENSOR(const f32, rstd), MR_TENSOR(const f32, d_residual), MR_TENSOR(f32, d_total), u32 width, u32 has_residual)
 {
     MR_SHARED f32 part[MR_WIDTH];
@@ -79,7 +80,7 @@ MR_KERNEL(mr_norm_back, MR_WIDTH)
 
 /* Part MR_ROW() of the sums of x; with `norm`, of x h (d_gain) and then of x (d_bias). */
 MR_KERNEL(mr_sum_part, MR_WIDTH)
-(MR_TENSOR(const f32, x), MR_TENSOR(const f32, total), MR_TENSOR(const f32, mean), MR_TENSOR(const f32, rstd),
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, total), MR_TENSOR(const f32, mean), MR_TENSOR(const f32, rstd),
  MR_TENSOR(f32, parts), u32 rows, u32 width, u32 per_part, u32 norm)
 {
     u32 column = MR_ITEM(), part = MR_ROW(), last = (part + 1) * per_part < rows ? (part + 1) * per_part : rows;
@@ -107,7 +108,7 @@ MR_KERNEL(mr_sum_part, MR_WIDTH)
 
 /* sums[column] += each part's; `stride` elements from part to part. */
 MR_KERNEL(mr_sum_fold, MR_WIDTH)
-(MR_TENSOR(const f32, parts), MR_TENSOR(f32, sums), u32 count, u32 stride, u32 width)
+(MR_SPOT MR_TENSOR(const f32, parts), MR_TENSOR(f32, sums), u32 count, u32 stride, u32 width)
 {
     u32 column = MR_ITEM();
     f32 sum = 0;
@@ -139,7 +140,7 @@ MR_FN f32 mr_group_max(MR_NEAR f32 *part, f32 x)
 
 /* Squares are of x / 2^e, where 2^e is near the largest: those of large or tiny numbers do not fit float32. */
 MR_KERNEL(mr_unit, MR_WIDTH)
-(MR_TENSOR(const f32, x), MR_TENSOR(f32, y), MR_TENSOR(f32, lengths), u32 width, f32 eps)
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, y), MR_TENSOR(f32, lengths), u32 width, f32 eps)
 {
     MR_SHARED f32 part[MR_WIDTH];
     u32 row = MR_GROUP_ID(), lane = MR_LANE();
@@ -164,7 +165,8 @@ MR_KERNEL(mr_unit, MR_WIDTH)
 }
 
 MR_KERNEL(mr_unit_back, MR_WIDTH)
-(MR_TENSOR(const f32, y), MR_TENSOR(const f32, lengths), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x), u32 width,
+(MR_SPOT MR_TENSOR(const f32, y), MR_TENSOR(const f32, lengths), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x),
+ u32 width,
  f32 eps)
 {
     MR_SHARED f32 part[MR_WIDTH];

@@ -4,7 +4,7 @@
 
 /* Row: patch of a sample, from left to right and down; column: value in it. */
 MR_KERNEL(mr_patches, MR_WIDTH)
-(MR_TENSOR(const f32, images), MR_TENSOR(f32, rows), u32 side, u32 patch, u32 grid, u32 channel_first)
+(MR_SPOT MR_TENSOR(const f32, images), MR_TENSOR(f32, rows), u32 side, u32 patch, u32 grid, u32 channel_first)
 {
     u32 column = MR_ITEM(), row = MR_ROW(), pixels = patch * patch, width = 3 * pixels;
     MR_START(images);
@@ -18,7 +18,8 @@ MR_KERNEL(mr_patches, MR_WIDTH)
 }
 
 MR_KERNEL(mr_tokens, MR_WIDTH)
-(MR_TENSOR(const f32, x), MR_TENSOR(const f32, first), MR_TENSOR(const f32, position), MR_TENSOR(f32, y), u32 rows,
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, first), MR_TENSOR(const f32, position), MR_TENSOR(f32, y),
+ u32 rows,
  u32 width, MR_DROPOUT)
 {
     u32 column = MR_ITEM(), sample = MR_ROW() / rows, row = MR_ROW() % rows, e = row * width + column;
@@ -33,7 +34,7 @@ MR_KERNEL(mr_tokens, MR_WIDTH)
 }
 
 MR_KERNEL(mr_tokens_back, MR_WIDTH)
-(MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x), MR_TENSOR(f32, d_first), MR_TENSOR(f32, d_position), u32 batch,
+(MR_SPOT MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x), MR_TENSOR(f32, d_first), MR_TENSOR(f32, d_position), u32 batch,
  u32 rows, u32 width, MR_DROPOUT)
 {
     u32 column = MR_ITEM(), row = MR_ROW(), e = row * width + column;
@@ -56,7 +57,7 @@ MR_KERNEL(mr_tokens_back, MR_WIDTH)
 }
 
 MR_KERNEL(mr_rows, MR_WIDTH)
-(MR_TENSOR(const f32, from), MR_TENSOR(f32, to), u32 width, u64 from_stride, u64 to_stride, u32 accumulate)
+(MR_SPOT MR_TENSOR(const f32, from), MR_TENSOR(f32, to), u32 width, u64 from_stride, u64 to_stride, u32 accumulate)
 {
     u32 column = MR_ITEM(), row = MR_ROW();
     MR_START(from);
@@ -70,7 +71,8 @@ MR_KERNEL(mr_rows, MR_WIDTH)
 /* ---- rows of a table ------------------------------------------------------------------------------------------ */
 
 MR_KERNEL(mr_lookup, MR_WIDTH)
-(MR_TENSOR(const i32, ids), MR_TENSOR(const f32, table), MR_TENSOR(f32, y), u32 width, u32 has_ids, u32 accumulate)
+(MR_SPOT MR_TENSOR(const i32, ids), MR_TENSOR(const f32, table), MR_TENSOR(f32, y), u32 width, u32 has_ids,
+ u32 accumulate)
 {
     u32 column = MR_ITEM(), row = MR_ROW();
     u64 at = (u64)row * width + column;
@@ -85,7 +87,8 @@ MR_KERNEL(mr_lookup, MR_WIDTH)
 
 /* Row: bucket of entries, by the lowest bits of the id.  A lane reads all ids and adds those of its bucket. */
 MR_KERNEL(mr_lookup_back, MR_WIDTH)
-(MR_TENSOR(const i32, ids), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_table), u32 rows, u32 width, u32 buckets,
+(MR_SPOT MR_TENSOR(const i32, ids), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_table), u32 rows, u32 width,
+ u32 buckets,
  i32 skip)
 {
     u32 column = MR_ITEM(), bucket = MR_ROW();
