@@ -1,4 +1,4 @@
-/* memory.c - tensors of the device: addresses that the host cannot touch, and the buffers behind them.
+/* memory.c - tensors of the device: addresses that the host cannot touch, backed by buffers of the driver.
  * Invariant: an address is of one block or of none, as a page that is never used stands on either side of each block;
  * so pointers may be added to as on the host, and a stray access of the host ends the program. */
 #include <stdio.h>

@@ -122,7 +122,7 @@ static void a_device_that_is_not_there_is_named(void **state)
     unsetenv("OCL_ICD_VENDORS");
 }
 
-/* Damage to the cached kernels is noticed, and a folder that cannot be written is no failure. */
+/* Damage to the cached kernels is noticed, and a folder that cannot be written does not fail the run. */
 static void a_damaged_cache_is_rebuilt(void **state)
 {
     const char *dir = *state;

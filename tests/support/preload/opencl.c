@@ -1,6 +1,6 @@
-/* opencl.c - a libOpenCL.so.1 without a device behind it, for what the program does around its kernels: listing,
- * memory, failures.  Programs always build, and kernels do nothing. Invariant: buffers are memory of the host, so a run
- * with no kernel's work is a run on zeros.
+/* opencl.c - a libOpenCL.so.1 without any device, for what the program does around its kernels: listing, memory,
+ * failures.  Programs always build, and kernels do nothing.
+ * Invariant: buffers are memory of the host, so that a run is a run on zeros.
  *
  *      MILLRACE_FAKE_DEVICES   how many there are, 2
  *      MILLRACE_FAKE_MEMORY    bytes of each, 1 GiB
@@ -19,7 +19,7 @@ typedef struct fake_buffer {
 } fake_buffer;
 
 static uint64_t used, launches;
-static char thing; /* what every handle but a buffer's points to */
+static char thing; /* what all handles but those of buffers point to */
 
 static uint64_t setting(const char *name, uint64_t standard)
 {
