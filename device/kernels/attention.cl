@@ -69,7 +69,7 @@ MR_FN void mr_mix(MR_NEAR const f32 *weights, MR_GLOBAL const f32 *many, u64 str
     }
 }
 
-MR_KERNEL(mr_attention, MR_WIDTH)
+MR_KERNEL(mr_attention_forward, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(f32, saved), MR_TENSOR(f32, out), MR_SHAPE, MR_DROPOUT)
 {

@@ -64,7 +64,7 @@ void mr_cl_attention(mr_device *device, const mr_attention *a)
 {
     if (is_empty(a))
         return;
-    mr_cl_call c = mr_cl_begin(device, MR_CL_attention);
+    mr_cl_call c = mr_cl_begin(device, MR_CL_attention_forward);
     put_inputs(&c, a);
     mr_cl_floats(&c, a->out);
     put_shape(&c, a);

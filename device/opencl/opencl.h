@@ -37,7 +37,7 @@
     X(rows)                                                                                                            \
     X(lookup)                                                                                                          \
     X(lookup_back)                                                                                                     \
-    X(attention)                                                                                                       \
+    X(attention_forward)                                                                                               \
     X(attention_along)                                                                                                 \
     X(attention_back_q)                                                                                                \
     X(attention_back_kv)
