@@ -101,7 +101,7 @@ MR_FN void mr_bits_drop(mr_bits *s, u32 count)
 MR_FN u64 mr_bits_place(const mr_bits *s)
 {
     u64 p = s->ended ? s->stop : s->next * 4 + s->skip;
-    u32 rest = s->bits - s->spare;
+    u32 rest = s->bits > s->spare ? s->bits - s->spare : 0;
     for (u32 i = 0; i < (rest + 7) / 8 && p; i++) {
         u32 stuffed = p > 1 && mr_bits_byte(s, p - 1) == 0 && mr_bits_byte(s, p - 2) == 0xFF;
         p -= 1 + stuffed;
