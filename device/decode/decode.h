@@ -1,6 +1,6 @@
 /* decode.h - JPEGs decoded by the kernels jpeg_*.cl: a batch is planned on the host, packed into one slab, and run.
- * Invariant: each tensor equals decoding, turning, resizing and normalising on the host to the bit, or its picture is left
- * to the host, either by the planner or as `failed` by the kernels.
+ * Invariant: each tensor equals decoding, turning, resizing and normalising on the host to the bit, or its picture is
+ * left to the host, either by the planner or as `failed` by the kernels.
  *
  *      file, seek entries, region, orientation, resizing --plan--> images, parts, tables, weights | coded bytes = slab
  *      slab --entropy--> coefficients --idct--> samples --pixels--> RGB --across--> lines --down--> float32 NCHW

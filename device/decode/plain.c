@@ -62,7 +62,8 @@ mr_status mr_decode_run_plain(const mr_decode_slab *s, float *values, uint32_t *
 {
     if (!s->images)
         return MR_OK;
-    MR_AUTO(between_free) between b = {mr_alloc(1, s->coef), mr_alloc(1, s->samples), mr_alloc(1, s->rgb), mr_alloc(1, s->lines)};
+    MR_AUTO(between_free)
+    between b = {mr_alloc(1, s->coef), mr_alloc(1, s->samples), mr_alloc(1, s->rgb), mr_alloc(1, s->lines)};
     if (!b.coef || !b.samples || !b.rgb || !b.lines)
         return mr_fail_memory(err, "decoding a batch");
     memset(failed, 0, s->images * sizeof *failed);

@@ -216,8 +216,7 @@ static bool read_entries(planning *a)
         p->entries = mr_alloc(a->grid.count + 1, sizeof *p->entries);
         p->entry_room = p->entries ? a->grid.count + 1 : 0;
     }
-    return p->entries &&
-           mr_jpeg_entries_unpack(f->seek, f->seek_len, &a->grid, (uint64_t)(coded - 2) * 8, p->entries);
+    return p->entries && mr_jpeg_entries_unpack(f->seek, f->seek_len, &a->grid, (uint64_t)(coded - 2) * 8, p->entries);
 }
 
 static size_t entry_at(const planning *a, uint32_t row, uint32_t mcu)
@@ -249,7 +248,8 @@ static void add_parts(planning *a)
     const mr_jpeg_image *im = &a->im;
     const mr_jpeg_entry *e = a->p->entries;
     mr_buf *bytes = &a->p->section[MR_DECODE_BYTES];
-    size_t first = entry_at(a, im->mcu_top, im->mcu_left), last = entry_at(a, im->mcu_bottom - 1, im->mcu_right - 1) + 1;
+    size_t first = entry_at(a, im->mcu_top, im->mcu_left),
+           last = entry_at(a, im->mcu_bottom - 1, im->mcu_right - 1) + 1;
     a->first_byte = a->h->scan + e[first].at / 8;
     size_t end = a->h->scan + (e[last].at + 7) / 8 + 2;
     a->bytes = (end < a->picture->len ? end : a->picture->len) - a->first_byte;
@@ -299,8 +299,8 @@ static bool resizable(const planning *a)
     const mr_resize_job *j = &a->picture->resize;
     const mr_resize_side across = mr_resize_across(j), down = mr_resize_down(j);
     uint32_t size = a->p->totals.size;
-    return !j->unrounded && j->crop_width == size && j->crop_height == size &&
-           across.held.count == a->im.seen_width && down.held.count == a->im.seen_height;
+    return !j->unrounded && j->crop_width == size && j->crop_height == size && across.held.count == a->im.seen_width &&
+           down.held.count == a->im.seen_height;
 }
 
 static bool open_picture(planning *a)
@@ -310,9 +310,8 @@ static bool open_picture(planning *a)
     if (!mr_jpeg_open(a->p->jpeg, f->bytes, f->len))
         return false;
     a->h = &a->p->jpeg->header;
-    return a->h->width == f->width && a->h->height == f->height && r->width && r->height &&
-           r->left <= f->width && r->width <= f->width - r->left && r->top <= f->height &&
-           r->height <= f->height - r->top && read_entries(a);
+    return a->h->width == f->width && a->h->height == f->height && r->width && r->height && r->left <= f->width &&
+           r->width <= f->width - r->left && r->top <= f->height && r->height <= f->height - r->top && read_entries(a);
 }
 
 mr_status mr_decode_plan_add(mr_decode_plan *p, const mr_decode_picture *picture, bool *taken, mr_error *err)

@@ -1,7 +1,7 @@
 /* jpeg_idct.cl - from coefficients to samples: libjpeg-turbo's ISLOW, as its SIMD code computes it.
  * Invariant: the samples equal those of jpeg/plain.c to the bit.
- * Source: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications", 1989; constants
- * times 2^13 as in jpeg/plain.c. */
+ * Source: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications", 1989;
+ * constants times 2^13 as in jpeg/plain.c. */
 #define F_0_298 2446
 #define F_0_390 3196
 #define F_0_541 4433
@@ -43,8 +43,9 @@ MR_FN void mr_idct_pass(const i32 *x, u32 shift, i32 *y)
 }
 
 /* Group: eight blocks of an image, eight lanes each.  Row: image. */
-MR_KERNEL(mr_jpeg_idct, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i16 *quants,
-                            MR_GLOBAL const i16 *coef, MR_GLOBAL u8 *samples)
+MR_KERNEL(mr_jpeg_idct, 64)
+(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i16 *quants, MR_GLOBAL const i16 *coef,
+ MR_GLOBAL u8 *samples)
 {
     MR_SHARED i32 w[8][8][9]; /* 9: fewer bank conflicts */
     MR_SHARED u32 any[8][8];  /* of a row: whether a coefficient is not zero */

@@ -15,16 +15,16 @@ typedef struct mr_jpeg_image {
     u64 lines;            /* bytes: seen_height rows of size_x pixels */
     u64 across, down;     /* in `weights`: taps for each output */
     u64 across_start, down_start;
-    u32 width, height; /* pixels */
-    u32 wide;          /* MCUs of a row */
+    u32 width, height;            /* pixels */
+    u32 wide;                     /* MCUs of a row */
     u32 components, h, v, blocks; /* sampling of the first component; blocks of an MCU */
     u32 component[MR_JPEG_MCU_BLOCKS], table[MR_JPEG_MCU_BLOCKS][2]; /* of each block; its DC's and AC's */
-    u32 quant[3];      /* 64 numbers each */
+    u32 quant[3];                                                    /* 64 numbers each */
     u32 stride[3];
-    u32 left, top, crop_width, crop_height;              /* region, stored pixels */
-    u32 mcu_left, mcu_right, mcu_top, mcu_bottom;        /* whose samples the region needs */
-    u32 restart;                                         /* MCUs between markers; 0: none */
-    u32 swapped, from_right, from_bottom;                /* orientation, as in pixels/region/orient.c */
+    u32 left, top, crop_width, crop_height;       /* region, stored pixels */
+    u32 mcu_left, mcu_right, mcu_top, mcu_bottom; /* whose samples the region needs */
+    u32 restart;                                  /* MCUs between markers; 0: none */
+    u32 swapped, from_right, from_bottom;         /* orientation, as in pixels/region/orient.c */
     u32 seen_width, seen_height;
     u32 across_taps, down_taps;
 } mr_jpeg_image;
