@@ -3,8 +3,7 @@
 #ifndef MR_DECODE_JOB_H
 #define MR_DECODE_JOB_H
 
-#include "device/kernels/dialect.h"
-#include "device/kernels/jpeg_job.h"
+#include "kernels/jpeg_job.h"
 
 _Static_assert(sizeof(mr_jpeg_image) % 8 == 0, "the same for all compilers");
 _Static_assert(sizeof(mr_jpeg_part) % 8 == 0, "the same for all compilers");

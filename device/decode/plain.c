@@ -7,10 +7,10 @@
 #include "decode/decode.h"
 #include "decode/job.h"
 
-#include "device/kernels/jpeg_entropy.cl"
-#include "device/kernels/jpeg_idct.cl"
-#include "device/kernels/jpeg_pixels.cl"
-#include "device/kernels/jpeg_resize.cl"
+#include "kernels/jpeg_entropy.cl"
+#include "kernels/jpeg_idct.cl"
+#include "kernels/jpeg_pixels.cl"
+#include "kernels/jpeg_resize.cl"
 
 typedef struct between { /* memory between the kernels: blocks of their exact size, so that sanitizers see their ends */
     int16_t *coef;

@@ -12,7 +12,10 @@
  *      MR_FOR_LANES(lane, 64) { ... MR_OF(x, lane) ... part[63 - lane] ... }
  *
  * MR_ITEM() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() and MR_ROW() for all. */
-#if defined(__OPENCL_VERSION__)
+#ifndef MR_DIALECT_H
+#define MR_DIALECT_H
+
+#if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define MR_KERNEL(name, lanes) __kernel __attribute__((reqd_work_group_size(lanes, 1, 1))) void name
 #define MR_SPOT
 #define MR_GLOBAL     __global
@@ -91,4 +94,6 @@ typedef struct mr_spot { /* item: the item, or the group of a kernel with barrie
 #define MR_FOR_LANES(lane, lanes)     for (u32 lane = MR_LANE(), mr_once = 1; mr_once; mr_once = 0)
 #define MR_PRIVATE(type, name, lanes) type name[1]
 #define MR_OF(name, lane)             name[0]
+#endif
+
 #endif

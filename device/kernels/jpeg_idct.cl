@@ -27,7 +27,7 @@ MR_FN void mr_idct_pass(const i32 *x, u32 shift, i32 *y)
     i32 e2 = x[2] * F_0_541 + x[6] * (F_0_541 - F_1_847), e3 = x[2] * (F_0_541 + F_0_765) + x[6] * F_0_541;
     i32 z3 = (i16)(x[7] + x[3]), z4 = (i16)(x[5] + x[1]);
     u32 a = (u32)(z3 * (F_1_175 - F_1_961) + z4 * F_1_175), b = (u32)(z3 * F_1_175 + z4 * (F_1_175 - F_0_390));
-    u32 even[4], odd[4], half = 1U << (shift - 1);
+    u32 even[4], odd[4], rounding = 1U << (shift - 1);
     even[0] = (u32)low + (u32)e3;
     even[1] = (u32)high + (u32)e2;
     even[2] = (u32)high - (u32)e2;
@@ -37,8 +37,8 @@ MR_FN void mr_idct_pass(const i32 *x, u32 shift, i32 *y)
     odd[2] = (u32)(x[5] * (F_2_053 - F_2_562) + x[3] * -F_2_562) + b;
     odd[3] = (u32)(x[7] * (F_0_298 - F_0_899) + x[1] * -F_0_899) + a;
     for (u32 i = 0; i < 4; i++) {
-        y[i] = mr_clamp((i32)(even[i] + odd[i] + half) >> shift, -32768, 32767);
-        y[7 - i] = mr_clamp((i32)(even[i] - odd[i] + half) >> shift, -32768, 32767);
+        y[i] = mr_clamp((i32)(even[i] + odd[i] + rounding) >> shift, -32768, 32767);
+        y[7 - i] = mr_clamp((i32)(even[i] - odd[i] + rounding) >> shift, -32768, 32767);
     }
 }
 

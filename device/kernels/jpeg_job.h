@@ -5,6 +5,13 @@
  *      coefficients, samples     only of MCUs [mcu_left, mcu_right) x [mcu_top, mcu_bottom)
  *
  * Offsets are from the start of a section (bytes, samples ...) of the batch. */
+#ifndef MR_JPEG_JOB_H
+#define MR_JPEG_JOB_H
+
+#ifndef MR_DIALECT_H /* devices get both as one text */
+#include "kernels/dialect.h"
+#endif
+
 enum { MR_LUT_BITS = 10, MR_LUT_SIZE = 1 << MR_LUT_BITS, MR_JPEG_MCU_BLOCKS = 6, MR_JPEG_NO_MARKER = 0 };
 
 typedef struct mr_jpeg_image {
@@ -42,3 +49,5 @@ typedef struct mr_jpeg_lut { /* a Huffman table, by the next MR_LUT_BITS bits */
     i32 offset[20];
     u8 values[256];
 } mr_jpeg_lut;
+
+#endif
