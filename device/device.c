@@ -2,6 +2,7 @@
  * Invariant: a new device is one file and one word in MR_DEVICES. */
 #include "device/device.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -22,13 +23,31 @@ const mr_device_card *mr_device_card_at(size_t i)
     return i < MR_COUNT(devices) ? devices[i].card : NULL;
 }
 
+/* Of "word:N", N; `options` as they are without it. */
+static mr_status parse_index(const char *word, size_t len, mr_device_options *options, mr_error *err)
+{
+    const char *digits = word + len + 1;
+    size_t count = word[len] ? strspn(digits, "0123456789") : 0;
+    if (!word[len])
+        return MR_OK;
+    if (count == 0 || count > 4 || digits[count])
+        return mr_fail(err, MR_MISUSE, "--device: '%s' is not a number from 0 to 9999 in '%s'", digits, word);
+    options->index = (unsigned)strtoul(digits, NULL, 10);
+    options->local_rank = 0;
+    return MR_OK;
+}
+
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
     const char *words[MR_COUNT(devices) + 1] = {0};
+    mr_device_options chosen = *options;
+    size_t len = strcspn(word, ":");
     for (size_t i = 0; i < MR_COUNT(devices); i++) {
-        if (strcmp(devices[i].word, word) == 0)
-            return devices[i].card->open(options, out, err);
         words[i] = devices[i].word;
+        if (strlen(words[i]) != len || strncmp(words[i], word, len) != 0)
+            continue;
+        mr_status status = parse_index(word, len, &chosen, err);
+        return status == MR_OK ? devices[i].card->open(&chosen, out, err) : status;
     }
     const char *near = mr_text_nearest(word, words);
     return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; try '%s'", word, near ? near : words[0]);

@@ -203,7 +203,8 @@ typedef struct mr_update {
 
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
-    unsigned index;   /* which device of this kind, from 0 */
+    unsigned index;   /* which device of this kind, from 0; "opencl:1" is the same with `index` 1 and `local_rank` 0 */
+    unsigned local_rank; /* number of this process on its host: processes take turns at the devices from `index` on */
 } mr_device_options;
 
 typedef struct mr_device_card {
@@ -263,14 +264,15 @@ struct mr_device { /* first member of every device's own struct */
 };
 
 /* All devices, one word each, as for --device. */
-#define MR_DEVICES(X) X(cpu) X(apart)
+#define MR_DEVICES(X) X(cpu) X(apart) X(opencl)
 #define X(word)       extern const mr_device_card mr_device_##word;
 MR_DEVICES(X)
 #undef X
 
 const mr_device_card *mr_device_card_at(size_t i); /* in their order; NULL: past the last */
 
-/* MR_MISUSE: no such device (the message suggests one); or the failure of its open(). */
+/* `word`: a device, or one and a number, as in "opencl:1".  MR_MISUSE: no such device (the message suggests one); or
+ * the failure of its open(). */
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);
 void mr_device_close(mr_device *d); /* NULL is fine */
 

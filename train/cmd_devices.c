@@ -23,21 +23,39 @@ static const mr_option options[] = {
 
 static const mr_option arguments[] = {{0}};
 
-/* Opened and closed again: "here" is its description, "missing" the reason why it cannot be used. */
-static json_t *look_at(const mr_device_card *card)
+/* Device `index` of the kind, opened and closed again: "here" is its description, "missing" the reason why it cannot be
+ * used.  NULL: out of memory. */
+static json_t *look_at(const mr_device_card *card, unsigned index, mr_status *status)
 {
-    const mr_device_options one = {0};
+    const mr_device_options one = {.index = index};
+    char name[64];
     mr_device *d = NULL;
     mr_error why = {0};
-    json_t *facts = json_pack("{ssss}", "name", card->name, "what", card->what);
-    if (!facts)
-        return NULL;
-    if (mr_device_open(card->name, &one, &d, &why) == MR_OK)
+    snprintf(name, sizeof name, index ? "%s:%u" : "%s", card->name, index);
+    json_t *facts = json_pack("{ssss}", "name", name, "what", card->what);
+    *status = mr_device_open(card->name, &one, &d, &why);
+    if (facts && *status == MR_OK)
         json_object_set_new(facts, "here", json_string(card->describe(d)));
-    else
+    else if (facts)
         json_object_set_new(facts, "missing", json_string(why.text));
     mr_device_close(d);
     return facts;
+}
+
+/* The first device of the kind, here or missing, and the others that are here. */
+static bool look_at_all(const mr_device_card *card, json_t *all)
+{
+    mr_status status = MR_OK;
+    for (unsigned index = 0; status == MR_OK; index++) {
+        json_t *one = look_at(card, index, &status);
+        if (!one)
+            return false;
+        if (index && status != MR_OK)
+            json_decref(one);
+        else if (json_array_append_new(all, one) != 0)
+            return false;
+    }
+    return true;
 }
 
 static mr_status print_table(const json_t *all, mr_error *err)
@@ -74,7 +92,7 @@ static mr_status list(const request *q, mr_error *err)
     if (!doc)
         return mr_fail_memory(err, "listing devices");
     for (size_t i = 0; (card = mr_device_card_at(i)); i++)
-        if (json_array_append_new(all, look_at(card)) != 0)
+        if (!look_at_all(card, all))
             return mr_fail_memory(err, "listing devices");
     return q->json ? mr_json_print(doc, err) : print_table(all, err);
 }

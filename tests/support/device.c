@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "support/model.h"
 
 enum { ROUNDS = 6, SLOPES = 64 };
 
@@ -181,35 +182,33 @@ static bool run(const char *word, const char *loops, unsigned threads, void (*op
     return true;
 }
 
+/* Devices that take no threads are asked twice. */
 static void run_threads(const char *word, const char *loops, void (*op)(support_trial *))
 {
     uint64_t first = 0, digest = 0;
+    unsigned last = strcmp(word, "opencl") == 0 ? 2 : 3;
     if (!run(word, loops, 1, op, &first))
         return;
-    for (unsigned threads = 2; threads <= 3; threads++) {
+    for (unsigned threads = 2; threads <= last; threads++) {
         assert_true(run(word, loops, threads, op, &digest));
         if (digest != first)
-            fail_msg("%s, %s loops: %u threads give other bits than 1", word, loops, threads);
+            fail_msg("%s, %s loops: other bits with %u threads or on another run", word, loops, threads);
     }
 }
 
 void support_on_devices(void (*op)(support_trial *t))
 {
-    static const char *const words[] = {
-#define X(word) #word,
-        MR_DEVICES(X)
-#undef X
-    };
     static const char *const loops[] = {"plain", "avx2", "avx512"};
-    for (size_t i = 0; i < MR_COUNT(words); i++) {
-        if (strcmp(words[i], "cpu") != 0) {
-            run_threads(words[i], "own", op);
-            continue;
-        }
-        for (size_t k = 0; k < MR_COUNT(loops); k++) {
-            setenv("MILLRACE_CPU", loops[k], 1);
-            run_threads(words[i], loops[k], op);
-        }
-        unsetenv("MILLRACE_CPU");
+    const char *only = getenv("MILLRACE_TEST_DEVICE");
+    if (only && *only) {
+        mr_device_close(support_device(1)); /* where it is missing, the test ends here */
+        run_threads(only, "own", op);
+        return;
     }
+    for (size_t k = 0; k < MR_COUNT(loops); k++) {
+        setenv("MILLRACE_CPU", loops[k], 1);
+        run_threads("cpu", loops[k], op);
+    }
+    unsetenv("MILLRACE_CPU");
+    run_threads("apart", "own", op);
 }

@@ -122,13 +122,12 @@ static mr_status find_split(const mr_session_request *q, const mr_manifest *m, c
     return mr_split_check_eval(m, q->dataset, *out, err);
 }
 
-static mr_status open_model(const mr_session_request *q, mr_session *t, unsigned threads, mr_error *err)
+static mr_status open_model(const mr_session_request *q, mr_session *t, const mr_device_options *device, mr_error *err)
 {
     mr_checkpoint *c = &t->checkpoint;
-    mr_device_options device = {.threads = threads};
     size_t bytes = c->params.total * sizeof(float);
     c->model.dropout = c->model.attention_dropout = 0;
-    MR_TRY(mr_device_open(q->device, &device, &t->device, err));
+    MR_TRY(mr_device_open(q->device, device, &t->device, err));
     MR_TRY(c->model.card->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err));
     MR_TRY(t->device->card->alloc(t->device, bytes, (void **)&t->values, err));
     t->device->card->upload(t->device, t->values, c->values, bytes);
@@ -182,6 +181,7 @@ static mr_status match(const mr_session_request *q, mr_session *t, const char **
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     unsigned threads = mr_rank_threads(q->threads, ranks);
+    mr_device_options device = {.threads = threads};
     mr_transform transform = {0};
     const char *split = NULL;
     MR_TRY(mr_ranks_agree(ranks, mr_dataset_open(q->dataset, &t->ds, err), err));
@@ -190,7 +190,8 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
     MR_TRY(mr_ranks_agree(ranks, match(q, t, &split, &transform, err), err));
     if (t->checkpoint.model.card->text)
         MR_TRY(open_pairs(q, ranks, t, split, err));
-    MR_TRY(mr_ranks_agree(ranks, open_model(q, t, threads, err), err));
+    MR_TRY(mr_rank_on_host(ranks, &device.local_rank, err));
+    MR_TRY(mr_ranks_agree(ranks, open_model(q, t, &device, err), err));
     t->evaluator = (mr_evaluator){
         .ds = t->ds,
         .ranks = ranks,

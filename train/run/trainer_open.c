@@ -146,10 +146,10 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
     return mr_journal_open(&o, &t->journal, err);
 }
 
-static mr_status open_parts(mr_trainer *t, mr_error *err)
+static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    mr_device_options device = {.threads = t->threads};
+    mr_device_options device = {.threads = t->threads, .local_rank = on_host};
     MR_TRY(mr_device_open(s->device, &device, &t->device, err));
     MR_TRY(t->config.card->open(&t->config, &t->params, t->device, s->batch, true, &t->model, err));
     MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->values, (void **)&t->values, err));
@@ -163,7 +163,9 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
         .kind = s->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT,
         .count = t->params.total,
     };
-    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, err), err));
+    unsigned on_host;
+    MR_TRY(mr_rank_on_host(t->ranks, &on_host, err));
+    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, on_host, err), err));
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, restore(t, err), err) : begin_values(t, err));
     MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, open_journal(t, err), err));

@@ -44,6 +44,18 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     return mine / sharers ? mine / sharers : 1;
 }
 
+mr_status mr_rank_on_host(mr_ranks *ranks, unsigned *out, mr_error *err)
+{
+    mr_ranks *host = NULL;
+    *out = 0;
+    if (mr_ranks_world(ranks) == 1)
+        return MR_OK;
+    MR_TRY(mr_ranks_split(ranks, MR_RANKS_SAME_HOST, &host, err));
+    *out = mr_ranks_rank(host);
+    mr_ranks_end(host);
+    return MR_OK;
+}
+
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *err)

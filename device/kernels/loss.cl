@@ -1,0 +1,159 @@
+/* loss.cl - cross entropy, a group per row; and sums of squares, which must not overflow.
+ * Invariant: a NaN among the logits stays one in the loss, so that a run notices it; logits that are excluded are
+ * never read into a sum. */
+
+#define MR_LOSS_WEIGHTS 1 /* flags: which arguments are there */
+#define MR_LOSS_COLUMNS 2
+#define MR_LOSS_GROUPS  4
+#define MR_LOSS_BACK    8
+#define MR_LOSS_BEST    16
+#define MR_LOSS_ADD     32 /* to the losses that are there */
+
+typedef struct mr_columns { /* which columns of a row count */
+    MR_GLOBAL const f32 *columns;
+    MR_GLOBAL const i32 *groups;
+    u32 has_columns, has_groups, label, known;
+} mr_columns;
+
+MR_FN u32 mr_included(const mr_columns *c, u32 i)
+{
+    if (c->has_columns && c->columns[i] == 0)
+        return 0;
+    return !c->has_groups || !c->known || i == c->label || c->groups[i] != c->groups[c->label];
+}
+
+/* The largest of the row and the first column that has it, for every lane. */
+MR_FN u32 mr_group_best(MR_NEAR f32 *tops, MR_NEAR u32 *places, f32 *top, u32 place)
+{
+    u32 lane = MR_LANE();
+    tops[lane] = *top;
+    places[lane] = place;
+    MR_BARRIER();
+    for (u32 apart = MR_WIDTH / 2; apart; apart >>= 1) {
+        if (lane < apart) {
+            f32 other = tops[lane + apart];
+            if (other > tops[lane] || (other == tops[lane] && places[lane + apart] < places[lane])) {
+                tops[lane] = other;
+                places[lane] = places[lane + apart];
+            }
+        }
+        MR_BARRIER();
+    }
+    *top = tops[0];
+    place = places[0];
+    MR_BARRIER();
+    return place;
+}
+
+MR_KERNEL(mr_cross_entropy, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, logits), MR_TENSOR(const i32, labels), MR_TENSOR(const f32, weights), MR_TENSOR(f32,
+ losses),
+ MR_TENSOR(f32, d_logits), MR_TENSOR(i32, best), MR_TENSOR(const f32, columns), MR_TENSOR(const i32, groups),
+ u32 classes, f32 share, u32 flags)
+{
+    MR_SHARED f32 part[MR_WIDTH];
+    MR_SHARED u32 places[MR_WIDTH];
+    u32 row = MR_GROUP_ID(), lane = MR_LANE(), place = 0xffffffffU;
+    f32 top = -MR_INFINITY, sum = 0;
+    mr_columns c;
+    MR_START(logits);
+    MR_START(labels);
+    MR_START(weights);
+    MR_START(losses);
+    MR_START(d_logits);
+    MR_START(best);
+    MR_START(columns);
+    MR_START(groups);
+    logits += (u64)row * classes;
+    d_logits += (u64)row * classes;
+    c.columns = columns;
+    c.groups = groups;
+    c.has_columns = flags & MR_LOSS_COLUMNS;
+    c.has_groups = flags & MR_LOSS_GROUPS;
+    c.known = labels[row] >= 0 && (u32)labels[row] < classes;
+    c.label = c.known ? (u32)labels[row] : 0;
+    f32 weight = !c.known ? 0.0F : flags & MR_LOSS_WEIGHTS ? weights[row] * share : share, of_label = logits[c.label];
+    for (u32 i = lane; i < classes; i += MR_WIDTH)
+        if (mr_included(&c, i) && (logits[i] > top || place == 0xffffffffU)) {
+            place = i;
+            top = logits[i] > top ? logits[i] : top;
+        }
+    place = mr_group_best(part, places, &top, place);
+    for (u32 i = lane; i < classes; i += MR_WIDTH)
+        if (mr_included(&c, i))
+            sum += exp(logits[i] - top);
+    sum = mr_group_sum(part, sum);
+    if (flags & MR_LOSS_BACK)
+        for (u32 i = lane; i < classes; i += MR_WIDTH) {
+            f32 one = i == c.label ? 1.0F : 0.0F;
+            u32 counts = weight != 0 && mr_included(&c, i);
+            d_logits[i] = counts ? weight * (exp(logits[i] - top) / sum - one) : 0.0F;
+        }
+    if (lane == 0) {
+        f32 loss = weight == 0 ? 0.0F : mr_included(&c, c.label) ? weight * (log(sum) + (top - of_label)) : MR_INFINITY;
+        losses[row] = flags & MR_LOSS_ADD ? losses[row] + loss : loss;
+        if (flags & MR_LOSS_BEST)
+            best[row] = place == 0xffffffffU ? 0 : (i32)place;
+    }
+}
+
+/* ---- sums of squares ------------------------------------------------------------------------------------------ */
+
+/* Sums of two floats, as precise as double: T. J. Dekker, "A floating-point technique for extending the available
+ * precision", 1971; and of three sizes, as the squares of large and tiny numbers do not fit float32: J. L. Blue, "A
+ * portable Fortran program to find the Euclidean norm of a vector", 1978.  So no device needs double. */
+#if defined(__OPENCL_VERSION__)
+#pragma OPENCL FP_CONTRACT OFF
+#endif
+#define MR_LARGE 1.099511627776e12F           /* 2^40 */
+#define MR_SHRINK 8.271806125530277e-25F      /* 2^-80 */
+#define MR_GROW 1.2089258196146292e24F        /* 2^80 */
+
+MR_FN void mr_pair_add(f32 *high, f32 *low, f32 x, f32 rest)
+{
+    f32 sum = *high + x, back = sum - *high;
+    f32 error = (*high - (sum - back)) + (x - back);
+    error += *low + rest;
+    *high = sum + error;
+    *low = error - (*high - sum);
+}
+
+MR_FN void mr_square_add(f32 *high, f32 *low, f32 x)
+{
+    f32 square = x * x;
+    mr_pair_add(high, low, square, fma(x, x, -square));
+}
+
+/* Six floats per group: high and low of the sums of (x 2^-80)^2, x^2, (x 2^80)^2. */
+MR_KERNEL(mr_squares, MR_WIDTH)(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, sums), u64 count, u32 groups)
+{
+    MR_SHARED f32 part[6 * MR_WIDTH];
+    u32 lane = MR_LANE();
+    f32 s[6];
+    MR_START(x);
+    MR_START(sums);
+    for (u32 i = 0; i < 6; i++)
+        s[i] = 0;
+    for (u64 i = MR_ITEM(); i < count; i += (u64)groups * MR_WIDTH) {
+        f32 size = fabs(x[i]);
+        if (size > MR_LARGE)
+            mr_square_add(&s[0], &s[1], x[i] * MR_SHRINK);
+        else if (size < 1 / MR_LARGE)
+            mr_square_add(&s[4], &s[5], x[i] * MR_GROW);
+        else
+            mr_square_add(&s[2], &s[3], x[i]);
+    }
+    for (u32 i = 0; i < 6; i++)
+        part[i * MR_WIDTH + lane] = s[i];
+    MR_BARRIER();
+    for (u32 apart = MR_WIDTH / 2; apart; apart >>= 1) {
+        for (u32 i = 0; i < 6 && lane < apart; i += 2) {
+            mr_pair_add(&s[i], &s[i + 1], part[i * MR_WIDTH + lane + apart], part[(i + 1) * MR_WIDTH + lane + apart]);
+            part[i * MR_WIDTH + lane] = s[i];
+            part[(i + 1) * MR_WIDTH + lane] = s[i + 1];
+        }
+        MR_BARRIER();
+    }
+    if (lane < 6)
+        sums[MR_GROUP_ID() * 6 + lane] = part[lane * MR_WIDTH];
+}

@@ -1,0 +1,187 @@
+/* rows.cl - operations on rows: layer norm, unit vectors, cross entropy; a group of MR_WIDTH lanes per row.
+ * Invariant: lane i works on elements i, i + MR_WIDTH, ... of the row in every pass, so that a row may be
+ * overwritten. */
+
+MR_KERNEL(mr_norm, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, residual), MR_TENSOR(f32, total), MR_TENSOR(f32, y),
+ MR_TENSOR(const f32, gain), MR_TENSOR(const f32, bias), MR_TENSOR(f32, mean), MR_TENSOR(f32, rstd), u32 width,
+ u32 sample_rows, f32 eps, u32 has_residual, u32 has_total, u32 has_y, MR_DROPOUT)
+{
+    MR_SHARED f32 part[MR_WIDTH];
+    u32 row = MR_GROUP_ID(), lane = MR_LANE(), sample = sample_rows ? row / sample_rows : 0;
+    u32 first = (row - sample * sample_rows) * width;
+    u64 at = (u64)row * width;
+    f32 sum = 0, squares = 0;
+    MR_START(x);
+    MR_START(residual);
+    MR_START(total);
+    MR_START(y);
+    MR_START(gain);
+    MR_START(bias);
+    MR_START(mean);
+    MR_START(rstd);
+    mr_mask mask = MR_MASK_OF(sample);
+    for (u32 i = lane; i < width; i += MR_WIDTH) {
+        f32 t = x[at + i];
+        if (has_total) {
+            t = t * mr_kept(mask, first + i) + (has_residual ? residual[at + i] : 0.0F);
+            total[at + i] = t;
+        }
+        sum += t;
+    }
+    if (!has_y)
+        return;
+    f32 middle = mr_group_sum(part, sum) / (f32)width;
+    for (u32 i = lane; i < width; i += MR_WIDTH) {
+        f32 t = (has_total ? total[at + i] : x[at + i]) - middle;
+        squares += t * t;
+    }
+    f32 inverse = 1 / sqrt(mr_group_sum(part, squares) / (f32)width + eps);
+    for (u32 i = lane; i < width; i += MR_WIDTH)
+        y[at + i] = ((has_total ? total[at + i] : x[at + i]) - middle) * inverse * gain[i] + bias[i];
+    if (lane == 0) {
+        mean[row] = middle;
+        rstd[row] = inverse;
+    }
+}
+
+/* With g = d_y gain and h = (total - mean) rstd:  d_total = rstd (g - mean(g) - h mean(g h)). */
+MR_KERNEL(mr_norm_back, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, d_y), MR_TENSOR(const f32, total), MR_TENSOR(const f32, gain), MR_TENSOR(const f32, mean),
+ MR_TENSOR(const f32, rstd), MR_TENSOR(const f32, d_residual), MR_TENSOR(f32, d_total), u32 width, u32 has_residual)
+{
+    MR_SHARED f32 part[MR_WIDTH];
+    u32 row = MR_GROUP_ID(), lane = MR_LANE();
+    u64 at = (u64)row * width;
+    f32 sum = 0, product = 0;
+    MR_START(d_y);
+    MR_START(total);
+    MR_START(gain);
+    MR_START(mean);
+    MR_START(rstd);
+    MR_START(d_residual);
+    MR_START(d_total);
+    f32 middle = mean[row], inverse = rstd[row];
+    for (u32 i = lane; i < width; i += MR_WIDTH) {
+        f32 g = d_y[at + i] * gain[i];
+        sum += g;
+        product += g * ((total[at + i] - middle) * inverse);
+    }
+    sum = mr_group_sum(part, sum) / (f32)width;
+    product = mr_group_sum(part, product) / (f32)width;
+    for (u32 i = lane; i < width; i += MR_WIDTH) {
+        f32 h = (total[at + i] - middle) * inverse;
+        f32 t = inverse * (d_y[at + i] * gain[i] - sum - h * product);
+        d_total[at + i] = t + (has_residual ? d_residual[at + i] : 0.0F);
+    }
+}
+
+/* ---- sums over rows: parts of `per_part` rows each, then their sum ----------------------------------------------- */
+
+/* Part MR_ROW() of the sums of x; with `norm`, of x h (d_gain) and then of x (d_bias). */
+MR_KERNEL(mr_sum_part, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, total), MR_TENSOR(const f32, mean), MR_TENSOR(const f32, rstd),
+ MR_TENSOR(f32, parts), u32 rows, u32 width, u32 per_part, u32 norm)
+{
+    u32 column = MR_ITEM(), part = MR_ROW(), last = (part + 1) * per_part < rows ? (part + 1) * per_part : rows;
+    f32 sum = 0, product = 0;
+    MR_START(x);
+    MR_START(total);
+    MR_START(mean);
+    MR_START(rstd);
+    MR_START(parts);
+    if (column >= width)
+        return;
+    for (u32 row = part * per_part; row < last; row++) {
+        f32 one = x[(u64)row * width + column];
+        sum += one;
+        if (norm)
+            product += one * ((total[(u64)row * width + column] - mean[row]) * rstd[row]);
+    }
+    if (norm) {
+        parts[(u64)(2 * part) * width + column] = product;
+        parts[(u64)(2 * part + 1) * width + column] = sum;
+    } else {
+        parts[(u64)part * width + column] = sum;
+    }
+}
+
+/* sums[column] += each part's; `stride` elements from part to part. */
+MR_KERNEL(mr_sum_fold, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, parts), MR_TENSOR(f32, sums), u32 count, u32 stride, u32 width)
+{
+    u32 column = MR_ITEM();
+    f32 sum = 0;
+    MR_START(parts);
+    MR_START(sums);
+    if (column >= width)
+        return;
+    for (u32 i = 0; i < count; i++)
+        sum += parts[(u64)i * stride + column];
+    sums[column] += sum;
+}
+
+/* ---- unit vectors --------------------------------------------------------------------------------------------- */
+
+MR_FN f32 mr_group_max(MR_NEAR f32 *part, f32 x)
+{
+    u32 lane = MR_LANE();
+    part[lane] = x;
+    MR_BARRIER();
+    for (u32 apart = MR_WIDTH / 2; apart; apart >>= 1) {
+        if (lane < apart)
+            part[lane] = part[lane] > part[lane + apart] ? part[lane] : part[lane + apart];
+        MR_BARRIER();
+    }
+    f32 most = part[0];
+    MR_BARRIER();
+    return most;
+}
+
+/* Squares are of x / 2^e, where 2^e is near the largest: those of large or tiny numbers do not fit float32. */
+MR_KERNEL(mr_unit, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, y), MR_TENSOR(f32, lengths), u32 width, f32 eps)
+{
+    MR_SHARED f32 part[MR_WIDTH];
+    u32 row = MR_GROUP_ID(), lane = MR_LANE();
+    u64 at = (u64)row * width;
+    f32 most = 0, squares = 0;
+    MR_START(x);
+    MR_START(y);
+    MR_START(lengths);
+    for (u32 i = lane; i < width; i += MR_WIDTH)
+        most = fmax(most, fabs(x[at + i]));
+    most = mr_group_max(part, most);
+    f32 up = most > 1e9F ? 5.421010862427522e-20F : most < 1e-9F ? 1.8446744073709552e19F : 1.0F; /* 2^-64, 2^64 */
+    f32 down = most > 1e9F ? 1.8446744073709552e19F : most < 1e-9F ? 5.421010862427522e-20F : 1.0F;
+    for (u32 i = lane; i < width; i += MR_WIDTH)
+        squares += (x[at + i] * up) * (x[at + i] * up);
+    f32 length = sqrt(mr_group_sum(part, squares)) * down;
+    length = length < eps ? eps : length;
+    for (u32 i = lane; i < width; i += MR_WIDTH)
+        y[at + i] = x[at + i] / length;
+    if (lane == 0)
+        lengths[row] = length;
+}
+
+MR_KERNEL(mr_unit_back, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, y), MR_TENSOR(const f32, lengths), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x),
+ u32 width,
+ f32 eps)
+{
+    MR_SHARED f32 part[MR_WIDTH];
+    u32 row = MR_GROUP_ID(), lane = MR_LANE();
+    u64 at = (u64)row * width;
+    f32 along = 0;
+    MR_START(y);
+    MR_START(lengths);
+    MR_START(d_y);
+    MR_START(d_x);
+    f32 length = lengths[row];
+    for (u32 i = lane; i < width; i += MR_WIDTH)
+        along += y[at + i] * d_y[at + i];
+    along = mr_group_sum(part, along);
+    along = length <= eps ? 0.0F : along;
+    for (u32 i = lane; i < width; i += MR_WIDTH)
+        d_x[at + i] = (d_y[at + i] - y[at + i] * along) / length;
+}

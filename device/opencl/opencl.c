@@ -1,0 +1,192 @@
+/* opencl.c - the card of the device `opencl`: any OpenCL 1.2 device, with kernels of our own.
+ * Invariant: devices are numbered in the order of platforms and of devices in them, GPUs and accelerators before
+ * processors. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/opencl.h"
+
+enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
+
+static void info(const mr_opencl *d, mr_cl_device id, uint32_t what, void *value, size_t size)
+{
+    memset(value, 0, size);
+    d->api.GetDeviceInfo(id, what, size, value, NULL);
+}
+
+static bool is_usable(const mr_opencl *d, mr_cl_device id, bool processors)
+{
+    uint32_t available = 0, little = 0;
+    mr_cl_bits type = 0;
+    info(d, id, MR_CL_DEVICE_AVAILABLE, &available, sizeof available);
+    info(d, id, MR_CL_DEVICE_ENDIAN_LITTLE, &little, sizeof little);
+    info(d, id, MR_CL_DEVICE_TYPE, &type, sizeof type);
+    return available && little && ((type & MR_CL_DEVICE_TYPE_CPU) != 0) == processors;
+}
+
+static size_t list_devices(const mr_opencl *d, mr_cl_device *out)
+{
+    mr_cl_platform platforms[PLATFORMS_MAX];
+    mr_cl_device devices[DEVICES_MAX];
+    uint32_t platform_count = 0, device_count;
+    size_t count = 0;
+    if (d->api.GetPlatformIDs(PLATFORMS_MAX, platforms, &platform_count) != 0)
+        return 0;
+    for (unsigned processors = 0; processors < 2; processors++)
+        for (uint32_t p = 0; p < platform_count && p < PLATFORMS_MAX; p++) {
+            device_count = 0;
+            if (d->api.GetDeviceIDs(platforms[p], MR_CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &device_count) != 0)
+                continue;
+            for (uint32_t i = 0; i < device_count && i < DEVICES_MAX && count < DEVICES_MAX; i++)
+                if (is_usable(d, devices[i], processors))
+                    out[count++] = devices[i];
+        }
+    return count;
+}
+
+/* Names come with spaces at the end, and are shown in a line. */
+static void info_text(const mr_opencl *d, uint32_t what, char *text, size_t size)
+{
+    char all[512];
+    info(d, d->id, what, all, sizeof all - 1);
+    all[sizeof all - 1] = '\0';
+    size_t from = strspn(all, " "), len = 0;
+    for (; all[from + len] && len + 1 < size; len++)
+        text[len] = all[from + len] >= ' ' && all[from + len] < 127 ? all[from + len] : ' ';
+    while (len && text[len - 1] == ' ')
+        len--;
+    text[len] = '\0';
+}
+
+static mr_status choose(mr_opencl *d, const mr_device_options *options, mr_error *err)
+{
+    mr_cl_device devices[DEVICES_MAX];
+    size_t count = list_devices(d, devices);
+    if (!count)
+        return mr_fail(err, MR_SYSTEM,
+                       "opencl: no OpenCL device is here; install the driver of one, or of the processor: "
+                       "apt-get install pocl-opencl-icd");
+    if (options->index >= count)
+        return mr_fail(err, MR_MISUSE, "--device: there is no opencl:%u; the last is opencl:%zu", options->index,
+                       count - 1);
+    d->id = devices[options->index + options->local_rank % (count - options->index)];
+    return MR_OK;
+}
+
+static mr_status check(const mr_opencl *d, mr_error *err)
+{
+    enum { LOCAL_BYTES = 16384 }; /* more than any kernel has */
+    size_t lanes;
+    uint64_t local;
+    info(d, d->id, MR_CL_DEVICE_MAX_WORK_GROUP_SIZE, &lanes, sizeof lanes);
+    info(d, d->id, MR_CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
+    if (lanes < MR_CL_GEMM_LANES || local < LOCAL_BYTES)
+        return mr_fail(err, MR_SYSTEM,
+                       "opencl: %s is too small: groups of %zu lanes with %llu bytes; %d and %d are needed", d->name,
+                       lanes, (unsigned long long)local, MR_CL_GEMM_LANES, LOCAL_BYTES);
+    return MR_OK;
+}
+
+static mr_status set_up(mr_opencl *d, const mr_device_options *options, mr_error *err)
+{
+    uint32_t units = 0;
+    char version[64];
+    int32_t code = 0;
+    MR_TRY(mr_cl_api_open(&d->api, err));
+    MR_TRY(choose(d, options, err));
+    info_text(d, MR_CL_DEVICE_NAME, d->name, sizeof d->name);
+    info_text(d, MR_CL_DRIVER_VERSION, d->driver, sizeof d->driver);
+    info_text(d, MR_CL_DEVICE_VERSION, version, sizeof version);
+    info(d, d->id, MR_CL_DEVICE_GLOBAL_MEM_SIZE, &d->memory, sizeof d->memory);
+    info(d, d->id, MR_CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
+    snprintf(d->text, sizeof d->text, "%s, %.1f GiB, %u unit%s, %.10s, driver %s", d->name,
+             (double)d->memory / (1 << 30), units, units == 1 ? "" : "s", version, d->driver);
+    MR_TRY(check(d, err));
+    d->context = d->api.CreateContext(NULL, 1, &d->id, NULL, NULL, &code);
+    if (!code)
+        d->queue = d->api.CreateCommandQueue(d->context, d->id, 0, &code);
+    return code ? mr_fail(err, MR_SYSTEM, "opencl: %s cannot be used: %s (code %d)", d->name, mr_cl_error_text(code),
+                          (int)code)
+                : MR_OK;
+}
+
+static void close_opencl(mr_device *device)
+{
+    mr_opencl *d = mr_opencl_of(device);
+    if (d->queue)
+        d->api.Finish(d->queue);
+    mr_cl_memory_close(d);
+    mr_cl_program_close(d);
+    if (d->queue)
+        d->api.ReleaseCommandQueue(d->queue);
+    if (d->context)
+        d->api.ReleaseContext(d->context);
+    free(d);
+}
+
+static mr_status open_opencl(const mr_device_options *options, mr_device **out, mr_error *err)
+{
+    mr_opencl *d = mr_alloc(1, sizeof *d);
+    if (!d)
+        return mr_fail_memory(err, "opening the device");
+    d->device.card = &mr_device_opencl;
+    mr_status status = set_up(d, options, err);
+    if (status == MR_OK)
+        *out = &d->device;
+    else
+        close_opencl(&d->device);
+    return status;
+}
+
+static const char *describe(const mr_device *device)
+{
+    return ((const mr_opencl *)(const void *)device)->text;
+}
+
+static mr_status wait_done(mr_device *device, mr_error *err)
+{
+    mr_opencl *d = mr_opencl_of(device);
+    mr_cl_note(d, "wait", d->api.Finish(d->queue));
+    return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "opencl: %s", d->wrong) : MR_OK;
+}
+
+const mr_device_card mr_device_opencl = {
+    .name = "opencl",
+    .what = "any OpenCL 1.2 device, a GPU or the processors",
+    .types = 1U << MR_F32,
+    .open = open_opencl,
+    .close = close_opencl,
+    .describe = describe,
+    .alloc = mr_cl_alloc,
+    .free = mr_cl_free,
+    .upload = mr_cl_upload,
+    .download = mr_cl_download,
+    .zero = mr_cl_zero,
+    .wait = wait_done,
+    .gemm = mr_cl_gemm,
+    .sum_rows = mr_cl_sum_rows,
+    .norm = mr_cl_norm,
+    .norm_back = mr_cl_norm_back,
+    .drop = mr_cl_drop,
+    .activate = mr_cl_activate,
+    .activate_back = mr_cl_activate_back,
+    .plan_attention = mr_cl_plan_attention,
+    .attention = mr_cl_attention,
+    .attention_back = mr_cl_attention_back,
+    .patches = mr_cl_patches,
+    .tokens = mr_cl_tokens,
+    .tokens_back = mr_cl_tokens_back,
+    .rows = mr_cl_rows,
+    .add = mr_cl_add,
+    .cross_entropy = mr_cl_cross_entropy,
+    .lookup = mr_cl_lookup,
+    .lookup_back = mr_cl_lookup_back,
+    .unit = mr_cl_unit,
+    .unit_back = mr_cl_unit_back,
+    .scale = mr_cl_scale,
+    .scale_back = mr_cl_scale_back,
+    .sum_squares = mr_cl_sum_squares,
+    .sgd = mr_cl_sgd,
+    .adamw = mr_cl_adamw,
+};
