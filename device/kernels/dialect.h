@@ -2,8 +2,8 @@
  * Invariant: a kernel behaves the same in all three if it keeps to the names below.
  *
  * A kernel is MR_KERNEL(name, lanes)(MR_SPOT arguments): launched in groups of `lanes`, in as many rows as it needs.
- * Plain C calls it with an mr_spot, once per item, or once per group if the kernel has barriers.  Such a kernel is made of
- * phases, and a private value that a later phase needs is an array:
+ * Plain C calls it with an mr_spot, once per item, or once per group if the kernel has barriers.  Such a kernel is made
+ * of phases, and a private value that a later phase needs is an array:
  *
  *      MR_SHARED f32 part[64];                     a variable of the group
  *      MR_PRIVATE(f32, x, 64);                     one value per lane
@@ -12,21 +12,24 @@
  *      MR_FOR_LANES(lane, 64) { ... MR_OF(x, lane) ... part[63 - lane] ... }
  *
  * MR_ITEM() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() and MR_ROW() for all. */
-#if defined(__OPENCL_VERSION__)
+#ifndef MR_DIALECT_H
+#define MR_DIALECT_H
+
+#if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define MR_KERNEL(name, lanes) __kernel __attribute__((reqd_work_group_size(lanes, 1, 1))) void name
 #define MR_SPOT
-#define MR_GLOBAL             __global
-#define MR_CONSTANT           __constant
-#define MR_SHARED             __local /* a variable of the group, in a kernel */
-#define MR_NEAR               __local /* what a pointer to it points to */
-#define MR_FN                 static
-#define MR_BARRIER()          barrier(CLK_LOCAL_MEM_FENCE)
-#define MR_ITEM()             ((u32)get_global_id(0))
-#define MR_LANE()             ((u32)get_local_id(0))
-#define MR_GROUP_ID()         ((u32)get_group_id(0))
-#define MR_ROW()              ((u32)get_global_id(1))
-#define MR_SWAP32(x)          (as_uint(as_uchar4(x).wzyx))
-#define MR_INFINITY           INFINITY
+#define MR_GLOBAL     __global
+#define MR_CONSTANT   __constant
+#define MR_SHARED     __local /* a variable of the group, in a kernel */
+#define MR_NEAR       __local /* what a pointer to it points to */
+#define MR_FN         static
+#define MR_BARRIER()  barrier(CLK_LOCAL_MEM_FENCE)
+#define MR_ITEM()     ((u32)get_global_id(0))
+#define MR_LANE()     ((u32)get_local_id(0))
+#define MR_GROUP_ID() ((u32)get_group_id(0))
+#define MR_ROW()      ((u32)get_global_id(1))
+#define MR_SWAP32(x)  (as_uint(as_uchar4(x).wzyx))
+#define MR_INFINITY   INFINITY
 typedef uchar u8;
 typedef ushort u16;
 typedef short i16;
@@ -38,11 +41,11 @@ typedef float f32;
 #define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes) void name
 #define MR_SPOT
 #define MR_GLOBAL
-#define MR_CONSTANT  __constant__
-#define MR_SHARED    __shared__
+#define MR_CONSTANT __constant__
+#define MR_SHARED   __shared__
 #define MR_NEAR
-#define MR_FN        static __device__ __forceinline__
-#define MR_BARRIER() __syncthreads()
+#define MR_FN         static __device__ __forceinline__
+#define MR_BARRIER()  __syncthreads()
 #define MR_ITEM()     (blockIdx.x * blockDim.x + threadIdx.x)
 #define MR_LANE()     (threadIdx.x)
 #define MR_GROUP_ID() (blockIdx.x)
@@ -62,16 +65,16 @@ typedef float f32;
 #define MR_KERNEL(name, lanes) static void name
 #define MR_SPOT                const mr_spot mr_here,
 #define MR_GLOBAL
-#define MR_CONSTANT  static const
+#define MR_CONSTANT static const
 #define MR_SHARED
 #define MR_NEAR
-#define MR_FN        static inline
-#define MR_BARRIER() ((void)0)
-#define MR_ITEM()     (mr_here.item)
-#define MR_GROUP_ID() (mr_here.item)
-#define MR_ROW()      (mr_here.row)
-#define MR_SWAP32(x)  __builtin_bswap32(x)
-#define MR_INFINITY   INFINITY
+#define MR_FN                         static inline
+#define MR_BARRIER()                  ((void)0)
+#define MR_ITEM()                     (mr_here.item)
+#define MR_GROUP_ID()                 (mr_here.item)
+#define MR_ROW()                      (mr_here.row)
+#define MR_SWAP32(x)                  __builtin_bswap32(x)
+#define MR_INFINITY                   INFINITY
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef int16_t i16;
@@ -82,13 +85,15 @@ typedef float f32;
 typedef struct mr_spot { /* item: the item, or the group of a kernel with barriers */
     u32 item, row;
 } mr_spot;
-#define MR_FOR_LANES(lane, lanes)      for (u32 lane = 0; lane < (lanes); lane++)
+#define MR_FOR_LANES(lane, lanes)     for (u32 lane = 0; lane < (lanes); lane++)
 #define MR_PRIVATE(type, name, lanes) type name[lanes]
 #define MR_OF(name, lane)             name[lane]
 #endif
 
 #ifndef MR_FOR_LANES /* on a device a phase is run by all lanes at once */
-#define MR_FOR_LANES(lane, lanes)      for (u32 lane = MR_LANE(), mr_once = 1; mr_once; mr_once = 0)
+#define MR_FOR_LANES(lane, lanes)     for (u32 lane = MR_LANE(), mr_once = 1; mr_once; mr_once = 0)
 #define MR_PRIVATE(type, name, lanes) type name[1]
 #define MR_OF(name, lane)             name[0]
+#endif
+
 #endif

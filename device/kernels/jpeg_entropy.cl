@@ -1,12 +1,13 @@
 /* jpeg_entropy.cl - the coefficients of one part of a scan, from one seek entry to the next, by one work item.
- * Invariant: whatever the bytes are, only the image's own bytes are read and only its own blocks written; a part that does
- * not end at its second entry, to the bit and with its predictors, fails its image.
- * Source: ITU-T T.81, annex F.2.2. */
+ * Invariant: whatever the bytes are, only the image's own bytes are read and only its own blocks written; a part that
+ * does not end at its second entry, to the bit and with its predictors, fails its image. Source: ITU-T T.81, annex
+ * F.2.2. */
 
 /* The order of coefficients in a block. */
-MR_CONSTANT u8 mr_jpeg_order[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-                                    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-                                    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+MR_CONSTANT u8 mr_jpeg_order[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
+                                    12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
+                                    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+                                    58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 /* Reads words of the coded bytes.  After FF a 00 is left out; at any other byte, or at the end of the bytes, the stream
  * ends: then zeros follow, which may be looked at but not used. */
@@ -101,7 +102,7 @@ MR_FN void mr_bits_drop(mr_bits *s, u32 count)
 MR_FN u64 mr_bits_place(const mr_bits *s)
 {
     u64 p = s->ended ? s->stop : s->next * 4 + s->skip;
-    u32 rest = s->bits - s->spare;
+    u32 rest = s->bits > s->spare ? s->bits - s->spare : 0;
     for (u32 i = 0; i < (rest + 7) / 8 && p; i++) {
         u32 stuffed = p > 1 && mr_bits_byte(s, p - 1) == 0 && mr_bits_byte(s, p - 2) == 0xFF;
         p -= 1 + stuffed;
@@ -112,7 +113,8 @@ MR_FN u64 mr_bits_place(const mr_bits *s)
 /* Bits before the byte after this marker, which comes next; 0: it does not. */
 MR_FN u64 mr_bits_past_marker(const mr_bits *s, u32 marker)
 {
-    u64 at = (mr_bits_place(s) + 7) >> 3;
+    u64 place = mr_bits_place(s), at = (place + 7) >> 3;
+    at += place % 8 && mr_bits_byte(s, place >> 3) == 0xFF; /* its 00 */
     return mr_bits_byte(s, at) == 0xFF && mr_bits_byte(s, at + 1) == marker ? (at + 2) * 8 : 0;
 }
 
@@ -187,8 +189,8 @@ MR_FN u32 mr_jpeg_arrived(const mr_bits *s, MR_GLOBAL const mr_jpeg_part *p, con
     return (p->marker ? mr_bits_past_marker(s, p->marker) : mr_bits_place(s)) == p->end;
 }
 
-MR_FN u32 mr_jpeg_part_run(MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_image *im, MR_GLOBAL const mr_jpeg_part *p,
-                           MR_GLOBAL const mr_jpeg_lut *luts, MR_GLOBAL i16 *coef)
+MR_FN u32 mr_jpeg_part_run(MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_image *im,
+                           MR_GLOBAL const mr_jpeg_part *p, MR_GLOBAL const mr_jpeg_lut *luts, MR_GLOBAL i16 *coef)
 {
     mr_bits s;
     i32 dc[3] = {p->dc[0], p->dc[1], p->dc[2]};
@@ -218,9 +220,9 @@ MR_FN u32 mr_jpeg_part_run(MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_im
 }
 
 /* Item: part.  coef must be zeros. */
-MR_KERNEL(mr_jpeg_entropy, 64)(MR_SPOT MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_image *images,
-                               MR_GLOBAL const mr_jpeg_part *parts, u32 count, MR_GLOBAL const mr_jpeg_lut *luts,
-                               MR_GLOBAL i16 *coef, MR_GLOBAL u32 *failed)
+MR_KERNEL(mr_jpeg_entropy, 64)
+(MR_SPOT MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const mr_jpeg_part *parts,
+ u32 count, MR_GLOBAL const mr_jpeg_lut *luts, MR_GLOBAL i16 *coef, MR_GLOBAL u32 *failed)
 {
     u32 i = MR_ITEM();
     if (i < count && !mr_jpeg_part_run(bytes, images + parts[i].image, parts + i, luts, coef))

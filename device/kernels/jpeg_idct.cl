@@ -1,7 +1,7 @@
 /* jpeg_idct.cl - from coefficients to samples: libjpeg-turbo's ISLOW, as its SIMD code computes it.
  * Invariant: the samples equal those of jpeg/plain.c to the bit.
- * Source: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications", 1989; constants
- * times 2^13 as in jpeg/plain.c. */
+ * Source: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications", 1989;
+ * constants times 2^13 as in jpeg/plain.c. */
 #define F_0_298 2446
 #define F_0_390 3196
 #define F_0_541 4433
@@ -27,7 +27,7 @@ MR_FN void mr_idct_pass(const i32 *x, u32 shift, i32 *y)
     i32 e2 = x[2] * F_0_541 + x[6] * (F_0_541 - F_1_847), e3 = x[2] * (F_0_541 + F_0_765) + x[6] * F_0_541;
     i32 z3 = (i16)(x[7] + x[3]), z4 = (i16)(x[5] + x[1]);
     u32 a = (u32)(z3 * (F_1_175 - F_1_961) + z4 * F_1_175), b = (u32)(z3 * F_1_175 + z4 * (F_1_175 - F_0_390));
-    u32 even[4], odd[4], half = 1U << (shift - 1);
+    u32 even[4], odd[4], rounding = 1U << (shift - 1);
     even[0] = (u32)low + (u32)e3;
     even[1] = (u32)high + (u32)e2;
     even[2] = (u32)high - (u32)e2;
@@ -37,14 +37,15 @@ MR_FN void mr_idct_pass(const i32 *x, u32 shift, i32 *y)
     odd[2] = (u32)(x[5] * (F_2_053 - F_2_562) + x[3] * -F_2_562) + b;
     odd[3] = (u32)(x[7] * (F_0_298 - F_0_899) + x[1] * -F_0_899) + a;
     for (u32 i = 0; i < 4; i++) {
-        y[i] = mr_clamp((i32)(even[i] + odd[i] + half) >> shift, -32768, 32767);
-        y[7 - i] = mr_clamp((i32)(even[i] - odd[i] + half) >> shift, -32768, 32767);
+        y[i] = mr_clamp((i32)(even[i] + odd[i] + rounding) >> shift, -32768, 32767);
+        y[7 - i] = mr_clamp((i32)(even[i] - odd[i] + rounding) >> shift, -32768, 32767);
     }
 }
 
 /* Group: eight blocks of an image, eight lanes each.  Row: image. */
-MR_KERNEL(mr_jpeg_idct, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i16 *quants,
-                            MR_GLOBAL const i16 *coef, MR_GLOBAL u8 *samples)
+MR_KERNEL(mr_jpeg_idct, 64)
+(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i16 *quants, MR_GLOBAL const i16 *coef,
+ MR_GLOBAL u8 *samples)
 {
     MR_SHARED i32 w[8][8][9]; /* 9: fewer bank conflicts */
     MR_SHARED u32 any[8][8];  /* of a row: whether a coefficient is not zero */

@@ -5,6 +5,13 @@
  *      coefficients, samples     only of MCUs [mcu_left, mcu_right) x [mcu_top, mcu_bottom)
  *
  * Offsets are from the start of a section (bytes, samples ...) of the batch. */
+#ifndef MR_JPEG_JOB_H
+#define MR_JPEG_JOB_H
+
+#ifndef MR_DIALECT_H /* devices get both as one text */
+#include "kernels/dialect.h"
+#endif
+
 enum { MR_LUT_BITS = 10, MR_LUT_SIZE = 1 << MR_LUT_BITS, MR_JPEG_MCU_BLOCKS = 6, MR_JPEG_NO_MARKER = 0 };
 
 typedef struct mr_jpeg_image {
@@ -15,16 +22,16 @@ typedef struct mr_jpeg_image {
     u64 lines;            /* bytes: seen_height rows of size_x pixels */
     u64 across, down;     /* in `weights`: taps for each output */
     u64 across_start, down_start;
-    u32 width, height; /* pixels */
-    u32 wide;          /* MCUs of a row */
+    u32 width, height;            /* pixels */
+    u32 wide;                     /* MCUs of a row */
     u32 components, h, v, blocks; /* sampling of the first component; blocks of an MCU */
     u32 component[MR_JPEG_MCU_BLOCKS], table[MR_JPEG_MCU_BLOCKS][2]; /* of each block; its DC's and AC's */
-    u32 quant[3];      /* 64 numbers each */
+    u32 quant[3];                                                    /* 64 numbers each */
     u32 stride[3];
-    u32 left, top, crop_width, crop_height;              /* region, stored pixels */
-    u32 mcu_left, mcu_right, mcu_top, mcu_bottom;        /* whose samples the region needs */
-    u32 restart;                                         /* MCUs between markers; 0: none */
-    u32 swapped, from_right, from_bottom;                /* orientation, as in pixels/region/orient.c */
+    u32 left, top, crop_width, crop_height;       /* region, stored pixels */
+    u32 mcu_left, mcu_right, mcu_top, mcu_bottom; /* whose samples the region needs */
+    u32 restart;                                  /* MCUs between markers; 0: none */
+    u32 swapped, from_right, from_bottom;         /* orientation, as in pixels/region/orient.c */
     u32 seen_width, seen_height;
     u32 across_taps, down_taps;
 } mr_jpeg_image;
@@ -42,3 +49,5 @@ typedef struct mr_jpeg_lut { /* a Huffman table, by the next MR_LUT_BITS bits */
     i32 offset[20];
     u8 values[256];
 } mr_jpeg_lut;
+
+#endif

@@ -1,5 +1,6 @@
 /* jpeg_pixels.cl - from samples to the region's RGB, turned as it is seen: fancy upsampling and colour.
- * Invariant: the pixels equal libjpeg-turbo's full decode to the bit; outside the picture the last sample is repeated. */
+ * Invariant: the pixels equal libjpeg-turbo's full decode to the bit; outside the picture the last sample is repeated.
+ */
 
 /* Component c at pixel (x, y) of the picture. */
 MR_FN i32 mr_jpeg_chroma(MR_GLOBAL const mr_jpeg_image *im, MR_GLOBAL const u8 *samples, u32 c, u32 x, u32 y)
@@ -25,8 +26,8 @@ MR_FN i32 mr_jpeg_chroma(MR_GLOBAL const mr_jpeg_image *im, MR_GLOBAL const u8 *
 }
 
 /* Item: stored pixel of the region.  Row: image. */
-MR_KERNEL(mr_jpeg_pixels, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const u8 *samples,
-                              MR_GLOBAL u8 *rgb)
+MR_KERNEL(mr_jpeg_pixels, 64)
+(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const u8 *samples, MR_GLOBAL u8 *rgb)
 {
     MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
     u32 i = MR_ITEM(), x = i % im->crop_width, y = i / im->crop_width;
@@ -37,7 +38,8 @@ MR_KERNEL(mr_jpeg_pixels, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_
     MR_GLOBAL u8 *out = rgb + im->rgb + ((u64)row * im->seen_width + column) * 3;
     x += im->left;
     y += im->top;
-    i32 luma = samples[im->plane[0] + (u64)(y - im->mcu_top * 8 * im->v) * im->stride[0] + (x - im->mcu_left * 8 * im->h)];
+    i32 luma =
+        samples[im->plane[0] + (u64)(y - im->mcu_top * 8 * im->v) * im->stride[0] + (x - im->mcu_left * 8 * im->h)];
     if (im->components == 1) {
         out[0] = out[1] = out[2] = (u8)luma;
         return;

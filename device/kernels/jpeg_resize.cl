@@ -8,8 +8,9 @@ MR_FN u32 mr_settled(u32 sum)
 }
 
 /* Item: pixel of the region resized across only.  Row: image. */
-MR_KERNEL(mr_jpeg_across, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i32 *weights,
-                              MR_GLOBAL const u32 *starts, MR_GLOBAL const u8 *rgb, MR_GLOBAL u8 *lines, u32 size)
+MR_KERNEL(mr_jpeg_across, 64)
+(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i32 *weights, MR_GLOBAL const u32 *starts,
+ MR_GLOBAL const u8 *rgb, MR_GLOBAL u8 *lines, u32 size)
 {
     MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
     u32 i = MR_ITEM(), o = i % size, row = i / size;
@@ -27,9 +28,9 @@ MR_KERNEL(mr_jpeg_across, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_
 }
 
 /* Item: pixel of the result.  Row: image.  norm: the float of each byte of each channel. */
-MR_KERNEL(mr_jpeg_down, 64)(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i32 *weights,
-                            MR_GLOBAL const u32 *starts, MR_GLOBAL const u8 *lines, MR_GLOBAL const f32 *norm,
-                            MR_GLOBAL f32 *out, u32 size)
+MR_KERNEL(mr_jpeg_down, 64)
+(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i32 *weights, MR_GLOBAL const u32 *starts,
+ MR_GLOBAL const u8 *lines, MR_GLOBAL const f32 *norm, MR_GLOBAL f32 *out, u32 size)
 {
     MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
     u32 i = MR_ITEM(), x = i % size, y = i / size;

@@ -1,5 +1,5 @@
 /* seeds_pictures.c - the first inputs of the targets that read pictures: OUT/image, OUT/pixels, OUT/jpeg,
- * OUT/jpeg_entries. */
+ * OUT/jpeg_device, OUT/jpeg_entries. */
 #include "jpeg/seek.h"
 #include "fuzz/seeds.h"
 #include "support/jpeg.h"
@@ -55,6 +55,7 @@ static void seed_with_entries(const char *name, picture p, unsigned every)
     if (d)
         mr_jpeg_seek_make(d, p.bytes, p.len, every, &all);
     seed("jpeg", name, p.bytes, p.len);
+    seed("jpeg_device", name, p.bytes, p.len);
     seed("jpeg_entries", name, all.data, all.len);
     mr_jpeg_decoder_free(d);
     mr_buf_free(&all);
