@@ -141,8 +141,8 @@ typedef struct mr_layout {
 
 #define MR_LAYOUTS(X)                                                                                                  \
     X(imagenette)                                                                                                      \
-    X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml) X(ilsvrc) X(imagefolder) X(table) \
-    X(flat)
+    X(roboflow)                                                                                                        \
+    X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml) X(ilsvrc) X(imagefolder) X(table) X(flat)
 #define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
 MR_LAYOUTS(MR_LAYOUT_DECLARE)
 extern const mr_layout *const mr_layouts[]; /* NULL-terminated, in the table's order */

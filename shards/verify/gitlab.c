@@ -33,8 +33,8 @@ static void add_problem(void *context, const mr_problem *p, bool warning)
     }
     mr_problem_text(p, &text);
     mr_problem_place(p, l->dataset, &place);
-    add(l, mr_problem_words[p->kind], warning ? "minor" : "critical", mr_buf_text(&place),
-        mr_problem_fingerprint(p), mr_buf_text(&text));
+    add(l, mr_problem_words[p->kind], warning ? "minor" : "critical", mr_buf_text(&place), mr_problem_fingerprint(p),
+        mr_buf_text(&text));
     l->failed |= text.failed || place.failed;
     mr_buf_free(&text);
     mr_buf_free(&place);

@@ -66,10 +66,11 @@ static const char meta[] = "{\"source\":\"a\",\"objects\":[{\"label\":1,\"class\
                            "\"polygons\":[[0,1,2.5,-0.01,0.001,0.1]],\"id\":17},{\"oriented_box\":[1,2,3,4,5,6,7,8],"
                            "\"keypoints\":[[1.2,5,2],[0,0,0]],\"crowd\":true,\"id\":\"x\"}]}";
 
-static const char raw[] = "{\"source\":\"../CON.jpg\",\"image\":{\"id\":3},\"captions\":[\"a\",{\"caption\":\"b\"}],"
-                          "\"columns\":{\"c\":[1]},\"instances\":[{\"id\":17,\"area\":2.5,\"segmentation\":{\"counts\":[0,9],"
-                          "\"size\":[3,3]}}],\"objects\":[{\"label\":0,\"box\":[0,0,3,3],\"crowd\":true,\"id\":17},"
-                          "{\"label\":0,\"polygons\":[[0,0,1,0,1,1],[2,2,3,2,3,3]]}]}";
+static const char raw[] =
+    "{\"source\":\"../CON.jpg\",\"image\":{\"id\":3},\"captions\":[\"a\",{\"caption\":\"b\"}],"
+    "\"columns\":{\"c\":[1]},\"instances\":[{\"id\":17,\"area\":2.5,\"segmentation\":{\"counts\":[0,9],"
+    "\"size\":[3,3]}}],\"objects\":[{\"label\":0,\"box\":[0,0,3,3],\"crowd\":true,\"id\":17},"
+    "{\"label\":0,\"polygons\":[[0,0,1,0,1,1],[2,2,3,2,3,3]]}]}";
 
 void seed_objects(void)
 {

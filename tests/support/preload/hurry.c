@@ -1,6 +1,6 @@
 /* hurry.c - preloaded: durations look MILLRACE_TEST_HURRY times as long as they are.
- * Invariant: the wall clock goes on as it is, and so does every sleep.  The environment is read once, before main(): MPI
- * changes it while other threads ask for the time. */
+ * Invariant: the wall clock goes on as it is, and so does every sleep.  The environment is read once, before main():
+ * MPI changes it while other threads ask for the time. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
