@@ -376,7 +376,7 @@ void mr_alike_rough_make(const mr_alike *a, mr_alike_rough *out)
         out->grey[i] = (uint8_t)(rough[i] + 0.5F);
 }
 
-bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr_alike_window window, bool turned)
+bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr_alike_window window, unsigned way)
 {
     float from[SIDE * SIDE / 4], to[SIDE * SIDE / 4];
     view v;
@@ -385,11 +385,13 @@ bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr
         to[i] = b->grey[i];
     }
     view_at(&v, &middle, from, to);
-    for (int way = 0; way < (turned ? WAYS : 1); way++) {
-        warp w = {{ways[way][0] * window.zoom, ways[way][1] * window.zoom, ways[way][2] * window.zoom,
-                   ways[way][3] * window.zoom},
-                  window.x,
-                  window.y};
+    /* A quarter turn to the left and one to the right: `way` does not say which picture is turned. */
+    bool quarter = way == 5 || way == 6;
+    for (unsigned i = quarter ? 5 : way; i <= (quarter ? 6 : way); i++) {
+        warp w = {
+            {ways[i][0] * window.zoom, ways[i][1] * window.zoom, ways[i][2] * window.zoom, ways[i][3] * window.zoom},
+            window.x,
+            window.y};
         if (agreement(&v, &w, BLOCKS_MIN) >= enough_to_decode)
             return true;
     }

@@ -32,8 +32,8 @@ typedef struct mr_alike_window {
 } mr_alike_window;
 
 void mr_alike_rough_make(const mr_alike *a, mr_alike_rough *out);
-/* False: b is hardly a copy of this window of a; `turned`: nor mirrored or turned by 90 degrees.  Takes 10
- * microseconds, 80 if turned. */
-bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr_alike_window window, bool turned);
+/* False: b is hardly a copy of this window of a, mirrored and turned as `way` says: bit 0: left to right, bit 1: top to
+ * bottom, bit 2: at the diagonal.  Takes 10 microseconds. */
+bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr_alike_window window, unsigned way);
 
 #endif

@@ -15,9 +15,9 @@
 
 enum { WAYS = 8, NEAREST = 6 };
 
-/* How a candidate was found: as it is, by one of the picture's windows (their numbers), turned, or by its own windows.
- */
-enum { UPRIGHT = 0, TURNED = MR_NEAR_WINDOWS, ITS_WINDOWS };
+/* How a candidate was found: as it is, by one of the picture's windows (their numbers), turned (TURNED + the way, from
+ * 1), or by its own windows. */
+enum { UPRIGHT = 0, TURNED = MR_NEAR_WINDOWS, ITS_WINDOWS = TURNED + WAYS };
 
 typedef struct candidate {
     uint32_t picture;
@@ -89,7 +89,7 @@ static bool pick(const job *j, uint32_t number, picking *p)
     unsigned distance = j->search->distance;
     size_t left = MR_NEAR_LOOKED;
     for (unsigned way = 0; way < WAYS; way++) {
-        p->by = way ? TURNED : UPRIGHT;
+        p->by = way ? TURNED + way : UPRIGHT;
         if (!mr_near_table_find(&j->whole, mr_near_turned(h->windows[0], way), distance, number, &left, take, p))
             return false;
     }
@@ -106,10 +106,12 @@ static bool pick(const job *j, uint32_t number, picking *p)
 static bool roughly_alike(const picking *p, const candidate *c)
 {
     const mr_alike_rough *own = &p->picture->rough, *other = &p->pictures[c->picture].rough;
-    if (c->by != ITS_WINDOWS)
-        return mr_alike_rough_compare(own, other, mr_near_window(c->by == TURNED ? 0 : c->by), c->by == TURNED);
+    if (c->by < TURNED)
+        return mr_alike_rough_compare(own, other, mr_near_window(c->by), 0);
+    if (c->by < ITS_WINDOWS)
+        return mr_alike_rough_compare(own, other, mr_near_window(0), c->by - TURNED);
     for (unsigned w = 1; w < MR_NEAR_WINDOWS; w++)
-        if (mr_alike_rough_compare(other, own, mr_near_window(w), false))
+        if (mr_alike_rough_compare(other, own, mr_near_window(w), 0))
             return true;
     return false;
 }

@@ -5,9 +5,16 @@
 
 #include "alike/alike.h"
 
+typedef struct mr_shrink_span { /* the pixels of a row that a cell covers */
+    uint32_t first, last;
+    uint32_t head, tail; /* how much of the first and the last, in 64ths of a pixel; tail 0: they are one */
+} mr_shrink_span;
+
 typedef struct mr_shrink {
     uint32_t width, height;                       /* of the picture; not 0 */
-    uint64_t sums[MR_ALIKE_SIDE * MR_ALIKE_SIDE]; /* zero before the first row */
+    uint64_t sums[MR_ALIKE_SIDE * MR_ALIKE_SIDE]; /* zero before the first row, as is the rest */
+    mr_shrink_span spans[MR_ALIKE_SIDE];
+    bool divided; /* spans are made: by the first row */
 } mr_shrink;
 
 /* `grey`: the `width` pixels of row y. */
