@@ -100,7 +100,7 @@ static mr_status print_form(const request *q, const mr_verify_report *r, const c
 {
     MR_AUTO(mr_buf_free) mr_buf form = {0};
     MR_TRY(formats[q->format - FORMATS](r, why, q->dir, &form, err));
-    fwrite(form.data, 1, form.len, stdout);
+    fwrite(mr_buf_text(&form), 1, form.len, stdout);
     return MR_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "layout/captions.h"
+#include "layout/hub_objects.h"
 #include "tables/jsonl.h"
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
@@ -148,6 +149,17 @@ static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
     return MR_OK;
 }
 
+static mr_status hub_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
+                             mr_objects *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf row = {0};
+    const mr_hub_state *st = plan->state;
+    const mr_entry *e = mr_source_entry(t->source, (uint32_t)sample->aux);
+    (void)picture;
+    MR_TRY(mr_jsonl_copy(t->source, (uint32_t)sample->aux, 0, e->size, &row, err));
+    return mr_hub_objects_read(row.data, row.len, e->path, plan, st->numbered, out, err);
+}
+
 static void free_state(void *p)
 {
     mr_hub_state *st = p;
@@ -168,5 +180,6 @@ const mr_layout mr_layout_hub = {
     .open = hub_open,
     .plan = mr_hub_plan,
     .meta = hub_meta,
+    .objects = hub_objects,
     .free_state = free_state,
 };

@@ -31,6 +31,7 @@ typedef struct mr_hub_files {
 typedef struct mr_hub_state {
     mr_hub_files files; /* those that are opened */
     char *text_column;  /* NULL: none */
+    bool numbered;      /* the plan's classes are those of the column "objects" */
 } mr_hub_state;
 
 /* Splits a path under the root into config, split and number:
@@ -61,9 +62,10 @@ typedef enum mr_hub_kind { MR_HUB_NO_LABEL, MR_HUB_NAMES, MR_HUB_NUMBERS, MR_HUB
 typedef struct mr_hub_schema {
     uint64_t rows;
     mr_hub_kind kind;
-    char *column;   /* of the label; NULL: there is none; with NO_LABEL: it holds no labels */
-    json_t *names;  /* NAMES: a list of different strings, by label */
-    mr_buf columns; /* "a, b, c", for messages */
+    char *column;    /* of the label; NULL: there is none; with NO_LABEL: it holds no labels */
+    json_t *names;   /* NAMES: a list of different strings, by label */
+    json_t *objects; /* the same of the column "objects"; NULL: none are known */
+    mr_buf columns;  /* "a, b, c", for messages */
 } mr_hub_schema;
 
 /* Marks the entry as used. Begin with a zeroed struct; mr_hub_schema_free() in any case. */

@@ -5,7 +5,8 @@
 
 Entries, in this order:
 
-    schema.json               {"rows": N, "image": NAME, "label": null or {"column", "kind", "names"}, "columns": [...]}
+    schema.json               {"rows": N, "image": NAME, "label": null or {"column", "kind", "names"}, "columns": [...],
+                             "objects": null or the class names of the column "objects"}
                               kind: "names" or "numbers" (integers), "texts", "none" (values that are no labels)
     000000000.json            row 0 as one JSON object: every column but the image, in the file's order
     000000000/497.jpeg        its image, byte for byte, under the file name that the row gives it; or
@@ -292,6 +293,21 @@ def class_names(features, column):
     return None
 
 
+def object_names(features):
+    """The class names of the column "objects", in any of the forms in which features have been written."""
+    objects = features.get("objects", {})
+    objects = objects.get("feature", objects)
+    for key in "categories", "category":
+        feature = objects.get(key) if isinstance(objects, dict) else None
+        if isinstance(feature, list) and len(feature) == 1:
+            feature = feature[0]
+        if isinstance(feature, dict) and isinstance(feature.get("feature"), dict):
+            feature = feature["feature"]
+        if isinstance(feature, dict) and class_names({key: feature}, key):
+            return feature["names"]
+    return None
+
+
 def label_of(schema, features, asked, image):
     column = asked
     if asked is None:
@@ -399,7 +415,8 @@ def write_rows(path, options, out):
     label = label_of(schema, features, options.get("--label-column"), image)
     check_text(schema, options.get("--text-column"))
     tar = Tar(out)
-    head = {"rows": rows, "image": image, "label": label, "columns": [n for n in schema.names if n != image]}
+    head = {"rows": rows, "image": image, "label": label, "columns": [n for n in schema.names if n != image],
+            "objects": object_names(features) if "objects" in schema.names else None}
     tar.add(b"schema.json", json.dumps(head).encode())
     first = 0
     for group in range(parquet.num_row_groups):

@@ -112,6 +112,12 @@ static mr_status plan_labels(build *b)
         note_label(b, "a column of neither whole numbers nor texts: samples have no label");
     json_array_foreach(b->first.names, i, item) if (status == MR_OK) status =
         add_class(b, json_string_value(item), json_string_length(item));
+    if (b->first.kind == MR_HUB_NO_LABEL && b->first.objects) {
+        mr_hub_state *st = b->plan->state;
+        st->numbered = true;
+        json_array_foreach(b->first.objects, i, item) if (status == MR_OK) status =
+            add_class(b, json_string_value(item), json_string_length(item));
+    }
     if (b->first.kind != MR_HUB_NUMBERS)
         return status;
     if (b->no_numbers) {

@@ -15,11 +15,12 @@ void mr_hub_schema_free(mr_hub_schema *s)
 {
     free(s->column);
     json_decref(s->names);
+    json_decref(s->objects);
     mr_buf_free(&s->columns);
     *s = (mr_hub_schema){0};
 }
 
-static mr_status parse_names(json_t *names, mr_hub_schema *s, const char *name, mr_error *err)
+static mr_status parse_names(json_t *names, json_t **out, const char *name, mr_error *err)
 {
     size_t i, j;
     json_t *item, *other;
@@ -34,7 +35,7 @@ static mr_status parse_names(json_t *names, mr_hub_schema *s, const char *name, 
                 return mr_fail(err, MR_BAD_DATA, "%s: classes %zu and %zu have the same name, %s", name, j, i,
                                json_string_value(item));
     }
-    s->names = json_incref(names);
+    *out = json_incref(names);
     return MR_OK;
 }
 
@@ -56,7 +57,7 @@ static mr_status parse_label(const json_t *label, mr_hub_schema *s, const char *
     if (s->kind == MR_HUB_NO_LABEL && strcmp(kind, "none") != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: a label of kind \"%s\" is not known", name, kind);
     if (s->kind == MR_HUB_NAMES)
-        status = parse_names(json_object_get(label, "names"), s, name, err);
+        status = parse_names(json_object_get(label, "names"), &s->names, name, err);
     s->column = strdup(column);
     return s->column ? status : mr_fail_memory(err, name);
 }
@@ -70,6 +71,8 @@ static mr_status parse(const mr_buf *bytes, const char *name, mr_hub_schema *s, 
         status = mr_json_get_u64(doc, "rows", name, &s->rows, err);
     if (status == MR_OK)
         status = parse_label(json_object_get(doc, "label"), s, name, err);
+    if (status == MR_OK && json_is_array(json_object_get(doc, "objects")))
+        status = parse_names(json_object_get(doc, "objects"), &s->objects, name, err);
     json_array_foreach(json_object_get(doc, "columns"), i, item)
         mr_buf_printf(&s->columns, "%s%s", i ? ", " : "", json_is_string(item) ? json_string_value(item) : "?");
     json_decref(doc);
@@ -102,6 +105,9 @@ mr_status mr_hub_schema_read(const mr_tree *t, const mr_hub_file *file, mr_plan 
 mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file,
                               mr_error *err)
 {
+    if ((s->objects || first->objects) && !json_equal(s->objects, first->objects))
+        return mr_fail(err, MR_BAD_DATA, "%.*s: its objects have other classes than those of the files before it",
+                       (int)file->path.len, file->path.text);
     if (s->kind == first->kind && (s->kind == MR_HUB_NO_LABEL || strcmp(s->column, first->column) == 0) &&
         (s->kind != MR_HUB_NAMES || json_equal(s->names, first->names)))
         return MR_OK;

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "layout/captions.h"
 #include "layout/folder_names.h"
+#include "layout/hub_objects.h"
 #include "tables/jsonl.h"
 
 bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending)
@@ -100,6 +101,20 @@ static mr_status imagefolder_meta(const mr_tree *t, const mr_plan *plan, const m
     return mr_buf_status(out, err, "writing a sample's columns");
 }
 
+static mr_status imagefolder_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample,
+                                     const mr_stored *picture, mr_objects *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf row = {0};
+    const mr_table_state *st = plan->state;
+    const mr_sheet *s = sample->aux ? &st->sheets[sample->aux >> 32] : NULL;
+    (void)picture;
+    if (!s || !s->at || !s->objects)
+        return MR_OK;
+    size_t number = (uint32_t)sample->aux - 1;
+    MR_TRY(mr_jsonl_copy(t->source, s->entry, s->at[number], s->len[number], &row, err));
+    return mr_hub_objects_read(row.data, row.len, s->name, plan, false, out, err);
+}
+
 const mr_layout mr_layout_imagefolder = {
     .name = "imagefolder",
     .title =
@@ -109,5 +124,6 @@ const mr_layout mr_layout_imagefolder = {
     .bid = imagefolder_bid,
     .plan = mr_imagefolder_plan,
     .meta = imagefolder_meta,
+    .objects = imagefolder_objects,
     .free_state = mr_table_free,
 };

@@ -6,7 +6,7 @@
 #include "base/scope.h"
 #include "format/format.h"
 #include "imagefolder/imagefolder.h"
-#include "layout/class_set.h"
+#include "layout/hub_objects.h"
 #include "tables/jsonl.h"
 
 /* ---- JSON lines as a table ------------------------------------------------------------------------------------- */
@@ -22,7 +22,8 @@ typedef struct lines {
     size_t count, at_room, len_room;
     bool labelled;
     bool texts, other; /* rows with a text, or a list of texts; with something else */
-    size_t picked;     /* fields: all, or all but TEXT */
+    bool objects;
+    size_t picked; /* fields: all, or all but TEXT */
 } lines;
 
 static void end_lines(lines *l)
@@ -56,6 +57,7 @@ static mr_status add_line(lines *l, const mr_jsonl_row *row, bool asked, mr_erro
     if (asked && label->kind == MR_JSONL_OTHER)
         return bad_line(l, row, label->name, "is neither a text nor a whole number", err);
     l->labelled = l->labelled || usable;
+    l->objects = l->objects || memmem(row->text, row->len, "\"objects\"", 9);
     mr_buf_add(&l->cells, name->text.data, name->text.len);
     mr_buf_add(&l->cells, "", 1);
     if (usable)
@@ -87,6 +89,7 @@ static mr_status make_sheet(lines *l, const char *label, mr_sheet *s, mr_error *
         s->csv.cells[i] = at;
     s->labels[0] = LABEL;
     s->label_count = l->labelled;
+    s->objects = l->objects;
     s->at = l->at;
     s->len = l->len;
     l->at = NULL;
@@ -194,6 +197,30 @@ static mr_status label_by_folder(const mr_tree *t, mr_plan *plan, mr_error *err)
     return MR_OK;
 }
 
+/* ---- classes of objects ---------------------------------------------------------------------------------------- */
+
+/* Of all rows, where pictures have no label of their own: otherwise objects have the classes of the labels. */
+static mr_status list_object_classes(const mr_tree *t, mr_plan *plan, mr_error *err)
+{
+    const mr_table_state *st = plan->state;
+    mr_class_set set = {0};
+    mr_buf row = {0};
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < st->sheet_count; i++)
+        for (size_t n = 0; st->sheets[i].objects && n < st->sheets[i].csv.rows && status == MR_OK; n++) {
+            const mr_sheet *s = &st->sheets[i];
+            mr_buf_clear(&row);
+            status = mr_jsonl_copy(t->source, s->entry, s->at[n], s->len[n], &row, err);
+            if (status == MR_OK)
+                status = mr_hub_objects_classes(row.data, row.len, s->name, &set, plan, err);
+        }
+    mr_class_set_free(&set);
+    mr_buf_free(&row);
+    if (status == MR_OK)
+        mr_plan_classes_sort(plan);
+    return status;
+}
+
 mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_table_state *st = plan->state = mr_alloc(1, sizeof *st);
@@ -213,5 +240,7 @@ mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_p
         return mr_fail(err, MR_MISUSE, "--label-column %s: no metadata file has this column", o->label_column);
     plan->variant = "metadata";
     MR_TRY(mr_table_rows(t, o, &index, plan, err));
-    return labelled || !folders_are_classes(t, plan) ? MR_OK : label_by_folder(t, plan, err);
+    if (labelled)
+        return MR_OK;
+    return folders_are_classes(t, plan) ? label_by_folder(t, plan, err) : list_object_classes(t, plan, err);
 }

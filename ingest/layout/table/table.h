@@ -58,6 +58,7 @@ typedef struct mr_sheet {
     uint64_t *at;                /* rows of JSON lines: where each begins in the file; NULL: a CSV */
     uint32_t *len;               /* ... and its length */
     const char *text_name;       /* ... and the member that is a text; NULL: none */
+    bool objects;                /* ... and whether some may have objects */
 } mr_sheet;
 
 typedef struct mr_sheet_list {
