@@ -85,11 +85,8 @@ static int start(int argc, char **argv)
     request q = {0};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    int code = cli.code;
-    if (mr_cli_parse(&cli, &cmd_manual, argc, argv, &q))
-        code = mr_cli_end(NULL, q.output ? write_all(q.output, &err) : print(&q, &err), &err);
-    else
-        code = cli.code;
+    bool good = mr_cli_parse(&cli, &cmd_manual, argc, argv, &q);
+    int code = good ? mr_cli_end(NULL, q.output ? write_all(q.output, &err) : print(&q, &err), &err) : cli.code;
     free(q.names.items);
     return code;
 }

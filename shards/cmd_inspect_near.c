@@ -181,16 +181,16 @@ static mr_status run_passes(pass *p, unsigned jobs, cmd_near *out, mr_error *err
     mr_status status = mr_pool_run(out->count, jobs, hash_one, p, err);
     mr_progress_end(p->progress);
     MR_TRY(status);
-    mr_near_search search = {.pictures = p->pictures,
-                             .count = out->count,
-                             .distance = out->distance,
-                             .jobs = jobs,
-                             .world = 1,
-                             .load = load,
-                             .ctx = p};
-    search.progress = mr_progress_begin("comparing", out->count, MR_PROGRESS_LINE);
-    status = mr_near_find(&search, out->found, err);
-    mr_progress_end(search.progress);
+    mr_near_search all = {.pictures = p->pictures,
+                          .count = out->count,
+                          .distance = out->distance,
+                          .jobs = jobs,
+                          .world = 1,
+                          .load = load,
+                          .ctx = p};
+    all.progress = mr_progress_begin("comparing", out->count, MR_PROGRESS_LINE);
+    status = mr_near_find(&all, out->found, err);
+    mr_progress_end(all.progress);
     return status;
 }
 

@@ -119,13 +119,13 @@ static mr_status take_string(reader *r, const mr_json_token *t)
 
 static void take_run(reader *r, const mr_json_token *t)
 {
-    int64_t number = -1;
-    if (!mr_coco_id_integer(t->text, t->len, &number))
-        number = -1;
+    int64_t run = -1;
+    if (!mr_coco_id_integer(t->text, t->len, &run))
+        run = -1;
     if (r->counts)
-        mr_coco_rle_run(&r->rle, number);
+        mr_coco_rle_run(&r->rle, run);
     else if (r->size)
-        mr_coco_rle_size(&r->rle, number);
+        mr_coco_rle_size(&r->rle, run);
 }
 
 /* Members of a mask. */

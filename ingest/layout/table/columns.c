@@ -58,7 +58,7 @@ static int by_number(const void *a, const void *b)
 static void try_column(const mr_sheet *s, const mr_picture_index *index, size_t column, trial *out)
 {
     size_t rows = s->csv.rows, kept = 0;
-    uint32_t sorted[ROWS_TRIED];
+    uint32_t sorted[ROWS_TRIED] = {0};
     *out = (trial){.rows = rows < ROWS_TRIED ? rows : ROWS_TRIED, .distinct = true};
     for (size_t i = 0; i < out->rows; i++) {
         const char *cell = mr_sheet_cell(s, i * rows / out->rows, column);
