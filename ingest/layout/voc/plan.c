@@ -144,7 +144,7 @@ static mr_status add_unlisted(build *b, uint32_t entry, const char *why)
     bool taken = b->options->keep_unlisted;
     uint32_t split;
     mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, entry)->size, "%s: %s",
-                why, taken ? "taken as train (--taken-unlisted)" : "left out (--taken-unlisted takes it)");
+                why, taken ? "taken as train (--keep-unlisted)" : "left out (--keep-unlisted takes it)");
     if (taken)
         MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &split, b->err));
     if (taken && split != MR_NO_ENTRY)
