@@ -65,7 +65,7 @@ static void add_search(const mr_outcomes *o, const mr_search *s, mr_buf *out)
     for (size_t i = 0; i < s->count; i++) {
         mr_buf_printf(out, "%s[%llu, ", i ? ", " : "", (ull)s->found[i]);
         add_number(out, (double)s->scores[i]);
-        mr_buf_add_text(out, "]");
+        mr_buf_add_text(out, s->right[i] ? ", true]" : ", false]");
     }
     mr_buf_add_text(out, "]}\n");
 }
@@ -143,6 +143,7 @@ static mr_status take_search(reading *r, const json_t *line, uint64_t sample, co
         if (other < 0 || s.count == MR_FOUND)
             break;
         s.found[s.count] = (uint64_t)other;
+        s.right[s.count] = json_is_true(json_array_get(pair, 2));
         s.scores[s.count++] = real_of(json_array_get(pair, 1));
     }
     mr_buf_add(&o->text, json_string_value(words), s.words_len);
@@ -166,9 +167,9 @@ static mr_status take_line(reading *r, const char *text, size_t len, const char 
     return json_is_string(words) ? take_search(r, line, sample, words, err) : take_outcome(r, line, sample, err);
 }
 
-static mr_status take_lines(reading *r, const char *path, const mr_buf *text, mr_error *err)
+static mr_status take_lines(reading *r, const char *path, const char *at, size_t len, mr_error *err)
 {
-    const char *at = (const char *)text->data, *end = at + text->len;
+    const char *end = at + len;
     MR_AUTO(mr_buf_free) mr_buf called = {0};
     for (unsigned line = 1; at < end; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -183,19 +184,25 @@ static mr_status take_lines(reading *r, const char *path, const mr_buf *text, mr
     return MR_OK;
 }
 
+mr_status mr_outcomes_parse(const char *text, size_t len, const char *path, const char *const *classes,
+                            size_t class_count, mr_outcomes *out, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) name *names = mr_alloc(class_count + 1, sizeof *names);
+    if (!names)
+        return mr_fail_memory(err, path);
+    for (size_t i = 0; i < class_count; i++)
+        names[i] = (name){classes[i], (int32_t)i};
+    qsort(names, class_count, sizeof *names, by_text);
+    reading r = {.names = names, .count = class_count, .out = out};
+    return take_lines(&r, path, text, len, err);
+}
+
 mr_status mr_outcomes_read(const char *path, const char *const *classes, size_t class_count, mr_outcomes *out,
                            mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    MR_AUTO(mr_scope_free) name *names = mr_alloc(class_count + 1, sizeof *names);
-    if (!names)
-        return mr_fail_memory(err, path);
     if (access(path, F_OK) != 0 && errno == ENOENT)
         return MR_END;
-    for (size_t i = 0; i < class_count; i++)
-        names[i] = (name){classes[i], (int32_t)i};
-    qsort(names, class_count, sizeof *names, by_text);
     MR_TRY(mr_file_read_all(AT_FDCWD, path, MR_OUTCOMES_MAX, &text, err));
-    reading r = {.names = names, .count = class_count, .out = out};
-    return take_lines(&r, path, &text, err);
+    return mr_outcomes_parse((const char *)text.data, text.len, path, classes, class_count, out, err);
 }

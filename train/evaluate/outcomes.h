@@ -3,11 +3,11 @@
  * Invariant: the file is complete or absent; every line says of which update and split it is.
  *
  *      {"step": 70, "split": "val", "sample": 3, "label": "dog", "predicted": "cat", "probability": 0.93, "loss": 2.41}
- *      {"step": 70, "split": "val", "sample": 3, "words": "two dogs", "found": [[17, 0.61], [3, 0.58]]}
+ *      {"step": 70, "split": "val", "sample": 3, "words": "two dogs", "found": [[17, 0.61, false], [3, 0.58, true]]}
  *
  * The first form is of labels: `probability` is that of the predicted class.  The second is of pictures and text: the
- * pictures that the words of a sample found, nearest first, with their cosine; only MR_SEARCHES_MOST samples, spread
- * evenly, have a line. */
+ * pictures that the words of a sample found, nearest first, with their cosine, and whether they answer it; only
+ * MR_SEARCHES_MOST samples, spread evenly, have a line. */
 #ifndef MR_OUTCOMES_H
 #define MR_OUTCOMES_H
 
@@ -30,6 +30,7 @@ typedef struct mr_search {
     size_t count;
     uint64_t found[MR_FOUND]; /* samples */
     float scores[MR_FOUND];
+    bool right[MR_FOUND]; /* its own picture, or one that is as good: retrieval.h */
 } mr_search;
 
 typedef struct mr_outcomes { /* a zeroed one is empty */
@@ -51,5 +52,9 @@ mr_status mr_outcomes_json(const mr_outcomes *o, const mr_manifest *m, mr_buf *o
  * MR_END: there is no such file.  MR_BAD_DATA: damaged, with the line's number. */
 mr_status mr_outcomes_read(const char *path, const char *const *classes, size_t class_count, mr_outcomes *out,
                            mr_error *err);
+
+/* The same of the text of the file, called `path` in messages. */
+mr_status mr_outcomes_parse(const char *text, size_t len, const char *path, const char *const *classes,
+                            size_t class_count, mr_outcomes *out, mr_error *err);
 
 #endif

@@ -17,6 +17,7 @@ static mr_status search(const mr_evaluator *e, const mr_embeddings *g, size_t ro
     for (size_t i = 0; i < made.count; i++) {
         made.found[i] = g->samples[found[i].sample].sample;
         made.scores[i] = found[i].score;
+        made.right[i] = mr_answers(g, row, found[i].sample);
     }
     if (!MR_GROW(out->searches, out->search_count, out->search_room))
         return mr_fail_memory(err, "evaluating");
