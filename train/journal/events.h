@@ -32,7 +32,8 @@ mr_status mr_events_close(mr_events *e, mr_error *err); /* NULL is fine; frees i
 typedef mr_status (*mr_scalar_fn)(void *ctx, uint64_t step, const char *tag, float value, mr_error *err);
 mr_status mr_events_read(const char *dir, mr_scalar_fn take, void *ctx, mr_error *err);
 /* The same of the bytes of one file, called `path` in messages. */
-mr_status mr_events_parse(const void *bytes, size_t size, const char *path, mr_scalar_fn take, void *ctx, mr_error *err);
+mr_status mr_events_parse(const void *bytes, size_t size, const char *path, mr_scalar_fn take, void *ctx,
+                          mr_error *err);
 
 uint32_t mr_masked_crc32c(const void *bytes, size_t len); /* as TFRecord stores it */
 uint32_t mr_crc32c(const void *bytes, size_t len);        /* Castagnoli, as in RFC 3720: "123456789" is E3069283 */

@@ -1,4 +1,4 @@
-/* test_run_report.c - `millrace report RUN`: a page about a training run.
+/* test_run_page.c - `millrace report RUN`: a page about a training run.
  * Covers report/run_facts.c, report/run_page.c, report/confusion.c, report/mistakes.c, report/curve.c, report/frame.c.
  * Invariant tested: the page says what the run's files say; no text of a run becomes markup; without its dataset it has
  * no pictures, and says why. */
