@@ -1,5 +1,5 @@
 /* test_outcomes.c - evaluation.jsonl: what is written is read back; lines that are not outcomes are damage.
- * Covers train/evaluate/searches.c by what a run keeps (tests/report/test_run_page.c). */
+ * Covers evaluate/searches.c. */
 #include "evaluate/outcomes.h"
 #include "support/support.h"
 
