@@ -134,7 +134,9 @@ typedef struct mr_rows {
 
 /* losses[r] = weights[r] * (log sum exp logits[r] - logits[r, labels[r]]); d_logits[r] = weights[r] * (softmax -
  * onehot) if not NULL; best[r] = the column of the largest logit (the first of equals) if not NULL.  A label outside
- * 0 .. classes - 1 counts as weight 0.  Excluded columns count as -infinity (d_logits 0). */
+ * 0 .. classes - 1 counts as weight 0.  Excluded columns count as -infinity (d_logits 0).
+ * smoothing e, without excluded columns: the label counts 1 - e, and e is spread evenly over all classes (Szegedy et
+ * al., Rethinking the Inception Architecture for Computer Vision, 2016, section 7). */
 typedef struct mr_cross_entropy {
     mr_type type; /* of d_logits; logits are float32 */
     size_t rows, classes;
@@ -148,7 +150,23 @@ typedef struct mr_cross_entropy {
     bool add_losses;       /* losses[r] += */
     const float *columns;  /* [classes]: 0: the column is excluded; NULL: all are used */
     const int32_t *groups; /* [classes]: excludes the other columns of the label's group; NULL: no groups */
+    float smoothing;       /* 0 <= smoothing < 1 */
 } mr_cross_entropy;
+
+/* Several labels per row: losses[r] = weights[r] / classes * the sum over the columns c of
+ *      (1 - t) x + (1 + (p - 1) t) log(1 + exp(-x)),   x = logits[r, c], t = targets[r, c], p = positive[c]
+ * which is the binary cross entropy of sigmoid(x) with p as the weight of a positive (PyTorch's BCEWithLogitsLoss with
+ * pos_weight, mean over a row).  d_logits: its derivative, if not NULL; best as above. */
+typedef struct mr_sigmoid_loss {
+    mr_type type; /* of d_logits; logits are float32 */
+    size_t rows, classes;
+    const float *logits, *targets; /* [rows, classes]; targets: 0 to 1 */
+    const float *positive;         /* [classes]; NULL: all 1 */
+    const float *weights;          /* [rows]; NULL: all 1 */
+    float *losses;
+    void *d_logits;
+    int32_t *best;
+} mr_sigmoid_loss;
 
 /* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids.
  * Backward (d_y, d_table set, y not used): d_table[ids[r]] += d_y[r], bit-identical on every run; rows whose id is
@@ -247,6 +265,7 @@ typedef struct mr_device_card {
     void (*rows)(mr_device *d, const mr_rows *r);
     void (*add)(mr_device *d, mr_type type, size_t count, const void *a, const void *b, void *sum); /* in place ok */
     void (*cross_entropy)(mr_device *d, const mr_cross_entropy *c);
+    void (*sigmoid_loss)(mr_device *d, const mr_sigmoid_loss *l);
     void (*lookup)(mr_device *d, const mr_lookup *l);
     void (*lookup_back)(mr_device *d, const mr_lookup *l);
     void (*unit)(mr_device *d, const mr_unit *u);

@@ -174,6 +174,12 @@ static void cross_entropy(mr_device *device, const mr_cross_entropy *c)
     cpu->card->cross_entropy(cpu, c);
 }
 
+static void sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l)
+{
+    OPEN(device, "sigmoid_loss", l->logits, l->targets, l->positive, l->weights, l->losses, l->d_logits, l->best);
+    cpu->card->sigmoid_loss(cpu, l);
+}
+
 static void lookup(mr_device *device, const mr_lookup *l)
 {
     OPEN(device, "lookup", l->ids, l->table, l->y);
@@ -257,6 +263,7 @@ const mr_device_card mr_device_apart = {
     .rows = rows,
     .add = add,
     .cross_entropy = cross_entropy,
+    .sigmoid_loss = sigmoid_loss,
     .lookup = lookup,
     .lookup_back = lookup_back,
     .unit = unit,

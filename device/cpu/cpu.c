@@ -189,6 +189,7 @@ const mr_device_card mr_device_cpu = {
     .rows = mr_cpu_rows,
     .add = mr_cpu_add,
     .cross_entropy = mr_cpu_cross_entropy,
+    .sigmoid_loss = mr_cpu_sigmoid_loss,
     .lookup = mr_cpu_lookup,
     .lookup_back = mr_cpu_lookup_back,
     .unit = mr_cpu_unit,

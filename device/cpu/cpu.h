@@ -96,6 +96,7 @@ void mr_cpu_rows(mr_device *device, const mr_rows *r);
 
 /* loss.c */
 void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c);
+void mr_cpu_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l);
 
 /* pairs.c */
 void mr_cpu_lookup(mr_device *device, const mr_lookup *l);

@@ -1,4 +1,4 @@
-/* loss.cl - cross entropy, a group per row; and sums of squares, which must not overflow.
+/* loss.cl - cross entropy of one label and of several, a group per row; and sums of squares, which must not overflow.
  * Invariant: a NaN among the logits stays one in the loss, so that a run notices it; logits that are excluded are
  * never read into a sum. */
 
@@ -49,7 +49,7 @@ MR_KERNEL(mr_cross_entropy, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const f32, logits), MR_TENSOR(const i32, labels), MR_TENSOR(const f32, weights), MR_TENSOR(f32,
  losses),
  MR_TENSOR(f32, d_logits), MR_TENSOR(i32, best), MR_TENSOR(const f32, columns), MR_TENSOR(const i32, groups),
- u32 classes, f32 share, u32 flags)
+ u32 classes, f32 share, f32 smoothing, u32 flags)
 {
     MR_SHARED f32 part[MR_WIDTH];
     MR_SHARED u32 places[MR_WIDTH];
@@ -83,15 +83,62 @@ MR_KERNEL(mr_cross_entropy, MR_WIDTH)
         if (mr_included(&c, i))
             sum += exp(logits[i] - top);
     sum = mr_group_sum(part, sum);
+    if (smoothing > 0) { /* of all logits, relative to the largest, so that large ones keep their digits */
+        f32 apart = 0;
+        for (u32 i = lane; i < classes; i += MR_WIDTH)
+            apart += logits[i] - top;
+        of_label = (1 - smoothing) * (of_label - top) + smoothing * (mr_group_sum(part, apart) / (f32)classes) + top;
+    }
     if (flags & MR_LOSS_BACK)
         for (u32 i = lane; i < classes; i += MR_WIDTH) {
-            f32 one = i == c.label ? 1.0F : 0.0F;
+            f32 one = (i == c.label ? 1.0F - smoothing : 0.0F) + smoothing / (f32)classes;
             u32 counts = weight != 0 && mr_included(&c, i);
             d_logits[i] = counts ? weight * (exp(logits[i] - top) / sum - one) : 0.0F;
         }
     if (lane == 0) {
         f32 loss = weight == 0 ? 0.0F : mr_included(&c, c.label) ? weight * (log(sum) + (top - of_label)) : MR_INFINITY;
         losses[row] = flags & MR_LOSS_ADD ? losses[row] + loss : loss;
+        if (flags & MR_LOSS_BEST)
+            best[row] = place == 0xffffffffU ? 0 : (i32)place;
+    }
+}
+
+/* Several labels; `positive` takes the place of the columns above. */
+MR_KERNEL(mr_sigmoid_loss, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, logits), MR_TENSOR(const f32, targets), MR_TENSOR(const f32, positive),
+ MR_TENSOR(const f32, weights), MR_TENSOR(f32, losses), MR_TENSOR(f32, d_logits), MR_TENSOR(i32, best), u32 classes,
+ u32 flags)
+{
+    MR_SHARED f32 part[MR_WIDTH];
+    MR_SHARED u32 places[MR_WIDTH];
+    u32 row = MR_GROUP_ID(), lane = MR_LANE(), place = 0xffffffffU;
+    f32 top = -MR_INFINITY, sum = 0;
+    MR_START(logits);
+    MR_START(targets);
+    MR_START(positive);
+    MR_START(weights);
+    MR_START(losses);
+    MR_START(d_logits);
+    MR_START(best);
+    logits += (u64)row * classes;
+    targets += (u64)row * classes;
+    d_logits += (u64)row * classes;
+    f32 weight = (flags & MR_LOSS_WEIGHTS ? weights[row] : 1.0F) / (f32)classes;
+    for (u32 i = lane; i < classes; i += MR_WIDTH) {
+        f32 x = logits[i], t = targets[i], scale = 1 + ((flags & MR_LOSS_COLUMNS ? positive[i] : 1.0F) - 1) * t;
+        f32 tiny = exp(-fabs(x)), below = (x < 0 ? 1.0F : tiny) / (1 + tiny);
+        sum += (1 - t) * x + scale * (log1p(tiny) + (x < 0 ? -x : 0.0F));
+        if (flags & MR_LOSS_BACK)
+            d_logits[i] = weight != 0 ? weight * (1 - t - scale * below) : 0.0F;
+        if (x > top || place == 0xffffffffU) {
+            place = i;
+            top = x > top ? x : top;
+        }
+    }
+    sum = mr_group_sum(part, sum);
+    place = mr_group_best(part, places, &top, place);
+    if (lane == 0) {
+        losses[row] = weight != 0 ? weight * sum : 0.0F;
         if (flags & MR_LOSS_BEST)
             best[row] = place == 0xffffffffU ? 0 : (i32)place;
     }

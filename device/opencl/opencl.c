@@ -183,6 +183,7 @@ const mr_device_card mr_device_opencl = {
     .rows = mr_cl_rows,
     .add = mr_cl_add,
     .cross_entropy = mr_cl_cross_entropy,
+    .sigmoid_loss = mr_cl_sigmoid_loss,
     .lookup = mr_cl_lookup,
     .lookup_back = mr_cl_lookup_back,
     .unit = mr_cl_unit,

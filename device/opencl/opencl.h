@@ -30,6 +30,7 @@
     X(unit)                                                                                                            \
     X(unit_back)                                                                                                       \
     X(cross_entropy)                                                                                                   \
+    X(sigmoid_loss)                                                                                                    \
     X(squares)                                                                                                         \
     X(patches)                                                                                                         \
     X(tokens)                                                                                                          \
@@ -143,6 +144,7 @@ void mr_cl_norm_back(mr_device *device, const mr_norm_back *n);
 void mr_cl_unit(mr_device *device, const mr_unit *u);
 void mr_cl_unit_back(mr_device *device, const mr_unit *u);
 void mr_cl_cross_entropy(mr_device *device, const mr_cross_entropy *c);
+void mr_cl_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l);
 
 void mr_cl_patches(mr_device *device, const mr_patches *p);
 void mr_cl_tokens(mr_device *device, const mr_tokens *t);

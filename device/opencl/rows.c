@@ -1,4 +1,4 @@
-/* rows.c - operations on rows: layer norm, sums over rows, unit vectors, cross entropy.
+/* rows.c - operations on rows: layer norm, sums over rows, unit vectors, losses.
  * Invariant: sums over rows are computed in parts chosen by the shape alone, and added in order. */
 #include <assert.h>
 
@@ -139,7 +139,23 @@ void mr_cl_cross_entropy(mr_device *device, const mr_cross_entropy *l)
         mr_cl_floats(&c, tensors[i]);
     mr_cl_u32(&c, l->classes);
     mr_cl_f32(&c, l->share != 0 ? (double)l->share : 1);
+    mr_cl_f32(&c, (double)l->smoothing);
     mr_cl_u32(&c, (l->weights ? WEIGHTS : 0U) | (l->columns ? COLUMNS : 0U) | (l->groups ? GROUPS : 0U) |
                       (l->d_logits ? BACK : 0U) | (l->best ? BEST : 0U) | (l->add_losses ? ADD : 0U));
+    mr_cl_run_groups(&c, l->rows, MR_CL_WIDTH);
+}
+
+void mr_cl_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l)
+{
+    assert(l->type == MR_F32 && l->classes);
+    if (!l->rows)
+        return;
+    mr_cl_call c = mr_cl_begin(device, MR_CL_sigmoid_loss);
+    const void *const tensors[] = {l->logits, l->targets, l->positive, l->weights, l->losses, l->d_logits, l->best};
+    for (size_t i = 0; i < MR_COUNT(tensors); i++)
+        mr_cl_floats(&c, tensors[i]);
+    mr_cl_u32(&c, l->classes);
+    mr_cl_u32(&c, (l->weights ? WEIGHTS : 0U) | (l->positive ? COLUMNS : 0U) | (l->d_logits ? BACK : 0U) |
+                      (l->best ? BEST : 0U));
     mr_cl_run_groups(&c, l->rows, MR_CL_WIDTH);
 }

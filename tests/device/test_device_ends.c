@@ -187,6 +187,163 @@ static void cross_entropy_and_its_way_back(void **state)
     support_on_devices(cross_entropy);
 }
 
+/* One label, spread: against the sum that the definition gives. */
+typedef struct smooth_case {
+    size_t rows, classes;
+    double *logits, smoothing;
+    int32_t *labels;
+} smooth_case;
+
+static double smooth_losses(void *ctx)
+{
+    const smooth_case *c = ctx;
+    double all = 0;
+    for (size_t r = 0; r < c->rows; r++) {
+        const double *x = c->logits + r * c->classes;
+        double sum = 0, even = c->smoothing / (double)c->classes;
+        for (size_t i = 0; i < c->classes; i++)
+            sum += exp(x[i]);
+        for (size_t i = 0; i < c->classes; i++)
+            all -= (even + ((int32_t)i == c->labels[r] ? 1 - c->smoothing : 0)) * (x[i] - log(sum));
+    }
+    return all;
+}
+
+static void smoothing(support_trial *t)
+{
+    smooth_case c = {.rows = support_size_of(t, 20), .classes = support_size_of(t, 300), .smoothing = 0.1};
+    size_t n = c.rows * c.classes;
+    double sum = 0;
+    c.logits = support_draw(t, n, -3, 3);
+    c.labels = support_room(t, c.rows * sizeof *c.labels);
+    for (size_t r = 0; r < c.rows; r++)
+        c.labels[r] = (int32_t)mr_random_below(&t->r, c.classes);
+    mr_cross_entropy k = {.rows = c.rows,
+                          .classes = c.classes,
+                          .logits = support_give(t, c.logits, n),
+                          .labels = support_give_bytes(t, c.labels, c.rows * sizeof *c.labels),
+                          .losses = support_blank(t, c.rows),
+                          .d_logits = support_blank(t, n),
+                          .smoothing = 0.1F};
+    t->card->cross_entropy(t->d, &k);
+    double *losses = support_take(t, k.losses, c.rows);
+    for (size_t r = 0; r < c.rows; r++)
+        sum += losses[r];
+    assert_true(fabs(sum - smooth_losses(&c)) < 1e-5 * (1 + fabs(sum)));
+    support_slopes(t, "d_logits", support_take(t, k.d_logits, n), c.logits, n, smooth_losses, &c, 1e-5);
+}
+
+static void labels_can_be_smoothed(void **state)
+{
+    (void)state;
+    support_on_devices(smoothing);
+}
+
+typedef struct sigmoid_case {
+    size_t rows, classes;
+    double *logits, *targets, *positive, *weights, *losses;
+    int32_t *best;
+} sigmoid_case;
+
+static double sigmoid_losses(void *ctx)
+{
+    const sigmoid_case *c = ctx;
+    double all = 0;
+    for (size_t r = 0; r < c->rows; r++) {
+        const double *x = c->logits + r * c->classes, *t = c->targets + r * c->classes;
+        c->losses[r] = 0;
+        c->best[r] = 0;
+        for (size_t i = 0; i < c->classes; i++) {
+            /* -p t log(sigmoid) - (1 - t) log(1 - sigmoid), without an overflow at -90 */
+            double log_of = x[i] < 0 ? x[i] - log1p(exp(x[i])) : -log1p(exp(-x[i])), log_not = log_of - x[i];
+            c->losses[r] -= c->positive[i] * t[i] * log_of + (1 - t[i]) * log_not;
+            c->best[r] = x[i] > x[c->best[r]] ? (int32_t)i : c->best[r];
+        }
+        c->losses[r] *= c->weights[r] / (double)c->classes;
+        all += c->losses[r];
+    }
+    return all;
+}
+
+static void sigmoid_loss(support_trial *t)
+{
+    sigmoid_case c = {.rows = support_size_of(t, 30), .classes = t->round == 0 ? 1001 : support_size_of(t, 20)};
+    size_t n = c.rows * c.classes;
+    double top = t->round == 1 ? 95 : 4; /* e^95 exceeds float32 */
+    c.logits = support_draw(t, n, -top, top);
+    c.targets = support_draw(t, n, 0, 1);
+    c.positive = support_draw(t, c.classes, 0.5, 3);
+    c.weights = support_draw(t, c.rows, 0, 2);
+    c.losses = support_doubles(t, c.rows);
+    c.best = support_room(t, c.rows * sizeof *c.best);
+    int32_t *best = support_room(t, c.rows * sizeof *best);
+    for (size_t i = 0; i < n && t->round % 2; i++)
+        c.targets[i] = c.targets[i] > 0.7;
+    c.weights[0] = 0;
+    mr_sigmoid_loss k = {.rows = c.rows,
+                         .classes = c.classes,
+                         .logits = support_give(t, c.logits, n),
+                         .targets = support_give(t, c.targets, n),
+                         .positive = support_give(t, c.positive, c.classes),
+                         .weights = support_give(t, c.weights, c.rows),
+                         .losses = support_blank(t, c.rows),
+                         .d_logits = support_blank(t, n),
+                         .best = support_blank(t, c.rows)};
+    t->card->sigmoid_loss(t->d, &k);
+    sigmoid_losses(&c);
+    support_near(t, "losses", support_take(t, k.losses, c.rows), c.losses, c.rows, 1e-6);
+    support_take_bytes(t, best, k.best, c.rows * sizeof *best);
+    assert_memory_equal(best, c.best, c.rows * sizeof *best);
+    support_slopes(t, "d_logits", support_take(t, k.d_logits, n), c.logits, n, sigmoid_losses, &c, 1e-5);
+    k = (mr_sigmoid_loss){
+        .rows = c.rows, .classes = c.classes, .logits = k.logits, .targets = k.targets, .losses = k.losses};
+    t->card->sigmoid_loss(t->d, &k);
+    for (size_t i = 0; i < c.classes; i++)
+        c.positive[i] = 1;
+    for (size_t r = 0; r < c.rows; r++)
+        c.weights[r] = 1;
+    sigmoid_losses(&c);
+    support_near(t, "losses of evaluation", support_take(t, k.losses, c.rows), c.losses, c.rows, 1e-6);
+}
+
+static void several_labels_and_their_way_back(void **state)
+{
+    (void)state;
+    support_on_devices(sigmoid_loss);
+}
+
+/* torch.nn.functional.binary_cross_entropy_with_logits(x, t, pos_weight=p, reduction="none").mean(1) and
+ * torch.nn.functional.cross_entropy(x, [2, 0], label_smoothing=0.1, reduction="none"), by oracle_losses.py. */
+static void oracle(support_trial *t)
+{
+    double logits[8] = {1.5, -2, 0.25, 3, -0.5, 0, 8, -7}, targets[8] = {1, 0, 0, 1, 0.25, 1, 0, 0.5};
+    double positive[4] = {1, 2, 3, 0.5};
+    int32_t labels[2] = {2, 0};
+    mr_sigmoid_loss s = {.rows = 2,
+                         .classes = 4,
+                         .logits = support_give(t, logits, 8),
+                         .targets = support_give(t, targets, 8),
+                         .positive = support_give(t, positive, 4),
+                         .losses = support_blank(t, 2)};
+    mr_cross_entropy c = {.rows = 2,
+                          .classes = 4,
+                          .logits = s.logits,
+                          .labels = support_give_bytes(t, labels, sizeof labels),
+                          .losses = support_blank(t, 2),
+                          .smoothing = 0.1F};
+    t->card->sigmoid_loss(t->d, &s);
+    t->card->cross_entropy(t->d, &c);
+    support_near(t, "of several labels", support_take(t, s.losses, 2), (double[]){0.294643596173, 2.93409758788}, 2,
+                 1e-6);
+    support_near(t, "smoothed", support_take(t, c.losses, 2), (double[]){2.9638305085, 8.43803909156}, 2, 1e-6);
+}
+
+static void losses_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    support_on_devices(oracle);
+}
+
 static void no_number(support_trial *t)
 {
     double logits[6] = {1, NAN, 2, 1, 2, 3};
@@ -210,9 +367,10 @@ static void a_loss_that_is_no_number_stays_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_and_their_way_back),          cmocka_unit_test(patches_are_the_pixels),
-        cmocka_unit_test(rows_go_where_they_should),          cmocka_unit_test(cross_entropy_and_its_way_back),
-        cmocka_unit_test(a_loss_that_is_no_number_stays_one),
+        cmocka_unit_test(tokens_and_their_way_back),   cmocka_unit_test(patches_are_the_pixels),
+        cmocka_unit_test(rows_go_where_they_should),   cmocka_unit_test(cross_entropy_and_its_way_back),
+        cmocka_unit_test(labels_can_be_smoothed),      cmocka_unit_test(several_labels_and_their_way_back),
+        cmocka_unit_test(losses_are_those_of_pytorch), cmocka_unit_test(a_loss_that_is_no_number_stays_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
