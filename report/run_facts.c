@@ -27,6 +27,7 @@ static const struct {
     {MR_CURVE_EVAL_LOSS, "test/loss"},
     {MR_CURVE_EVAL, "test/accuracy"},
     {MR_CURVE_EVAL, "test/recall_at_1"},
+    {MR_CURVE_EVAL, "test/mean_average_precision"},
     {MR_CURVE_EVAL_5, "test/text_to_image_recall_at_5"},
     {MR_CURVE_LR, "train/lr"},
     {MR_CURVE_RATE, "train/images_per_sec"},

@@ -19,7 +19,7 @@ static const char *const words[MEMBERS] = {"", "source", "label", "labels", "cla
 
 typedef struct scan {
     mr_meta_facts facts;
-    mr_buf *source, *class_name;
+    mr_buf *source, *class_name, *labels;
     member current; /* whose value comes next or, inside a list, is being read */
     unsigned seen;  /* one bit a member */
     mr_error *err;
@@ -58,6 +58,9 @@ static mr_status take_number(scan *s, const mr_json_token *t)
         return mistyped(s);
     if (s->current == LABEL)
         s->facts.label = (int32_t)value;
+    int32_t label = (int32_t)value;
+    if (s->current == LABELS && s->labels)
+        mr_buf_add(s->labels, &label, sizeof label);
     if ((int32_t)value > s->facts.highest)
         s->facts.highest = (int32_t)value;
     return MR_OK;
@@ -124,11 +127,9 @@ static mr_status take_token(void *ctx, const mr_json_token *t)
     return is_own ? take_value(s, t) : MR_OK;
 }
 
-static mr_status scan_texts(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_buf *class_name,
-                            mr_error *err)
+static mr_status run_scan(scan *s, const void *json, size_t len, mr_meta_facts *facts, mr_error *err)
 {
-    scan s = {.facts = {.label = -1, .highest = -1}, .source = source, .class_name = class_name, .err = err};
-    const mr_json_rules rules = {.handler = take_token, .ctx = &s, .levels = 2, .depth_max = MAX_DEPTH};
+    const mr_json_rules rules = {.handler = take_token, .ctx = s, .levels = 2, .depth_max = MAX_DEPTH};
     MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
     mr_json_fault fault;
     if (len > MR_META_MAX)
@@ -140,22 +141,39 @@ static mr_status scan_texts(const void *json, size_t len, mr_meta_facts *facts, 
     if (status == MR_BAD_DATA && mr_json_stream_fault(stream, json, len, 0, true, &fault))
         return mr_fail(err, MR_BAD_DATA, "meta: byte %llu: %s", (unsigned long long)fault.at + 1, fault.why);
     MR_TRY(status);
-    if (s.facts.multi_label && s.facts.label >= 0)
+    if (s->facts.multi_label && s->facts.label >= 0)
         return mr_fail(err, MR_BAD_DATA, "meta: has both \"label\" and \"labels\"");
-    if ((source && source->failed) || (class_name && class_name->failed))
+    if ((s->source && s->source->failed) || (s->class_name && s->class_name->failed) ||
+        (s->labels && s->labels->failed))
         return mr_fail_memory(err, "reading meta");
-    *facts = s.facts;
+    *facts = s->facts;
     return MR_OK;
 }
 
+static const scan nothing = {.facts = {.label = -1, .highest = -1}};
+
 mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err)
 {
-    return scan_texts(json, len, facts, source, NULL, err);
+    scan s = nothing;
+    s.source = source;
+    s.err = err;
+    return run_scan(&s, json, len, facts, err);
 }
 
 mr_status mr_meta_scan_class(const void *json, size_t len, mr_meta_facts *facts, mr_buf *class_name, mr_error *err)
 {
-    return scan_texts(json, len, facts, NULL, class_name, err);
+    scan s = nothing;
+    s.class_name = class_name;
+    s.err = err;
+    return run_scan(&s, json, len, facts, err);
+}
+
+mr_status mr_meta_scan_labels(const void *json, size_t len, mr_meta_facts *facts, mr_buf *labels, mr_error *err)
+{
+    scan s = nothing;
+    s.labels = labels;
+    s.err = err;
+    return run_scan(&s, json, len, facts, err);
 }
 
 void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta_facts *facts, const char *class_name)

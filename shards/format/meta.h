@@ -26,6 +26,9 @@ mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_bu
 /* The same; `class_name` gets the path text of "class" appended. */
 mr_status mr_meta_scan_class(const void *json, size_t len, mr_meta_facts *facts, mr_buf *class_name, mr_error *err);
 
+/* The same; `labels` gets the items of "labels" appended, int32_t each, as they are listed. */
+mr_status mr_meta_scan_labels(const void *json, size_t len, mr_meta_facts *facts, mr_buf *labels, mr_error *err);
+
 /* Appends the opening of an object up to, not including, the layout's own members and the closing brace:
  *      {"source":"...","label":3,"class":"n01"                                                       */
 void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta_facts *facts, const char *class_name);

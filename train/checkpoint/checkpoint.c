@@ -228,6 +228,7 @@ static mr_status replace_state(const mr_checkpoint *c, const char *dir, int dirf
     MR_TRY(mr_state_read(dir, dirfd, &kept, digests, err));
     kept.accuracy = c->accuracy;
     kept.best_accuracy = c->best_accuracy;
+    kept.threshold = c->threshold;
     kept.best_update = c->best_update;
     kept.evaluation_due = false;
     MR_TRY(mr_state_write(&kept, digests, &text, err));

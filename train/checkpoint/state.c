@@ -70,6 +70,8 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
         if (!(a == -1 || (a >= 0 && a <= 1)))
             return mr_fail(err, MR_MISUSE, "checkpoint: an accuracy of %g is not within 0 to 1", a);
     }
+    if (!(c->threshold >= 0 && c->threshold <= 1))
+        return mr_fail(err, MR_MISUSE, "checkpoint: a threshold of %g is not within 0 to 1", c->threshold);
     if (c->tokenizer.len > MR_TOKENIZER_MAX)
         return mr_fail(err, MR_MISUSE, "checkpoint: the tokenizer is more than %d MiB", MR_TOKENIZER_MAX >> 20);
     if (c->facts && !json_is_object(c->facts))
@@ -115,6 +117,8 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
                             "best_update", (json_int_t)c->best_update, "evaluation_due", (int)c->evaluation_due,
                             "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests), "facts",
                             c->facts ? json_incref(c->facts) : json_object());
+    if (doc && c->threshold > 0 && json_object_set_new(doc, "threshold", json_real(c->threshold)) != 0)
+        return mr_fail_memory(err, "writing the checkpoint's state");
     if (!doc && !mr_utf8_valid(c->model.name, strlen(c->model.name)))
         return mr_fail(err, MR_MISUSE, "checkpoint: the model's name is not UTF-8");
     if (!doc)
@@ -177,6 +181,9 @@ static mr_status get_counts(const json_t *doc, const char *name, mr_checkpoint *
         return mr_fail(err, MR_BAD_DATA, "%s: \"seed\" is not a number", name);
     MR_TRY(get_accuracy(doc, "accuracy", name, &out->accuracy, err));
     MR_TRY(get_accuracy(doc, "best_accuracy", name, &out->best_accuracy, err));
+    if (json_object_get(doc, "threshold"))
+        MR_TRY(get_accuracy(doc, "threshold", name, &out->threshold, err));
+    out->threshold = out->threshold > 0 ? out->threshold : 0;
     MR_TRY(mr_json_get_u64(doc, "best_update", name, &out->best_update, err));
     out->evaluation_due = json_is_true(json_object_get(doc, "evaluation_due"));
     if (out->best_update > out->update)

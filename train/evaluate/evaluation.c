@@ -23,8 +23,9 @@ typedef struct scored {              /* one sample, as sent between ranks */
 typedef struct evaluation {
     const mr_evaluator *e;
     mr_feed feed;
-    bool pairs;     /* of images and text */
-    unsigned kinds; /* of embeddings that are kept */
+    bool pairs;       /* of images and text */
+    mr_buf logits_of; /* of several labels: logits of the samples in `mine`, [classes] each */
+    unsigned kinds;   /* of embeddings that are kept */
     size_t classes;
     float *losses, *logits; /* [batch], [batch, classes], host */
     int32_t *best;
@@ -72,6 +73,9 @@ static mr_status begin(evaluation *v, mr_error *err)
     if (status == MR_OK) {
         v->feed.unlabelled = e->unlabelled;
         v->feed.classes = e->classes;
+        const mr_feed_labels labels = {.targets = e->targets, .classes = v->classes};
+        if (e->targets)
+            status = mr_feed_learn(&v->feed, &labels, err);
         v->steps = mr_loader_steps(v->feed.loader);
     }
     return status;
@@ -93,12 +97,14 @@ static mr_status keep(evaluation *v, size_t i, mr_error *err)
     const float *logits = v->logits + i * v->classes;
     scored j = {.position = f->sample,
                 .loss = v->losses[i],
-                .weight = label < 0 ? 0 : f->weight,
+                .weight = label < 0 && !v->e->targets ? 0 : f->weight,
                 .label = label,
                 .predicted = v->best[i]};
     if (v->e->outcomes)
         j.probability = probability_of(logits, v->classes, v->best[i]);
     mr_buf_add(&v->mine, &j, sizeof j);
+    if (v->e->targets && j.weight > 0)
+        mr_buf_add(&v->logits_of, logits, v->classes * sizeof *logits);
     if (!v->e->tell)
         return MR_OK;
     mr_verdict verdict = {.facts = f, .label = label, .best = v->best[i], .loss = v->losses[i], .logits = logits};
@@ -158,7 +164,7 @@ static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err
     if (v->pairs)
         return evaluate_pairs(v, &in, &out, err);
     c->download(v->e->device, v->best, out.best, in.count * sizeof *v->best);
-    if (v->e->tell || v->e->outcomes)
+    if (v->e->tell || v->e->outcomes || v->e->targets)
         c->download(v->e->device, v->logits, out.logits, in.count * v->classes * sizeof *v->logits);
     MR_TRY(c->wait(v->e->device, err));
     for (size_t i = 0; i < in.count; i++)
@@ -194,6 +200,38 @@ static mr_status keep_outcome(const evaluation *v, const scored *s, mr_error *er
     return MR_OK;
 }
 
+/* Logits are in the order of the ranks, as the items are before they are sorted. */
+static mr_status add_up_several(evaluation *v, const mr_buf *all, mr_evaluation *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf logits = {0}, samples = {0};
+    MR_AUTO(mr_scores_release) mr_scores scores = {0};
+    const scored *items = (const scored *)(const void *)all->data;
+    MR_TRY(mr_ranks_agree(v->e->ranks, mr_buf_status(&v->logits_of, err, "evaluating"), err));
+    MR_TRY(mr_ranks_gather(v->e->ranks, &v->logits_of, &logits, NULL, err));
+    for (size_t i = 0; i < all->len / sizeof *items; i++)
+        if (items[i].weight > 0)
+            mr_buf_add(&samples, &items[i].position, sizeof items[i].position);
+    mr_status status = mr_buf_status(&samples, err, "evaluating");
+    const mr_scores_input in = {.logits = (const float *)(const void *)logits.data,
+                                .samples = (const uint64_t *)(const void *)samples.data,
+                                .count = samples.len / sizeof(uint64_t),
+                                .classes = v->classes,
+                                .targets = v->e->targets,
+                                .map = v->e->classes,
+                                .threshold = v->e->threshold > 0 ? v->e->threshold : -1};
+    if (status == MR_OK)
+        status = mr_scores_measure(&in, &scores, err);
+    MR_TRY(mr_ranks_agree(v->e->ranks, status, err));
+    out->accuracy = scores.mean_precision;
+    out->f1 = scores.f1;
+    out->threshold = scores.threshold;
+    if (v->e->scores) {
+        *v->e->scores = scores;
+        scores = (mr_scores){0};
+    }
+    return MR_OK;
+}
+
 static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf all = {0};
@@ -201,6 +239,8 @@ static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
     MR_TRY(mr_ranks_gather(v->e->ranks, &v->mine, &all, NULL, err));
     if (!all.len)
         return MR_OK;
+    if (v->e->targets)
+        MR_TRY(add_up_several(v, &all, out, err));
     size_t count = all.len / sizeof(scored);
     scored *items = (scored *)(void *)all.data;
     double loss = 0, weight = 0;
@@ -212,10 +252,12 @@ static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
         weight += (double)items[i].weight;
         out->samples++;
         out->right += items[i].label == items[i].predicted;
-        MR_TRY(keep_outcome(v, &items[i], err));
+        if (items[i].label >= 0)
+            MR_TRY(keep_outcome(v, &items[i], err));
     }
     out->loss = weight > 0 ? loss / weight : 0;
-    out->accuracy = out->samples ? (double)out->right / (double)out->samples : 0;
+    if (!v->e->targets)
+        out->accuracy = out->samples ? (double)out->right / (double)out->samples : 0;
     return MR_OK;
 }
 
@@ -262,6 +304,7 @@ static void release(evaluation *v)
     for (unsigned k = 0; k < MR_EMBEDDINGS; k++)
         free(v->embeddings[k]);
     mr_buf_free(&v->mine);
+    mr_buf_free(&v->logits_of);
     mr_buf_free(&v->text);
 }
 

@@ -7,6 +7,7 @@
 
 #include "evaluate/outcomes.h"
 #include "evaluate/retrieval.h"
+#include "evaluate/scores.h"
 #include "feed/feed.h"
 #include "format/manifest.h"
 
@@ -26,15 +27,17 @@ typedef struct mr_evaluator {
     mr_device *device;
     const mr_model_config *config;
     mr_model *model;
-    size_t batch;             /* samples per rank and step; the model was planned for as many */
-    mr_loader_options loader; /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
-    const int32_t *classes;   /* dataset's class -> model's class, -1: the model does not have it; NULL: the same */
-    const mr_feed_text *text; /* of a model of images and text */
-    mr_damage *damage;        /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
-    mr_embeddings *gallery;   /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
-    mr_outcomes
-        *outcomes;   /* gets what was said of single samples, on rank 0; the caller releases it.  NULL: not wanted */
-    bool unlabelled; /* samples without a label are accepted (predict), with weight 0 */
+    size_t batch;              /* samples per rank and step; the model was planned for as many */
+    mr_loader_options loader;  /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
+    const int32_t *classes;    /* dataset's class -> model's class, -1: the model does not have it; NULL: the same */
+    const mr_feed_text *text;  /* of a model of images and text */
+    mr_damage *damage;         /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
+    mr_embeddings *gallery;    /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
+    mr_outcomes *outcomes;     /* gets what was said of single samples, on rank 0; caller releases.  NULL: not wanted */
+    const mr_targets *targets; /* of the split, for several labels; NULL: one */
+    double threshold;          /* with targets: from which probability a class counts as found; 0: the best one here */
+    mr_scores *scores;         /* with targets: gets those of each class; caller releases.  NULL: not wanted */
+    bool unlabelled;           /* samples without a label are accepted (predict), with weight 0 */
     /* For predict: each sample's text; on rank 0 `take` gets those of a step, in the samples' order. */
     mr_verdict_fn tell;
     mr_status (*take)(void *ctx, const char *text, size_t len, mr_error *err);
@@ -45,7 +48,8 @@ typedef struct mr_evaluation {
     uint64_t damaged;        /* skipped samples of all ranks */
     uint64_t samples, right; /* those with a label and a good image; right: of classes only */
     double loss, accuracy;   /* means over them; 0 where there are none.  Of images and text, accuracy is the
-                              * mean of both recalls at 1 */
+                              * mean of both recalls at 1; of several labels, the mean average precision */
+    double f1, threshold;    /* of several labels: scores.h */
     mr_recall recall;        /* of images and text */
     double seconds;
 } mr_evaluation;

@@ -83,8 +83,30 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
     return MR_OK;
 }
 
+mr_status mr_feed_learn(mr_feed *f, const mr_feed_labels *labels, mr_error *err)
+{
+    const mr_device_card *c = f->device->card;
+    size_t row = labels->classes * sizeof(float);
+    f->learn = *labels;
+    if (!labels->targets)
+        return MR_OK;
+    f->host.targets = mr_alloc(f->room, row);
+    if (!f->host.targets)
+        return mr_fail_memory(err, "preparing batches");
+    f->on_device.targets = f->host.targets;
+    if (!c->host_memory)
+        MR_TRY(c->alloc(f->device, f->room * row, (void **)&f->on_device.targets, err));
+    if (!labels->weights)
+        return MR_OK;
+    MR_TRY(c->alloc(f->device, row, (void **)&f->on_device.positive, err));
+    c->upload(f->device, f->on_device.positive, labels->weights, row);
+    return MR_OK;
+}
+
 void mr_feed_close(mr_feed *f)
 {
+    if (f->device)
+        f->device->card->free(f->device, f->on_device.positive);
     if (f->loader)
         mr_batch_release(f->loader, f->batch);
     mr_loader_free(f->loader);
@@ -94,6 +116,7 @@ void mr_feed_close(mr_feed *f)
         release(f->device, f->on_device.labels);
         release(f->device, f->on_device.weights);
         release(f->device, f->on_device.keys);
+        release(f->device, f->on_device.targets);
         release(f->device, f->on_device.tokens);
         release(f->device, f->on_device.places);
         release(f->device, f->on_device.groups);
@@ -108,6 +131,7 @@ void mr_feed_close(mr_feed *f)
     mr_buf_free(&f->caption);
     mr_damage_release(&f->damage);
     free(f->host.labels);
+    free(f->host.targets);
     free(f->host.weights);
     free(f->host.keys);
     memset(f, 0, sizeof *f);
@@ -214,10 +238,42 @@ static mr_status describe_texts(mr_feed *f, double *weight, mr_error *err)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
+static void set_targets(mr_feed *f, size_t i)
+{
+    const mr_feed_labels *l = &f->learn;
+    const mr_targets *t = l->targets;
+    const mr_sample_facts *s = &f->batch->samples[i];
+    float *row = f->host.targets + i * l->classes;
+    for (size_t c = 0; c < l->classes; c++)
+        row[c] = l->smoothing / 2;
+    for (uint64_t k = t->at[s->sample]; k < t->at[s->sample + 1]; k++) {
+        int32_t class = f->classes ? f->classes[t->classes[k]] : t->classes[k];
+        if (class >= 0)
+            row[class] = 1 - l->smoothing / 2;
+    }
+}
+
+static void describe_several(mr_feed *f, double *weight)
+{
+    const mr_batch *b = f->batch;
+    *weight = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        set_targets(f, i);
+        f->host.labels[i] = -1;
+        f->host.weights[i] = b->samples[i].weight;
+        f->host.keys[i] = key_of(f, &b->samples[i]);
+        *weight += (double)f->host.weights[i];
+    }
+}
+
 static mr_status describe(mr_feed *f, double *weight, mr_error *err)
 {
     const mr_batch *b = f->batch;
     *weight = 0;
+    if (f->learn.targets) {
+        describe_several(f, weight);
+        return MR_OK;
+    }
     for (size_t i = 0; i < b->count; i++) {
         const mr_sample_facts *s = &b->samples[i];
         if (s->label < 0 && s->weight > 0 && !f->unlabelled)
@@ -228,6 +284,8 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
                            (unsigned long long)s->sample, (int)s->label, f->class_count);
         f->host.labels[i] = s->label >= 0 && f->classes ? f->classes[s->label] : s->label;
         f->host.weights[i] = f->host.labels[i] < 0 ? 0 : s->weight;
+        if (f->learn.weights && f->host.labels[i] >= 0)
+            f->host.weights[i] *= f->learn.weights[f->host.labels[i]];
         f->host.keys[i] = key_of(f, s);
         *weight += (double)f->host.weights[i];
     }
@@ -242,6 +300,8 @@ static void send(mr_feed *f)
     upload(f->device, f->on_device.labels, f->host.labels, b->count * sizeof *f->host.labels);
     upload(f->device, f->on_device.weights, f->host.weights, b->count * sizeof *f->host.weights);
     upload(f->device, f->on_device.keys, f->host.keys, b->count * sizeof *f->host.keys);
+    if (f->host.targets)
+        upload(f->device, f->on_device.targets, f->host.targets, b->count * f->learn.classes * sizeof *f->host.targets);
     if (!f->text.tokenizer)
         return;
     upload(f->device, f->on_device.tokens, f->host.tokens, b->count * f->length * sizeof *f->host.tokens);
@@ -279,6 +339,9 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
         .images = f->device->card->host_memory ? f->batch->data : f->on_device.images,
         .labels = f->on_device.labels,
         .weights = f->on_device.weights,
+        .targets = f->on_device.targets,
+        .positive = f->on_device.positive,
+        .smoothing = f->learn.smoothing,
         .keys = f->on_device.keys,
         .tokens = f->on_device.tokens,
         .places = f->on_device.places,

@@ -10,6 +10,7 @@
 #define MR_FEED_H
 
 #include "batch/damage.h"
+#include "feed/targets.h"
 #include "model/model.h"
 #include "text/captions.h"
 #include "text/tokenizer.h"
@@ -23,6 +24,14 @@ typedef struct mr_feed_text {
     bool expanded;      /* options.items has each sample as often as it has captions: the items of a sample are
                            its captions in order; otherwise one of its captions is drawn */
 } mr_feed_text;
+
+/* How labels are learned.  The pointers are borrowed, and must outlive the feed. */
+typedef struct mr_feed_labels {
+    const mr_targets *targets; /* of the split; NULL: one label per sample */
+    size_t classes;            /* of the model */
+    float smoothing;           /* of targets: 0 and 1 become s / 2 and 1 - s / 2; of one label: device.h */
+    const float *weights;      /* [classes]: of a sample by its class; with targets: of a positive.  NULL: all 1 */
+} mr_feed_labels;
 
 typedef struct mr_feed {
     mr_loader *loader;
@@ -38,10 +47,12 @@ typedef struct mr_feed {
         float *images;      /* device only, NULL where it can use host memory */
         int32_t *labels;
         float *weights;
+        float *targets, *positive; /* [room, classes], [classes]; with targets, else NULL */
         uint64_t *keys;
         int32_t *tokens, *places, *groups; /* with text; else NULL */
         uint8_t *seen;
     } host, on_device;
+    mr_feed_labels learn;
     mr_feed_text text; /* tokenizer NULL: labels */
     mr_tokenizer_scratch *scratch;
     const uint64_t *items; /* of the options */
@@ -64,11 +75,14 @@ mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, siz
  * `room`: its largest batch of this rank.  Images are delivered as float32.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
                        mr_device *device, mr_feed *out, mr_error *err);
+/* Before the first batch of a feed of labels; without it: one label per sample, all of weight 1. */
+mr_status mr_feed_learn(mr_feed *f, const mr_feed_labels *labels, mr_error *err);
 void mr_feed_close(mr_feed *f); /* a zeroed one is fine */
 
 /* The next batch: f->batch is the loader's, *in the model's input (count 0: this rank has none of it), *weight the sum
- * of its weights.  MR_END: the loader's last epoch has ended.  MR_BAD_DATA: a sample without a label, or with one
- * that the dataset has no class for; with text, a sample without a caption.  A masked sample has the empty text. */
+ * of its weights.  MR_END: the loader's last epoch has ended.  MR_BAD_DATA: a sample without a label (unless there are
+ * targets), or with one that the dataset has no class for; with text, a sample without a caption.  A masked sample has
+ * the empty text. */
 mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error *err);
 
 #endif

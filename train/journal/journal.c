@@ -180,7 +180,10 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
     const double *images = e->recall.text_to_image, *texts = e->recall.image_to_text;
     const mr_scalar scalars[] = {
         {"test/loss", (float)e->loss},
-        {e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
+        {e->pairs     ? "test/recall_at_1"
+         : e->several ? "test/mean_average_precision"
+                      : "test/accuracy",
+         (float)e->accuracy},
         {"test/text_to_image_recall_at_1", (float)images[0]},
         {"test/text_to_image_recall_at_5", (float)images[1]},
         {"test/text_to_image_recall_at_10", (float)images[2]},

@@ -36,7 +36,9 @@ typedef struct mr_journal_evaluation {
     double loss, accuracy;
     uint64_t samples;
     double seconds;
-    bool pairs; /* of images and texts: recall instead of accuracy */
+    bool pairs;   /* of images and texts: recall instead of accuracy */
+    bool several; /* labels per sample: accuracy is the mean average precision */
+    double f1, threshold;
     mr_recall recall;
 } mr_journal_evaluation;
 
@@ -56,6 +58,7 @@ typedef struct mr_journal_end {
     const char *dataset;
     double read_share, decode_share; /* of the loader's work; both 0: not known */
     bool pairs;                      /* accuracy is the mean of both recalls at 1 */
+    bool several;                    /* accuracy is the mean average precision */
     double best_accuracy;            /* -1: never evaluated */
     uint64_t best_update;
     uint64_t damaged, eval_damaged; /* samples skipped by all ranks in training, and in the last evaluation */

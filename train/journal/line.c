@@ -69,6 +69,10 @@ void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update 
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
 {
     mr_buf_printf(out, "Validation Results / Global Steps: %llu / Valid Loss: %2.5f", (ull)e->update, e->loss);
+    if (e->several) {
+        mr_buf_printf(out, " / Valid mAP: %2.5f / F1: %2.5f at %.3f", e->accuracy, e->f1, e->threshold);
+        return;
+    }
     if (!e->pairs) {
         mr_buf_printf(out, " / Valid Accuracy: %2.5f", e->accuracy);
         return;
@@ -123,6 +127,12 @@ void mr_member_text(mr_members *m, const char *key, const char *bytes)
 void mr_member_metrics(mr_members *m, const mr_journal_evaluation *e)
 {
     char key[64];
+    if (e->several) {
+        mr_member_real(m, "eval_mean_average_precision", e->accuracy);
+        mr_member_real(m, "eval_f1", e->f1);
+        mr_member_real(m, "eval_threshold", e->threshold);
+        return;
+    }
     if (!e->pairs) {
         mr_member_real(m, "eval_accuracy", e->accuracy);
         return;

@@ -59,7 +59,11 @@ static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal
         mr_member_time(m, "eval_runtime", j->evaluating);
     }
     if (end->best_accuracy >= 0) {
-        mr_member_real(m, end->pairs ? "best_recall_at_1" : "best_accuracy", end->best_accuracy);
+        mr_member_real(m,
+                       end->pairs     ? "best_recall_at_1"
+                       : end->several ? "best_mean_average_precision"
+                                      : "best_accuracy",
+                       end->best_accuracy);
         mr_member_count(m, "best_step", end->best_update);
     }
 }
@@ -119,8 +123,11 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
 {
     char seconds[32];
     if (end->best_accuracy >= 0)
-        mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy,
-                      (ull)end->best_update);
+        mr_buf_printf(out, "Best %s: \t%f (step %llu)\n",
+                      end->pairs     ? "Recall@1"
+                      : end->several ? "mAP"
+                                     : "Accuracy",
+                      end->best_accuracy, (ull)end->best_update);
     if (end->damaged || end->eval_damaged)
         mr_buf_printf(out, "Damaged samples skipped: %llu in training, %llu in the last evaluation\n",
                       (ull)end->damaged, (ull)end->eval_damaged);

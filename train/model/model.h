@@ -40,6 +40,9 @@ typedef struct mr_model_input {
     const float *images;   /* [count, 3, image, image] */
     const int32_t *labels; /* [count] */
     const float *weights;  /* [count]; NULL: all 1 */
+    const float *targets;  /* [count, classes], 0 to 1: several labels; NULL: one, in labels */
+    const float *positive; /* [classes]: weights of positives, with targets; NULL: all 1 */
+    float smoothing;       /* of one label */
     const uint64_t *keys;  /* [count]: seeds of dropout; needed when training with dropout */
     /* Of models of images and text, which do not read labels. */
     const int32_t *tokens, *places; /* [count, length]: ids below vocab; rows of the table of positions */

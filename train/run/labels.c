@@ -31,16 +31,27 @@ static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, uint64_t
     }
 }
 
-mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const char *dataset, const char *advice,
-                          mr_error *err)
+static unlabelled count_unlabelled(const mr_dataset *ds, const mr_split *split)
 {
     unlabelled u = {0};
     uint64_t before = 0;
-    char number[2][40];
     for (size_t i = 0; i < split->shard_count; i++) {
         add_unlabelled(ds, &split->shards[i], before, &u);
         before += split->shards[i].samples;
     }
+    return u;
+}
+
+uint64_t mr_labels_missing(const mr_dataset *ds, const mr_split *split)
+{
+    return count_unlabelled(ds, split).count;
+}
+
+mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const char *dataset, const char *advice,
+                          mr_error *err)
+{
+    unlabelled u = count_unlabelled(ds, split);
+    char number[2][40];
     if (u.count == 0)
         return MR_OK;
     bool one = u.count == 1;

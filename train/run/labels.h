@@ -10,4 +10,7 @@
 mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const char *dataset, const char *advice,
                           mr_error *err);
 
+/* How many samples of the split have no label of their own. */
+uint64_t mr_labels_missing(const mr_dataset *ds, const mr_split *split);
+
 #endif

@@ -54,6 +54,13 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, text_column, "text-column", "NAME", "", MR_FIXED,                                     \
       "bridgetower: where a picture's words are: a column, or captions (default: image_description, otherwise "        \
       "captions)")                                                                                                     \
+    X(MR_ARG_TEXT, const char *, loss, "loss", NULL, "auto", MR_FIXED,                                                 \
+      "vit: ce: one label per sample; bce: any number of them, also none (auto: what the dataset has)",                \
+      .words = MR_WORDS("auto", "ce", "bce"))                                                                          \
+    X(MR_ARG_REAL, double, label_smoothing, "label-smoothing", "SHARE", "0", MR_FIXED,                                 \
+      "vit: share of a label that is spread over all classes")                                                         \
+    X(MR_ARG_TEXT, const char *, class_weights, "class-weights", NULL, "none", MR_FIXED,                               \
+      "vit: balanced: rare classes count as much as frequent ones", .words = MR_WORDS("none", "balanced"))             \
     X(MR_ARG_FLAG, bool, expand_captions, "expand-captions", NULL, "", MR_FIXED,                                       \
       "every pair of a picture and one of its captions is a sample (default: one of them per epoch, at random)")       \
     X(MR_ARG_REAL, double, scale_min, "scale-min", "SHARE", "0.05", MR_FIXED,                                          \

@@ -152,6 +152,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
                    .max_bad = s->max_bad,
                    .max_pixels = s->max_pixels},
         .text = &text,
+        .targets = t->learning.several ? &t->learning.eval : NULL,
     };
     mr_evaluation result;
     MR_AUTO(mr_outcomes_release) mr_outcomes outcomes = {.step = t->done};
@@ -161,6 +162,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     MR_TRY(keep_outcomes(t, e.outcomes, err));
     t->evaluation_due = false;
     t->accuracy = result.accuracy;
+    t->threshold = result.threshold;
     if (result.accuracy > t->best_accuracy) {
         t->best_accuracy = result.accuracy;
         t->best_update = t->done;
@@ -171,6 +173,9 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
                                     .samples = result.samples,
                                     .seconds = result.seconds,
                                     .pairs = t->config.card->text,
+                                    .several = t->learning.several,
+                                    .f1 = result.f1,
+                                    .threshold = result.threshold,
                                     .recall = result.recall};
     return mr_journal_evaluated(t->journal, &report, err);
 }
@@ -199,6 +204,7 @@ static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
         .seed = t->settings->seed,
         .accuracy = t->accuracy,
         .best_accuracy = t->best_accuracy,
+        .threshold = t->threshold,
         .best_update = t->best_update,
         .evaluation_due = t->evaluation_due,
         .facts = t->facts,
@@ -238,6 +244,7 @@ static mr_status evaluate_saved(mr_trainer *t, mr_error *err)
     const mr_checkpoint c = {.update = t->done,
                              .accuracy = t->accuracy,
                              .best_accuracy = t->best_accuracy,
+                             .threshold = t->threshold,
                              .best_update = t->best_update,
                              .claim = t->claim};
     if (status == MR_OK)
@@ -316,6 +323,7 @@ static mr_status finish(mr_trainer *t, mr_error *err)
     mr_journal_end last = {
         .dataset = t->settings->dataset,
         .pairs = t->config.card->text,
+        .several = t->learning.several,
         .best_accuracy = t->best_accuracy,
         .best_update = t->best_update,
         .damaged = t->feed.damage.count,

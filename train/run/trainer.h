@@ -18,6 +18,7 @@
 #include "format/manifest.h"
 #include "journal/journal.h"
 #include "run/gradients.h"
+#include "run/learning.h"
 #include "run/pairs.h"
 
 enum { MR_MAX_BATCH = 1 << 20 };
@@ -45,11 +46,13 @@ typedef struct mr_trainer {
     mr_optimizer optimizer;
     mr_exchange *exchange;
     mr_gradients gradients;
-    mr_pairs pairs; /* of models of images and texts */
-    mr_peers peers; /* with --gather-negatives */
+    mr_pairs pairs;       /* of models of images and texts */
+    mr_learning learning; /* of models of labels */
+    mr_peers peers;       /* with --gather-negatives */
     mr_feed feed;
     mr_journal *journal;
-    double accuracy, best_accuracy; /* -1: none yet */
+    double accuracy, best_accuracy; /* -1: none yet; of several labels, mean average precision */
+    double threshold;               /* of several labels, found by the last evaluation; 0: none yet */
     uint64_t best_update;
     bool evaluation_due;    /* of the present values */
     mr_damage eval_damage;  /* of the last evaluation */

@@ -103,7 +103,13 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
         .epochs = UINT32_MAX,
     };
     o.transform.libjpeg = s->decoder[0] == 'l';
-    return mr_feed_open(t->ds, &o, t->config.card->text ? &t->pairs.text : NULL, s->batch, t->device, &t->feed, err);
+    const mr_feed_labels labels = {.targets = t->learning.several ? &t->learning.train : NULL,
+                                   .classes = t->config.classes,
+                                   .smoothing = (float)s->label_smoothing,
+                                   .weights = t->learning.weights};
+    const mr_feed_text *text = t->config.card->text ? &t->pairs.text : NULL;
+    MR_TRY(mr_feed_open(t->ds, &o, text, s->batch, t->device, &t->feed, err));
+    return text ? MR_OK : mr_feed_learn(&t->feed, &labels, err);
 }
 
 /* What prepare() claimed, or a folder made now. */
@@ -184,6 +190,7 @@ void mr_trainer_close(mr_trainer *t)
     mr_feed_close(&t->feed);
     mr_damage_release(&t->eval_damage);
     mr_pairs_close(&t->pairs);
+    mr_learning_release(&t->learning);
     mr_peers_close(&t->peers);
     mr_gradients_close(&t->gradients);
     mr_exchange_free(t->exchange);

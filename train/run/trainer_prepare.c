@@ -13,7 +13,6 @@
 #include "dataset/dataset_ranks.h"
 #include "order/order.h"
 #include "order/schedule.h"
-#include "run/labels.h"
 #include "run/trainer.h"
 
 typedef unsigned long long ull;
@@ -68,10 +67,6 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     if (t->manifest->class_count == 0 && !t->config.card->text)
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier needs labels", s->dataset,
                        t->manifest->layout);
-    if (!t->config.card->text)
-        MR_TRY(mr_labels_check(t->ds, *train, s->dataset,
-                               "learn from its text by --model bridgetower (--text-column captions, for example)",
-                               err));
     if (*s->eval_split) {
         t->eval_split = s->eval_split;
         MR_TRY(mr_split_check_eval(t->manifest, s->dataset, s->eval_split, err));
@@ -81,10 +76,16 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
         if (split && split->samples && strcmp(usual[i], s->split) != 0)
             t->eval_split = usual[i];
     }
-    if (!t->eval_split || t->config.card->text)
-        return MR_OK;
-    return mr_labels_check(t->ds, mr_manifest_split(t->manifest, t->eval_split), s->dataset,
-                           "choose another --eval-split", err);
+    return MR_OK;
+}
+
+static mr_status find_labels(mr_trainer *t, const mr_split *train, mr_error *err)
+{
+    const mr_learning_splits splits = {.ds = t->ds,
+                                       .train = train,
+                                       .eval = t->eval_split ? mr_manifest_split(t->manifest, t->eval_split) : NULL,
+                                       .dataset = t->settings->dataset};
+    return mr_learning_open(t->settings, &splits, t->threads, t->ranks, &t->learning, &t->remarks, err);
 }
 
 static mr_status find_pairs(mr_trainer *t, mr_error *err)
@@ -139,6 +140,7 @@ static mr_status set_schedule(mr_trainer *t, const mr_split *train, mr_error *er
         t->cursor = t->restored.cursor;
         t->accuracy = t->restored.accuracy;
         t->best_accuracy = t->restored.best_accuracy;
+        t->threshold = t->restored.threshold;
         t->best_update = t->restored.best_update;
         t->evaluation_due = t->restored.evaluation_due && t->eval_split;
     }
@@ -199,6 +201,8 @@ static mr_status describe(mr_trainer *t, const char *digest, mr_error *err)
                          mr_settings_json(s), "dataset", digest, "global_batch", (json_int_t)global_batch(t), "world",
                          (json_int_t)mr_ranks_world(t->ranks));
     bool ok = t->facts && json_array_size(classes) == t->manifest->class_count;
+    if (ok && !t->config.card->text)
+        ok = json_object_set_new(t->facts, "loss", json_string(t->learning.several ? "bce" : "ce")) == 0;
     if (ok && t->config.card->text)
         ok = json_object_set_new(t->facts, "text_column", json_string(t->pairs.column)) == 0 &&
              json_object_set_new(t->facts, "negatives", json_integer((json_int_t)mr_trainer_negatives(t))) == 0;
@@ -211,6 +215,8 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--batch %llu: expected 1 to %d", (ull)s->batch, MR_MAX_BATCH);
     if (s->grad_accum == 0 || s->grad_accum > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--grad-accum %llu: expected 1 to %d", (ull)s->grad_accum, MR_MAX_BATCH);
+    if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))
+        return mr_fail(err, MR_MISUSE, "--label-smoothing %g: is a share, from 0 to below 1", s->label_smoothing);
     if (!(s->scale_min > 0 && s->scale_min <= 1))
         return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the picture, above 0 and up to 1", s->scale_min);
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
@@ -247,8 +253,9 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     MR_TRY(mr_ranks_agree(ranks, open_dataset(t, digest, err), err));
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(mr_trainer_shape(t, err));
-    MR_TRY(mr_ranks_agree(ranks, find_splits(t, &train, err), err));
     if (t->config.card->text)
-        MR_TRY(find_pairs(t, err));
+        MR_TRY(mr_learning_refuse(settings, err));
+    MR_TRY(mr_ranks_agree(ranks, find_splits(t, &train, err), err));
+    MR_TRY(t->config.card->text ? find_pairs(t, err) : find_labels(t, train, err));
     return mr_ranks_agree(ranks, plan_run(t, train, digest, err), err);
 }

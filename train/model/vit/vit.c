@@ -87,6 +87,37 @@ static mr_dropout embedding_dropout(const mr_vit *m)
     return mr_dropout_at(&m->t, m->t.config.dropout, 0);
 }
 
+static void take_loss(mr_vit *m, const mr_model_input *in)
+{
+    const mr_model_config *c = &m->t.config;
+    const mr_device_card *card = m->t.device->card;
+    void *d_logits = m->t.in.training ? m->d_logits : NULL;
+    const mr_sigmoid_loss several = {.type = c->compute,
+                                     .rows = in->count,
+                                     .classes = c->classes,
+                                     .logits = m->logits,
+                                     .targets = in->targets,
+                                     .positive = in->positive,
+                                     .weights = in->weights,
+                                     .losses = m->losses,
+                                     .d_logits = d_logits,
+                                     .best = m->best};
+    const mr_cross_entropy one = {.type = c->compute,
+                                  .rows = in->count,
+                                  .classes = c->classes,
+                                  .logits = m->logits,
+                                  .labels = in->labels,
+                                  .weights = in->weights,
+                                  .losses = m->losses,
+                                  .d_logits = d_logits,
+                                  .best = m->best,
+                                  .smoothing = in->smoothing};
+    if (in->targets)
+        card->sigmoid_loss(m->t.device, &several);
+    else
+        card->cross_entropy(m->t.device, &one);
+}
+
 static void forward(mr_model *model, const float *values, const mr_model_input *in, mr_model_output *out)
 {
     mr_vit *m = (mr_vit *)model;
@@ -96,16 +127,7 @@ static void forward(mr_model *model, const float *values, const mr_model_input *
     for (size_t i = 0; i < c->layers; i++)
         mr_vit_block_forward(m, i);
     classify(m);
-    const mr_cross_entropy loss = {.type = c->compute,
-                                   .rows = in->count,
-                                   .classes = c->classes,
-                                   .logits = m->logits,
-                                   .labels = in->labels,
-                                   .weights = in->weights,
-                                   .losses = m->losses,
-                                   .d_logits = m->t.in.training ? m->d_logits : NULL,
-                                   .best = m->best};
-    m->t.device->card->cross_entropy(m->t.device, &loss);
+    take_loss(m, in);
     *out = (mr_model_output){.losses = m->losses, .logits = m->logits, .best = m->best};
 }
 

@@ -1,0 +1,150 @@
+/* learning.c - chooses the loss by looking at the labels, and weighs the classes.
+ * Invariant: metas are read only where some sample has no label of its own. */
+#include "run/learning.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+#include "run/labels.h"
+
+typedef unsigned long long ull;
+
+static const double positive_most = 100; /* a class that one sample in a million has would drown all others */
+
+void mr_learning_release(mr_learning *l)
+{
+    mr_targets_release(&l->train);
+    mr_targets_release(&l->eval);
+    free(l->weights);
+    *l = (mr_learning){0};
+}
+
+mr_status mr_learning_refuse(const mr_settings *s, mr_error *err)
+{
+    const char *given = s->given.loss              ? "--loss"
+                        : s->given.label_smoothing ? "--label-smoothing"
+                        : s->given.class_weights   ? "--class-weights"
+                                                   : NULL;
+    if (!given)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "%s: is for models that learn labels; %s learns from pictures and words", given,
+                   s->model);
+}
+
+/* ---- which loss -------------------------------------------------------------------------------------------------- */
+
+static mr_status one_label(const mr_learning_splits *in, mr_error *err)
+{
+    MR_TRY(mr_labels_check(in->ds, in->train, in->dataset,
+                           "learn from its text by --model bridgetower (--text-column captions, for example)", err));
+    return in->eval ? mr_labels_check(in->ds, in->eval, in->dataset, "choose another --eval-split", err) : MR_OK;
+}
+
+static mr_status check_silent(const mr_targets *t, const mr_split *split, const char *dataset, mr_error *err)
+{
+    char number[2][40];
+    if (t->none == t->samples)
+        return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a class, and a classifier needs labels", dataset,
+                       split->name);
+    if (!t->silent)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE,
+                   "%s: of %s of the %s samples of %s the source does not say which classes they have (the first is "
+                   "%llu); ingest the source without them",
+                   dataset, mr_text_count(t->silent, number[0]), mr_text_count(t->samples, number[1]), split->name,
+                   (ull)t->first_silent);
+}
+
+/* Whether a sample's source names several classes, or none on purpose: then one label is not what it means. */
+static bool means_several(const mr_targets *t)
+{
+    return t->several > 0 || t->none > t->silent;
+}
+
+static void remark(const mr_targets *t, bool asked, mr_buf *remarks)
+{
+    char number[3][40];
+    mr_buf_printf(remarks, "Several labels per sample%s: of %s samples %s have more than one, %s none\n",
+                  asked ? "" : " (--loss bce)", mr_text_count(t->samples, number[0]),
+                  mr_text_count(t->several, number[1]), mr_text_count(t->none, number[2]));
+}
+
+static mr_status several_labels(const mr_learning_splits *in, unsigned threads, mr_ranks *ranks, mr_learning *out,
+                                mr_error *err)
+{
+    if (!out->train.samples)
+        MR_TRY(mr_targets_read(in->ds, in->train, threads, ranks, &out->train, err));
+    MR_TRY(check_silent(&out->train, in->train, in->dataset, err));
+    if (!in->eval)
+        return MR_OK;
+    MR_TRY(mr_targets_read(in->ds, in->eval, threads, ranks, &out->eval, err));
+    return check_silent(&out->eval, in->eval, in->dataset, err);
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* One label: samples / (classes * those of the class), so that the mean over samples is 1.  Several: negatives for each
+ * positive.  A class without samples: 1.  Source: scikit-learn's compute_class_weight("balanced"), and PyTorch's
+ * documentation of pos_weight. */
+static mr_status weigh(const mr_targets *t, size_t classes, bool several, mr_learning *out, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) uint64_t *counts = mr_alloc(classes + 1, sizeof *counts);
+    out->weights = mr_alloc(classes + 1, sizeof *out->weights);
+    size_t present = 0;
+    if (!counts || !out->weights)
+        return mr_fail_memory(err, "weighing classes");
+    mr_targets_count(t, counts);
+    for (size_t i = 0; i < classes; i++)
+        present += counts[i] > 0;
+    for (size_t i = 0; i < classes; i++) {
+        double count = (double)counts[i], all = (double)t->samples;
+        double weight = several ? (all - count) / count : all / ((double)present * count);
+        if (several && weight > positive_most)
+            weight = positive_most;
+        out->weights[i] = counts[i] && weight > 0 ? (float)weight : 1;
+    }
+    return MR_OK;
+}
+
+/* By rank 0, for all: a rank that cannot read an index must not choose another way than the others. */
+static mr_status some_missing(const mr_learning_splits *in, mr_ranks *ranks, bool *missing, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf said = {0};
+    *missing = mr_ranks_rank(ranks) == 0 && mr_labels_missing(in->ds, in->train) > 0;
+    mr_buf_add(&said, missing, sizeof *missing);
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&said, err, "reading labels"), err));
+    MR_TRY(mr_ranks_share(ranks, &said, err));
+    memcpy(missing, said.data, sizeof *missing);
+    return MR_OK;
+}
+
+static mr_status choose(const mr_settings *s, const mr_learning_splits *in, unsigned threads, mr_ranks *ranks,
+                        mr_learning *out, mr_error *err)
+{
+    bool asked = s->loss[0] == 'b', missing = false;
+    if (s->loss[0] == 'a')
+        MR_TRY(some_missing(in, ranks, &missing, err));
+    if (missing) {
+        MR_TRY(mr_targets_read(in->ds, in->train, threads, ranks, &out->train, err));
+        out->several = means_several(&out->train);
+    }
+    out->several |= asked;
+    return out->several ? several_labels(in, threads, ranks, out, err) : one_label(in, err);
+}
+
+mr_status mr_learning_open(const mr_settings *s, const mr_learning_splits *in, unsigned threads, mr_ranks *ranks,
+                           mr_learning *out, mr_buf *remarks, mr_error *err)
+{
+    size_t classes = mr_dataset_manifest(in->ds)->class_count;
+    bool balanced = s->class_weights[0] == 'b';
+    MR_TRY(mr_ranks_agree(ranks, choose(s, in, threads, ranks, out, err), err));
+    if (out->several)
+        remark(&out->train, s->loss[0] == 'b', remarks);
+    if (!balanced)
+        return MR_OK;
+    if (!out->train.samples)
+        MR_TRY(mr_targets_read(in->ds, in->train, threads, ranks, &out->train, err));
+    return mr_ranks_agree(ranks, weigh(&out->train, classes, out->several, out, err), err);
+}
