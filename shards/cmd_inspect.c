@@ -12,6 +12,7 @@
 #include "dataset/dataset.h"
 #include "format/class_counts.h"
 #include "format/index.h"
+#include "shards/cmd_inspect_croissant.h"
 #include "shards/cmd_inspect_near.h"
 #include "shards/cmd_inspect_objects.h"
 #include "shards/cmd_seek.h"
@@ -21,12 +22,14 @@ enum { CLASSES_SHOWN = 20 };
 
 typedef struct request {
     const char *dir;
-    bool json, classes, objects, near, near_distance_given;
+    bool json, croissant, classes, objects, near, near_distance_given;
     uint32_t near_distance, jobs;
 } request;
 
 static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"croissant", 0, MR_ARG_FLAG, MR_FIELD(request, croissant),
+     .help = "print a Croissant 1.1 description instead: the files with their SHA-256, classes, splits"},
     {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes),
      .help = "list every class with its number of samples in each split"},
     {"objects", 0, MR_ARG_FLAG, MR_FIELD(request, objects),
@@ -47,6 +50,8 @@ static mr_status check(void *ctx, mr_error *err)
     const request *q = ctx;
     if (q->near_distance_given && !q->near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
+    if (q->croissant && (q->json || q->classes || q->objects || q->near))
+        return mr_fail(err, MR_MISUSE, "--croissant prints a document of its own; give it alone");
     return MR_OK;
 }
 
@@ -330,6 +335,8 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     const mr_manifest *m = mr_dataset_manifest(ds);
     MR_AUTO(free_counted) counted found = {0};
     char hex[65];
+    if (q->croissant)
+        return cmd_croissant_print(ds, err);
     if (q->classes)
         MR_TRY(mr_class_counts_read(q->dir, m, &found.classes, err));
     if (q->objects)
@@ -369,6 +376,7 @@ const mr_command cmd_inspect = {
              "  millrace inspect --classes imagenette\n"
              "  millrace inspect --objects coco\n"
              "  millrace inspect --near-duplicates imagenette\n"
+             "  millrace inspect --croissant imagenette > imagenette/croissant.json\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
