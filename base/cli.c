@@ -53,27 +53,24 @@ mr_status mr_cli_unknown(const mr_cli_line *l, const char *dashes, const char *n
                    near ? dashes : "", near ? near : "", near ? "?" : "");
 }
 
-/* By its name, or by an unambiguous prefix of it. */
-static mr_status find_long(const mr_cli_line *l, const char *name, const mr_cli_entry **out, mr_error *err)
+/* By its name, or by an unambiguous prefix of it.  NULL: none, and `err` says so. */
+static const mr_cli_entry *find_long(const mr_cli_line *l, const char *name, mr_error *err)
 {
     const mr_cli_entry *found = NULL, *other = NULL;
     for (size_t i = 0; i < l->count; i++) {
         const mr_cli_entry *e = &l->entries[i];
-        if (strcmp(e->name, name) == 0) {
-            *out = e;
-            return MR_OK;
-        }
+        if (strcmp(e->name, name) == 0)
+            return e;
         if (strncmp(e->name, name, strlen(name)) != 0)
             continue;
         other = found;
         found = e;
     }
     if (!found)
-        return mr_cli_unknown(l, "--", name, err);
-    if (other)
-        return mr_fail(err, MR_MISUSE, "--%s could be --%s or --%s", name, other->name, found->name);
-    *out = found;
-    return MR_OK;
+        mr_cli_unknown(l, "--", name, err);
+    else if (other)
+        mr_fail(err, MR_MISUSE, "--%s could be --%s or --%s", name, other->name, found->name);
+    return other ? NULL : found;
 }
 
 static const mr_cli_entry *find_short(const mr_cli_line *l, char key)
@@ -144,11 +141,12 @@ static mr_status needs_value(const mr_option *row, const char *dashes, const cha
 static mr_status take_long(mr_cli_line *l, const char *arg, char **next, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *name = strdup(arg + 2);
-    const mr_cli_entry *e = NULL;
     if (!name)
         return mr_fail_memory(err, "reading the command line");
     name[strcspn(name, "=")] = '\0';
-    MR_TRY(find_long(l, name, &e, err));
+    const mr_cli_entry *e = find_long(l, name, err);
+    if (!e)
+        return err->status;
     const char *value = strchr(arg, '=');
     if (value || !mr_option_has_value(e->row) || e->row->optional)
         return mr_cli_take(l, e, value ? value + 1 : NULL, err);
@@ -209,15 +207,20 @@ static mr_status read_line(mr_cli_line *l, int argc, char **argv, mr_error *err)
     return MR_OK;
 }
 
+static const char *value_of(const mr_cli_line *l, const mr_option *row)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->entries[i].row == row)
+            return l->entries[i].value;
+    return NULL;
+}
+
 static mr_status read_file(mr_cli_line *l, int argc, char **argv, mr_error *err)
 {
     l->look = true;
     MR_TRY(read_line(l, argc, argv, err));
     l->look = false;
-    mr_cli_entry *e = l->entries;
-    while (e->row != &mr_file_options[0])
-        e++;
-    const char *path = e->value;
+    const char *path = value_of(l, &mr_file_options[0]);
     for (size_t i = 0; i < l->count; i++)
         l->entries[i].value = NULL;
     return path ? mr_cli_read_file(l, path, err) : MR_OK;
@@ -234,7 +237,7 @@ static mr_status parse(mr_cli_line *l, int argc, char **argv, mr_error *err)
         MR_TRY(read_file(l, argc, argv, err));
     }
     MR_TRY(read_line(l, argc, argv, err));
-    if (mr_cli_takes_file(c) && l->entries[l->count - 1].value) /* --write-config */
+    if (mr_cli_takes_file(c) && value_of(l, &mr_file_options[1])) /* --write-config */
         return mr_cli_write_file(l, err) == MR_OK ? MR_END : err->status;
     if (l->argument->value && l->argument->kind != MR_ARG_LIST)
         return mr_fail(err, MR_MISUSE, "%s is missing, for example: %s", l->argument->value, c->example);

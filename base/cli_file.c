@@ -56,24 +56,24 @@ static mr_status take_list(mr_cli_line *l, const mr_cli_entry *e, const mr_yaml_
     return MR_OK;
 }
 
-static mr_status find_key(const mr_cli_line *l, const char *key, const mr_cli_entry **out, mr_error *err)
+/* NULL: no option of that name. */
+static const mr_cli_entry *find_key(const mr_cli_line *l, const char *key)
 {
     for (size_t i = 0; i < l->count && l->entries[i].row != &mr_help_options[0]; i++)
-        if (strcmp(l->entries[i].name, key) == 0) {
-            *out = &l->entries[i];
-            return MR_OK;
-        }
-    return mr_cli_unknown(l, "", key, err);
+        if (strcmp(l->entries[i].name, key) == 0)
+            return &l->entries[i];
+    return NULL;
 }
 
 static mr_status take_key(mr_cli_line *l, const mr_yaml_node *key, mr_error *err)
 {
     const mr_yaml *y = &l->cli->file;
     const mr_yaml_node *value = mr_yaml_next(y, key);
-    const mr_cli_entry *e = NULL;
     if (key->kind != MR_YAML_TEXT)
         return mr_fail(err, MR_MISUSE, "a key is the name of an option");
-    MR_TRY(find_key(l, mr_yaml_text(y, key), &e, err));
+    const mr_cli_entry *e = find_key(l, mr_yaml_text(y, key));
+    if (!e)
+        return mr_cli_unknown(l, "", mr_yaml_text(y, key), err);
     const mr_cli_entry *first = mr_cli_first(l, e);
     if (first->on_line)
         return MR_OK;

@@ -1,5 +1,5 @@
-/* cmd_report.c - `millrace report DST`: a page about a dataset.
- * Invariant: the page appears whole or not at all, and never inside the dataset. */
+/* cmd_report.c - `millrace report DST` and `millrace report RUN`: a page about a dataset or a training run.
+ * Invariant: the page appears whole or not at all, and never inside a dataset or a checkpoint. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,23 +12,48 @@
 #include "base/text.h"
 #include "report/commands.h"
 #include "report/page.h"
+#include "report/run_page.h"
 
 typedef struct request {
-    const char *dir, *output;
+    const char *dir, *output, *dataset;
     uint64_t seed;
-    bool quiet;
+    bool seeded, quiet;
 } request;
 
 static const mr_option options[] = {
     {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "FILE", .standard = "report.html",
      .help = "the page; - for standard output"},
     {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, seed), .value = "S", .standard = "0",
-     .help = "another seed shows other samples"},
+     .given = offsetof(request, seeded), .help = "of a dataset: another seed shows other samples"},
+    {"dataset", 0, MR_ARG_PATH, MR_FIELD(request, dataset), .value = "DST",
+     .help = "of a run: where its dataset is now, for the pictures"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DST|RUN", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+
+static mr_status keep_out(const request *q, bool run, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;
+    if (q->dataset)
+        MR_TRY(mr_path_keep_out(q->output, q->dataset, err));
+    if (!run)
+        return mr_path_keep_out(q->output, q->dir, err);
+    MR_TRY(mr_path_split(q->output, &dir, &name, err));
+    if (mr_checkpoint_is(dir))
+        return mr_fail(err, MR_MISUSE, "--output %s: is in a checkpoint; name another file", q->output);
+    return MR_OK;
+}
+
+static mr_status make_page(const request *q, bool run, mr_buf *page, mr_error *err)
+{
+    if (run && q->seeded)
+        return mr_fail(err, MR_MISUSE, "%s: is a run, whose report has no choice by --seed", q->dir);
+    if (!run && q->dataset)
+        return mr_fail(err, MR_MISUSE, "%s: is not a run; --dataset is for reports of runs", q->dir);
+    return run ? mr_run_page_write(q->dir, q->dataset, page, err) : mr_page_write(q->dir, q->seed, page, err);
+}
 
 static mr_status write_report(const request *q, mr_error *err)
 {
@@ -36,9 +61,10 @@ static mr_status write_report(const request *q, mr_error *err)
     double begin = mr_seconds();
     char bytes[32], seconds[32];
     bool out = strcmp(q->output, "-") == 0;
+    bool run = mr_run_is(q->dir);
     if (!out)
-        MR_TRY(mr_path_keep_out(q->output, q->dir, err));
-    MR_TRY(mr_page_write(q->dir, q->seed, &page, err));
+        MR_TRY(keep_out(q, run, err));
+    MR_TRY(make_page(q, run, &page, err));
     if (out)
         return mr_file_write(STDOUT_FILENO, page.data, page.len, "standard output", err);
     MR_TRY(mr_file_publish(AT_FDCWD, q->output, page.data, page.len, err));
@@ -60,22 +86,24 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_report = {
     .name = "report",
-    .title = "a page about a dataset, for people",
-    .usage = "DST",
+    .title = "a page about a dataset or a run, for people",
+    .usage = "DST|RUN",
     .example = "millrace report imagenette -o imagenette.html",
     .summary =
         "Writes one HTML file that needs no network: splits and classes, sizes and formats, a wall of samples with "
-        "their boxes, polygons and captions, and what ingest left out.  It has small copies of some pictures: "
-        "publish it only where these may be published.",
+        "their boxes, polygons and captions, and what ingest left out.  Of a training run (the --output of millrace "
+        "train): curves, where time went, confusions, the surest mistakes, what words found.  It has small copies of "
+        "some pictures: publish it only where these may be published.",
     .notes =
         "Examples:\n"
         "  millrace report imagenette -o imagenette.html\n"
         "  millrace report coco --seed 7 -o - > coco.html\n"
+        "  millrace report run -o run.html\n"
         "\n"
         "The page is at most about 5 MB.  Objects, captions and lists of labels are counted in up to 50,000 samples, "
         "chosen evenly; the page says so.\n"
         "\n"
-        "Exit status: 0 done; 1 the dataset is damaged; 2 wrong use or no dataset there; 3 the system failed.",
+        "Exit status: 0 done; 1 the dataset or the run is damaged; 2 wrong use or neither there; 3 the system failed.",
     .options = options,
     .arguments = arguments,
     .run = start,

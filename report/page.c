@@ -10,6 +10,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "report/classes.h"
+#include "report/frame.h"
 #include "report/html.h"
 
 enum { WORDS_MOST = 60, ROWS_MOST = 30 };
@@ -19,28 +20,6 @@ typedef unsigned long long ull;
 /* ---- what it is ---------------------------------------------------------------------------------------------------
  */
 
-static void add_fact(mr_buf *out, const char *term, const char *text)
-{
-    mr_buf_printf(out, "<dt>%s</dt><dd>", term);
-    mr_html_string(out, text);
-    mr_buf_add_text(out, "</dd>\n");
-}
-
-static void add_head(const mr_report_facts *f, const char *name, mr_buf *out)
-{
-    mr_buf_add_text(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                         "<meta name=\"generator\" content=\"millrace " MILLRACE_VERSION "\">\n<title>");
-    mr_html_string(out, name);
-    mr_buf_add_text(out, " - dataset report</title>\n<style>\n");
-    mr_buf_add_text(out, mr_page_css);
-    mr_buf_add_text(out, "</style>\n</head>\n<body>\n<header>\n<h1>");
-    mr_html_string(out, name);
-    mr_buf_add_text(out, "</h1>\n<p class=\"note\">An image dataset of ");
-    mr_html_count(out, f->samples);
-    mr_buf_printf(out, " sample%s, prepared by millrace " MILLRACE_VERSION ".</p>\n", f->samples == 1 ? "" : "s");
-}
-
 static void add_facts(const mr_report_facts *f, mr_buf *out)
 {
     char size[32], layout[200];
@@ -49,27 +28,14 @@ static void add_facts(const mr_report_facts *f, mr_buf *out)
         bytes += f->m->splits[i].image_bytes;
     snprintf(layout, sizeof layout, "%s%s%s", f->m->layout, strcmp(f->m->layout, f->m->variant) ? ", " : "",
              strcmp(f->m->layout, f->m->variant) ? f->m->variant : "");
-    mr_buf_add_text(out, "<dl>\n");
+    mr_buf_add_text(out, "<p class=\"note\">An image dataset of ");
+    mr_html_count(out, f->samples);
+    mr_buf_printf(out, " sample%s, prepared by millrace " MILLRACE_VERSION ".</p>\n<dl>\n", f->samples == 1 ? "" : "s");
     mr_buf_printf(out, "<dt>Digest</dt><dd><code>%s</code></dd>\n", mr_dataset_sha256(f->ds));
-    add_fact(out, "Source layout", layout);
-    add_fact(out, "Licence", f->m->licence ? f->m->licence : "not stated by the source");
-    add_fact(out, "Pictures", mr_text_bytes(bytes, size));
+    mr_frame_fact(out, "Source layout", layout);
+    mr_frame_fact(out, "Licence", f->m->licence ? f->m->licence : "not stated by the source");
+    mr_frame_fact(out, "Pictures", mr_text_bytes(bytes, size));
     mr_buf_add_text(out, "</dl>\n");
-}
-
-static void add_nav(const mr_buf *body, mr_buf *out)
-{
-    static const char *const sections[][2] = {{"splits", "Splits and classes"}, {"pictures", "Pictures"},
-                                              {"objects", "Objects"},           {"words", "Words"},
-                                              {"samples", "Samples"},           {"findings", "What ingest found"}};
-    mr_buf_add_text(out, "<nav aria-label=\"Sections\"><ul>\n");
-    for (size_t i = 0; i < MR_COUNT(sections); i++) {
-        char id[40];
-        snprintf(id, sizeof id, "<section id=\"%s\"", sections[i][0]);
-        if (memmem(body->data, body->len, id, strlen(id)))
-            mr_buf_printf(out, "<li><a href=\"#%s\">%s</a></li>\n", sections[i][0], sections[i][1]);
-    }
-    mr_buf_add_text(out, "</ul></nav>\n</header>\n<main>\n");
 }
 
 /* ---- pictures, objects, words -------------------------------------------------------------------------------------
@@ -212,26 +178,16 @@ static void add_findings(const mr_report_facts *f, mr_buf *out)
 /* ---- the page -----------------------------------------------------------------------------------------------------
  */
 
-/* The only script: Enter or a click makes a picture large, and small again. */
-static const char script[] = "<script>\n"
-                             "const turn = f => f && f.classList.toggle('zoomed');\n"
-                             "document.addEventListener('click', e => turn(e.target.closest('figure')));\n"
-                             "document.addEventListener('keydown', e => {\n"
-                             "  const open = document.querySelector('.zoomed');\n"
-                             "  if (e.key === 'Escape') turn(open);\n"
-                             "  else if (e.key === 'Enter') turn(open || document.activeElement.closest('figure'));\n"
-                             "});\n"
-                             "</script>\n";
+static const mr_frame_section sections[] = {
+    {"splits", "Splits and classes"}, {"pictures", "Pictures"},          {"objects", "Objects"}, {"words", "Words"},
+    {"samples", "Samples"},           {"findings", "What ingest found"},
+};
 
 static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t seed, mr_thumbs *thumbs, mr_buf *out,
                             mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf body = {0}, wall = {0}, name = {0};
-    size_t len = strlen(dir);
-    while (len > 1 && dir[len - 1] == '/')
-        len--;
-    const char *slash = memrchr(dir, '/', len);
-    mr_text_show(&name, slash && len > 1 ? slash + 1 : dir, (size_t)(dir + len - (slash && len > 1 ? slash + 1 : dir)));
+    mr_frame_name(&name, dir);
     MR_TRY(mr_wall_add(f, seed, thumbs, &wall, err));
     MR_TRY(mr_splits_add(f, &body, err));
     add_pictures(f, thumbs, &body);
@@ -240,13 +196,9 @@ static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t 
     mr_buf_add(&body, wall.data, wall.len);
     add_findings(f, &body);
     MR_TRY(mr_buf_status(&body, err, "writing a report"));
-    add_head(f, mr_buf_text(&name), out);
+    mr_frame_begin(out, mr_buf_text(&name), "dataset report");
     add_facts(f, out);
-    add_nav(&body, out);
-    mr_buf_add(out, body.data, body.len);
-    mr_buf_add_text(out, "</main>\n");
-    mr_buf_add_text(out, script);
-    mr_buf_add_text(out, "</body>\n</html>\n");
+    mr_frame_end(out, sections, MR_COUNT(sections), &body);
     return mr_buf_status(out, err, "writing a report");
 }
 

@@ -5,8 +5,6 @@
 
 #include "report/wall.h"
 
-extern const char mr_page_css[]; /* page.css */
-
 /* Appends the page.  MR_MISUSE: no dataset at `dir`; MR_BAD_DATA, MR_BAD_SAMPLE: it is damaged. */
 mr_status mr_page_write(const char *dir, uint64_t seed, mr_buf *out, mr_error *err);
 

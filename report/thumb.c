@@ -49,8 +49,11 @@ static void add_base64(mr_buf *out, const uint8_t *bytes, size_t len)
     for (size_t i = 0; i < len; i += 3) {
         uint32_t word = (uint32_t)bytes[i] << 16 | (i + 1 < len ? (uint32_t)bytes[i + 1] << 8 : 0) |
                         (i + 2 < len ? bytes[i + 2] : 0);
-        char four[4] = {digits[word >> 18], digits[word >> 12 & 63], i + 1 < len ? digits[word >> 6 & 63] : '=',
-                        i + 2 < len ? digits[word & 63] : '='};
+        char four[4] = {digits[word >> 18], digits[word >> 12 & 63], digits[word >> 6 & 63], digits[word & 63]};
+        if (i + 1 >= len)
+            four[2] = '=';
+        if (i + 2 >= len)
+            four[3] = '=';
         mr_buf_add(out, four, 4);
     }
 }

@@ -39,16 +39,12 @@ static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_er
 {
     const mr_pairs *pairs = &p->t->pairs;
     const mr_embeddings_sample *s = &p->gallery.samples[row];
-    uint64_t key = mr_feed_key(0, 0, s->item); /* as evaluation draws, whose seed is 0 */
     mr_meta_facts facts;
-    size_t count = 0;
     MR_TRY(mr_dataset_read_meta(p->t->ds, p->t->evaluator.loader.split, s->sample, view, err));
     p->at[row][0] = p->names.len;
     MR_TRY(mr_meta_scan(view->meta, view->meta_len, &facts, &p->names, err));
     p->at[row][1] = p->names.len;
-    MR_TRY(mr_captions_count(pairs->column, view->meta, view->meta_len, &count, err));
-    if (count)
-        MR_TRY(mr_captions_get(pairs->column, view->meta, view->meta_len, (size_t)(key % count), &p->names, err));
+    MR_TRY(mr_feed_words(pairs->column, s->item, view->meta, view->meta_len, &p->names, err));
     p->at[row][2] = p->names.len;
     return MR_OK;
 }

@@ -52,8 +52,11 @@ static void info_text(const mr_opencl *d, uint32_t what, char *text, size_t size
     info(d, d->id, what, all, sizeof all - 1);
     all[sizeof all - 1] = '\0';
     size_t from = strspn(all, " "), len = 0;
-    for (; all[from + len] && len + 1 < size; len++)
-        text[len] = all[from + len] >= ' ' && all[from + len] < 127 ? all[from + len] : ' ';
+    for (; all[from + len] && len + 1 < size; len++) {
+        text[len] = all[from + len];
+        if (text[len] < ' ' || (unsigned char)text[len] >= 127)
+            text[len] = ' ';
+    }
     while (len && text[len - 1] == ' ')
         len--;
     text[len] = '\0';

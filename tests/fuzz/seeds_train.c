@@ -1,5 +1,5 @@
 /* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint, OUT/safetensors,
- * OUT/tensors_json, OUT/config, OUT/facts, OUT/journal. */
+ * OUT/tensors_json, OUT/config, OUT/facts, OUT/journal, OUT/run. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +89,14 @@ static void seed_run(void)
         "{\"options\":{\"lr\":\"0.1\",\"flip\":\"yes\",\"split\":\"a\\\\x41\"},\"classes\":[\"a\"]}";
     static const char log[] = "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2}\n{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3,"
                               " \"eval_loss\": null}\nnote\n{\"step\": 4}\n{\"step\": 5";
+    static const char labels[] = "{\"step\": 1, \"split\": \"val\", \"sample\": 3, \"label\": \"a\", \"predicted\": "
+                                 "\"b\", \"probability\": 0.5, \"loss\": 1}\n";
+    static const char searches[] = "{\"step\": 1, \"split\": \"val\", \"sample\": 3, \"words\": \"two\", \"found\": "
+                                   "[[1, 0.5, true], [2, 0.25, false]]}\n";
+    /* One record: step 5, x = 1. */
+    static const uint8_t events[] = {0x17, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xE7, 0xCE, 0xF8, 0x1E, 0x09,
+                                     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xF0, 0x3F, 0x10, 0x05, 0x2A, 0x0A, 0x0A,
+                                     0x08, 0x0A, 0x01, 0x78, 0x15, 0x00, 0x00, 0x80, 0x3F, 0xBE, 0x3D, 0x17, 0xC8};
     mr_settings s;
     assert_int_equal(mr_settings_begin(&s, NULL), MR_OK);
     json_t *facts = json_pack("{s:[s,s], s:{s:s, s:i, s:s}, s:o, s:s, s:i}", "classes", "a", "caf\xC3\xA9", "transform",
@@ -99,6 +107,9 @@ static void seed_run(void)
     seed("facts", "standard", text, strlen(text));
     seed("facts", "few", few, sizeof few - 1);
     seed("journal", "log", log, sizeof log - 1);
+    seed("run", "labels", labels, sizeof labels - 1);
+    seed("run", "searches", searches, sizeof searches - 1);
+    seed("run", "events", events, sizeof events);
     free(text);
     json_decref(facts);
 }

@@ -20,7 +20,14 @@ open() {
 for layout in coco imagenette newyorker; do
     "$millrace" sample "$layout" --layout "$layout" --images 30 --quiet
     "$millrace" ingest "$layout" "$layout.mr" --quiet
-    "$millrace" report "$layout.mr" -o page.html --quiet
+done
+shape=(--image-size 32 --patch 16 --hidden 64 --layers 1 --heads 1 --mlp 64 --batch 4 --steps 6 --eval-every 3 --threads 1)
+"$millrace" train imagenette.mr --model vit "${shape[@]}" --output vit --quiet
+"$millrace" tokenizer newyorker.mr --text-column image_description --size 400 -o tokenizer.json >/dev/null
+"$millrace" train newyorker.mr --model bridgetower "${shape[@]}" --cross-layers 1 --embed 16 --tokenizer tokenizer.json \
+    --output pairs --quiet
+for layout in coco.mr imagenette.mr newyorker.mr vit pairs; do
+    "$millrace" report "$layout" -o page.html --quiet
     {
         sed 's/<\/body>.*//; s/<\/html>//' page.html
         echo '<script>'

@@ -70,6 +70,9 @@ mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsign
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err);
 
+/* As mr_checkpoint_read(), but only state.json: no arrays, no tokenizer, and no digest of them is checked. */
+mr_status mr_checkpoint_look(const char *path, bool best, mr_checkpoint *out, char **found, mr_error *err);
+
 /* Collective.  Makes *c of every rank that of rank 0; zeroed on the others.  What is NULL or empty on rank 0 stays so:
  * optimizer state, values, tokenizer.  All ranks fail together. */
 mr_status mr_checkpoint_share(mr_ranks *ranks, mr_checkpoint *c, mr_error *err);

@@ -26,7 +26,7 @@ typedef struct reading {
     char *dir;   /* of the checkpoint; NULL: not found */
     int fd;      /* -1: not open */
     bool listed; /* found in an OUTPUT */
-    bool with_state;
+    bool with_state, only_state;
     mr_digest digests[MR_FILES];
 } reading;
 
@@ -225,27 +225,41 @@ static mr_status read_once(const char *path, bool best, reading *r, mr_error *er
 {
     MR_TRY(find(path, best, r, err));
     MR_TRY(mr_state_read(r->dir, r->fd, &r->made, r->digests, err));
+    if (r->only_state)
+        return MR_OK;
     MR_TRY(lay_out(r, err));
     return mr_pool_run(MR_FILES, MR_FILES, read_file, r, err);
+}
+
+static mr_status read_checkpoint(const char *path, bool best, reading *r, mr_checkpoint *out, char **found,
+                                 mr_error *err)
+{
+    mr_status status = read_once(path, best, r, err);
+    for (int again = 0; status != MR_OK && was_replaced(r) && again < TRIES; again++) {
+        release(r);
+        status = read_once(path, best, r, err);
+    }
+    if (status == MR_OK) {
+        *out = r->made;
+        r->made = (mr_checkpoint){0};
+    }
+    if (found) {
+        *found = r->dir;
+        r->dir = NULL;
+    }
+    release(r);
+    return status;
 }
 
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err)
 {
     reading r = {.fd = -1, .with_state = with_state};
-    mr_status status = read_once(path, best, &r, err);
-    for (int again = 0; status != MR_OK && was_replaced(&r) && again < TRIES; again++) {
-        release(&r);
-        status = read_once(path, best, &r, err);
-    }
-    if (status == MR_OK) {
-        *out = r.made;
-        r.made = (mr_checkpoint){0};
-    }
-    if (found) {
-        *found = r.dir;
-        r.dir = NULL;
-    }
-    release(&r);
-    return status;
+    return read_checkpoint(path, best, &r, out, found, err);
+}
+
+mr_status mr_checkpoint_look(const char *path, bool best, mr_checkpoint *out, char **found, mr_error *err)
+{
+    reading r = {.fd = -1, .only_state = true};
+    return read_checkpoint(path, best, &r, out, found, err);
 }

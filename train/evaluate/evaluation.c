@@ -4,6 +4,7 @@
  *      after the last:  every rank's sums of every batch, gathered, added in the order of the samples            */
 #include "evaluate/evaluation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -12,10 +13,10 @@
 #include "base/term.h"
 #include "dataset/dataset.h"
 
-typedef struct scored { /* one sample, as sent between ranks */
-    uint64_t position;  /* in the split */
-    float loss, weight;
-    uint32_t right;
+typedef struct scored {              /* one sample, as sent between ranks */
+    uint64_t position;               /* in the split */
+    float loss, weight, probability; /* of what was predicted; 0 where outcomes are not wanted */
+    int32_t label, predicted;
     uint32_t padding;
 } scored;
 
@@ -76,17 +77,31 @@ static mr_status begin(evaluation *v, mr_error *err)
     return status;
 }
 
+/* Softmax of the logits, of one class. */
+static float probability_of(const float *logits, size_t classes, int32_t class)
+{
+    double sum = 0;
+    for (size_t i = 0; i < classes; i++)
+        sum += exp((double)logits[i] - (double)logits[class]);
+    return (float)(1 / sum);
+}
+
 static mr_status keep(evaluation *v, size_t i, mr_error *err)
 {
     const mr_sample_facts *f = &v->feed.batch->samples[i];
     int32_t label = v->feed.host.labels[i];
-    scored j = {
-        .position = f->sample, .loss = v->losses[i], .weight = label < 0 ? 0 : f->weight, .right = v->best[i] == label};
+    const float *logits = v->logits + i * v->classes;
+    scored j = {.position = f->sample,
+                .loss = v->losses[i],
+                .weight = label < 0 ? 0 : f->weight,
+                .label = label,
+                .predicted = v->best[i]};
+    if (v->e->outcomes)
+        j.probability = probability_of(logits, v->classes, v->best[i]);
     mr_buf_add(&v->mine, &j, sizeof j);
     if (!v->e->tell)
         return MR_OK;
-    mr_verdict verdict = {
-        .facts = f, .label = label, .best = v->best[i], .loss = v->losses[i], .logits = v->logits + i * v->classes};
+    mr_verdict verdict = {.facts = f, .label = label, .best = v->best[i], .loss = v->losses[i], .logits = logits};
     return v->e->tell(v->e->ctx, &verdict, &v->text, err);
 }
 
@@ -143,7 +158,7 @@ static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err
     if (v->pairs)
         return evaluate_pairs(v, &in, &out, err);
     c->download(v->e->device, v->best, out.best, in.count * sizeof *v->best);
-    if (v->e->tell)
+    if (v->e->tell || v->e->outcomes)
         c->download(v->e->device, v->logits, out.logits, in.count * v->classes * sizeof *v->logits);
     MR_TRY(c->wait(v->e->device, err));
     for (size_t i = 0; i < in.count; i++)
@@ -168,6 +183,17 @@ static int by_position(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
+static mr_status keep_outcome(const evaluation *v, const scored *s, mr_error *err)
+{
+    mr_outcomes *o = mr_ranks_rank(v->e->ranks) == 0 ? v->e->outcomes : NULL;
+    if (!o)
+        return MR_OK;
+    if (!MR_GROW(o->items, o->count, o->room))
+        return mr_fail_memory(err, "evaluating");
+    o->items[o->count++] = (mr_outcome){s->position, s->label, s->predicted, s->probability, s->loss};
+    return MR_OK;
+}
+
 static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf all = {0};
@@ -185,7 +211,8 @@ static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
         loss += (double)items[i].loss;
         weight += (double)items[i].weight;
         out->samples++;
-        out->right += items[i].right;
+        out->right += items[i].label == items[i].predicted;
+        MR_TRY(keep_outcome(v, &items[i], err));
     }
     out->loss = weight > 0 ? loss / weight : 0;
     out->accuracy = out->samples ? (double)out->right / (double)out->samples : 0;
@@ -204,6 +231,9 @@ static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
         loss += (double)g.samples[i].loss;
         weight += (double)g.samples[i].weight;
     }
+    if (status == MR_OK && v->e->outcomes && mr_ranks_rank(v->e->ranks) == 0)
+        status = mr_searches_keep(v->e, &g, v->e->outcomes, err);
+    status = mr_ranks_agree(v->e->ranks, status, err);
     out->samples = g.count;
     out->loss = weight > 0 ? loss / weight : 0;
     out->accuracy = (out->recall.text_to_image[0] + out->recall.image_to_text[0]) / 2;
@@ -255,6 +285,8 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
     result.seconds = mr_seconds() - start;
     result.damaged = v.feed.damage.count;
     *out = result;
+    if (e->outcomes)
+        snprintf(e->outcomes->split, sizeof e->outcomes->split, "%s", e->loader.split);
     if (e->damage) {
         mr_damage_release(e->damage);
         *e->damage = v.feed.damage;

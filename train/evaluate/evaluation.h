@@ -5,6 +5,7 @@
 #ifndef MR_EVALUATION_H
 #define MR_EVALUATION_H
 
+#include "evaluate/outcomes.h"
 #include "evaluate/retrieval.h"
 #include "feed/feed.h"
 #include "format/manifest.h"
@@ -31,7 +32,9 @@ typedef struct mr_evaluator {
     const mr_feed_text *text; /* of a model of images and text */
     mr_damage *damage;        /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
     mr_embeddings *gallery;   /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
-    bool unlabelled;          /* samples without a label are accepted (predict), with weight 0 */
+    mr_outcomes
+        *outcomes;   /* gets what was said of single samples, on rank 0; the caller releases it.  NULL: not wanted */
+    bool unlabelled; /* samples without a label are accepted (predict), with weight 0 */
     /* For predict: each sample's text; on rank 0 `take` gets those of a step, in the samples' order. */
     mr_verdict_fn tell;
     mr_status (*take)(void *ctx, const char *text, size_t len, mr_error *err);
@@ -46,6 +49,9 @@ typedef struct mr_evaluation {
     mr_recall recall;        /* of images and text */
     double seconds;
 } mr_evaluation;
+
+/* Lets the words of some samples, spread evenly, look for pictures in the gallery.  `e` is of images and text. */
+mr_status mr_searches_keep(const mr_evaluator *e, const mr_embeddings *g, mr_outcomes *out, mr_error *err);
 
 /* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real one.
  */

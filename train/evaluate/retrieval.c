@@ -85,7 +85,7 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
 /* ---- recall -------------------------------------------------------------------------------------------------------
  */
 
-static bool answers(const mr_embeddings *g, size_t r, size_t c)
+bool mr_answers(const mr_embeddings *g, size_t r, size_t c)
 {
     const mr_embeddings_sample *x = &g->samples[r], *y = &g->samples[c];
     return r == c || x->image == y->image || x->text == y->text;
@@ -101,10 +101,10 @@ static size_t others_in_front(const mr_embeddings *g, size_t r, const float *sco
     float best = scores[r];
     size_t others = 0;
     for (size_t c = 0; c < g->count; c++)
-        if (scores[c] > best && answers(g, r, c))
+        if (scores[c] > best && mr_answers(g, r, c))
             best = scores[c];
     for (size_t c = 0; c < g->count; c++)
-        others += !(scores[c] < best - rounding) && !answers(g, r, c);
+        others += !(scores[c] < best - rounding) && !mr_answers(g, r, c);
     return others;
 }
 

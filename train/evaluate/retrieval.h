@@ -16,6 +16,9 @@ typedef struct mr_recall {
     double text_to_image[MR_RECALLS], image_to_text[MR_RECALLS]; /* 0 to 1; 0 of an empty gallery */
 } mr_recall;
 
+/* Whether sample c is an answer to sample r; both are rows of the gallery. */
+bool mr_answers(const mr_embeddings *g, size_t r, size_t c);
+
 /* Collective: ranks share the rows.  The same result on every rank and any number of them.  Time: count^2 * embed. */
 mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *g, mr_recall *out, mr_error *err);
 

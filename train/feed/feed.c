@@ -154,6 +154,15 @@ static mr_status find_caption(mr_feed *f, const mr_sample_facts *s, mr_error *er
                    (unsigned long long)s->sample, why.text);
 }
 
+mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, size_t len, mr_buf *out, mr_error *err)
+{
+    mr_captions found;
+    MR_TRY(mr_captions_find(column, meta, len, &found, err));
+    if (!found.count)
+        return MR_OK;
+    return mr_captions_read(&found, (size_t)(mr_feed_key(0, 0, item) % found.count), out, err);
+}
+
 /* Texts are `most` apart while the longest is not known, then move to be `length` apart. */
 static void pad(mr_feed *f, size_t row)
 {

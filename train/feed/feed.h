@@ -57,6 +57,9 @@ typedef struct mr_feed {
 /* The key of an item's random choices: its dropout, and which of several captions is drawn (key % count). */
 uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
 
+/* Appends the words that an evaluation draws for an item, of the captions in its meta; none: appends nothing. */
+mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, size_t len, mr_buf *out, mr_error *err);
+
 /* `options`: of the loader; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
  * `room`: its largest batch of this rank.  Images are delivered as float32.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,

@@ -23,7 +23,7 @@
 
 enum { AHEAD_MAX = 366 * 24 * 3600 }; /* seconds; the clock that dated a later file was wrong */
 
-static const char name_start[] = "events.out.tfevents."; /* by which TensorBoard knows its files */
+static const char name_start[] = MR_EVENTS_NAME;
 
 struct mr_events {
     int fd;
@@ -47,6 +47,13 @@ uint32_t mr_crc32c(const void *bytes, size_t len)
     return ~crc;
 }
 
+/* TFRecord masks its CRCs, as the CRC of data that contain their own CRC is weak. */
+uint32_t mr_masked_crc32c(const void *bytes, size_t len)
+{
+    uint32_t crc = mr_crc32c(bytes, len);
+    return (uint32_t)((crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8));
+}
+
 static void add_fixed(mr_buf *out, uint64_t value, unsigned bytes)
 {
     uint8_t little[8];
@@ -55,11 +62,9 @@ static void add_fixed(mr_buf *out, uint64_t value, unsigned bytes)
     mr_buf_add(out, little, bytes);
 }
 
-/* TFRecord masks its CRCs, as the CRC of data that contain their own CRC is weak. */
 static void add_masked_crc(mr_buf *out, const void *bytes, size_t len)
 {
-    uint32_t crc = mr_crc32c(bytes, len);
-    add_fixed(out, (uint32_t)((crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8)), 4);
+    add_fixed(out, mr_masked_crc32c(bytes, len), 4);
 }
 
 /* ---- protocol buffers: a field is (number << 3 | type), then a varint, 8 or 4 bytes, or a length and bytes ------- */

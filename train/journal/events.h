@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+#define MR_EVENTS_NAME "events.out.tfevents." /* by which TensorBoard knows its files */
+
 typedef struct mr_events mr_events;
 
 /* Creates DIR (with parents) and in it a new file, events.out.tfevents.SECONDS.HOST.PID.N. */
@@ -23,6 +25,17 @@ mr_status mr_events_restart(mr_events *e, double seconds, uint64_t step, mr_erro
 const char *mr_events_path(const mr_events *e);         /* of the file */
 mr_status mr_events_close(mr_events *e, mr_error *err); /* NULL is fine; frees in any case */
 
-uint32_t mr_crc32c(const void *bytes, size_t len); /* Castagnoli, as in RFC 3720: "123456789" is E3069283 */
+/* Calls `take` for every scalar of every event file in DIR, file by file in the order of their names, which is that of
+ * time.  mr_events_restart() and its like arrive as a NULL tag: that step and later ones are dropped.  A file that is
+ * cut off, as by a killed run, ends where its whole records end.  MR_END: there is no such file.  MR_BAD_DATA: a record
+ * is damaged. */
+typedef mr_status (*mr_scalar_fn)(void *ctx, uint64_t step, const char *tag, float value, mr_error *err);
+mr_status mr_events_read(const char *dir, mr_scalar_fn take, void *ctx, mr_error *err);
+/* The same of the bytes of one file, called `path` in messages. */
+mr_status mr_events_parse(const void *bytes, size_t size, const char *path, mr_scalar_fn take, void *ctx,
+                          mr_error *err);
+
+uint32_t mr_masked_crc32c(const void *bytes, size_t len); /* as TFRecord stores it */
+uint32_t mr_crc32c(const void *bytes, size_t len);        /* Castagnoli, as in RFC 3720: "123456789" is E3069283 */
 
 #endif

@@ -45,6 +45,7 @@ mr_status mr_log_place(const mr_settings *s, mr_error *err)
     if (*s->output) {
         MR_TRY(keep_out_of(s, MR_RUN_RESULTS, err));
         MR_TRY(keep_out_of(s, MR_RUN_EVENTS, err));
+        MR_TRY(keep_out_of(s, MR_RUN_OUTCOMES, err));
     }
     MR_TRY(keep_out_of_checkpoints(s, err));
     bool device = strncmp(s->log, "/dev/", 5) == 0; /* /dev/stdout may be redirected to any file */

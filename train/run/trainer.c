@@ -3,9 +3,11 @@
  * with the message of the rank that failed. */
 #include "run/trainer.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/scope.h"
 #include "base/term.h"
 #include "batch/loader.h"
@@ -115,6 +117,18 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
 
 /* ---- between updates --------------------------------------------------------------------------------------------- */
 
+static mr_status keep_outcomes(mr_trainer *t, const mr_outcomes *outcomes, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0}, path = {0};
+    if (!outcomes || mr_ranks_rank(t->ranks) != 0)
+        return MR_OK;
+    MR_TRY(mr_outcomes_json(outcomes, t->manifest, &text, err));
+    mr_buf_printf(&path, "%s/" MR_RUN_OUTCOMES, t->settings->output);
+    MR_TRY(mr_buf_status(&path, err, "keeping an evaluation"));
+    MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
+    return mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
+}
+
 static mr_status evaluate(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -140,8 +154,11 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         .text = &text,
     };
     mr_evaluation result;
+    MR_AUTO(mr_outcomes_release) mr_outcomes outcomes = {.step = t->done};
+    e.outcomes = *s->output ? &outcomes : NULL;
     e.loader.transform.libjpeg = s->decoder[0] == 'l';
     MR_TRY(mr_evaluate(&e, t->values, &result, err));
+    MR_TRY(keep_outcomes(t, e.outcomes, err));
     t->evaluation_due = false;
     t->accuracy = result.accuracy;
     if (result.accuracy > t->best_accuracy) {

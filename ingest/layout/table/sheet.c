@@ -70,7 +70,11 @@ static char delimiter_of(const char *name, const mr_buf *text)
         return '\t';
     if (!len || memchr(begin, ',', len))
         return ',';
-    return memchr(begin, '\t', len) ? '\t' : memchr(begin, ';', len) ? ';' : ',';
+    if (memchr(begin, '\t', len))
+        return '\t';
+    if (memchr(begin, ';', len))
+        return ';';
+    return ',';
 }
 
 static mr_status read_head(const mr_tree *t, uint32_t entry, size_t most, mr_buf *text, mr_error *err)

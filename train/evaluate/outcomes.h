@@ -1,0 +1,60 @@
+/* outcomes.h - what an evaluation said of single samples, kept in a run as evaluation.jsonl for `millrace report` and
+ * for any reader of JSON lines.
+ * Invariant: the file is complete or absent; every line says of which update and split it is.
+ *
+ *      {"step": 70, "split": "val", "sample": 3, "label": "dog", "predicted": "cat", "probability": 0.93, "loss": 2.41}
+ *      {"step": 70, "split": "val", "sample": 3, "words": "two dogs", "found": [[17, 0.61, false], [3, 0.58, true]]}
+ *
+ * The first form is of labels: `probability` is that of the predicted class.  The second is of pictures and text: the
+ * pictures that the words of a sample found, nearest first, with their cosine, and whether they answer it; only
+ * MR_SEARCHES_MOST samples, spread evenly, have a line. */
+#ifndef MR_OUTCOMES_H
+#define MR_OUTCOMES_H
+
+#include "evaluate/embeddings.h"
+#include "format/manifest.h"
+
+#define MR_RUN_OUTCOMES "evaluation.jsonl" /* in the run's folder */
+
+enum { MR_SEARCHES_MOST = 200, MR_FOUND = 5, MR_OUTCOMES_MAX = 1 << 30 };
+
+typedef struct mr_outcome {
+    uint64_t sample;
+    int32_t label, predicted; /* classes */
+    float probability, loss;  /* of the predicted class; of the label */
+} mr_outcome;
+
+typedef struct mr_search {
+    uint64_t sample;
+    size_t words, words_len; /* in mr_outcomes.text */
+    size_t count;
+    uint64_t found[MR_FOUND]; /* samples */
+    float scores[MR_FOUND];
+    bool right[MR_FOUND]; /* its own picture, or one that is as good: retrieval.h */
+} mr_search;
+
+typedef struct mr_outcomes { /* a zeroed one is empty */
+    uint64_t step;
+    char split[64];
+    mr_outcome *items; /* of labels, in the order of the samples */
+    size_t count, room;
+    mr_search *searches; /* of pictures and text */
+    size_t search_count, search_room;
+    mr_buf text;
+} mr_outcomes;
+
+void mr_outcomes_release(mr_outcomes *o);
+
+/* Appends the lines to `out`; the classes are those of `m`. */
+mr_status mr_outcomes_json(const mr_outcomes *o, const mr_manifest *m, mr_buf *out, mr_error *err);
+
+/* Reads the file.  `classes`: names, to which label and predicted refer; lines of other classes are left out.
+ * MR_END: there is no such file.  MR_BAD_DATA: damaged, with the line's number. */
+mr_status mr_outcomes_read(const char *path, const char *const *classes, size_t class_count, mr_outcomes *out,
+                           mr_error *err);
+
+/* The same of the text of the file, called `path` in messages. */
+mr_status mr_outcomes_parse(const char *text, size_t len, const char *path, const char *const *classes,
+                            size_t class_count, mr_outcomes *out, mr_error *err);
+
+#endif
