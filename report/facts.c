@@ -60,6 +60,7 @@ static void count_row(const mr_row *row, mr_report_facts *f)
 {
     bool turned = row->orientation >= 5;
     uint64_t w = turned ? row->height : row->width, h = turned ? row->width : row->height;
+    f->pixels += w * h < UINT64_MAX - f->pixels ? w * h : UINT64_MAX - f->pixels;
     f->bins[MR_BINS_SIDE][BIN(w > h ? w : h, 64, 128, 256, 512, 1024, 2048, 4096)]++;
     f->bins[MR_BINS_ASPECT][aspect_bin(w, h)]++;
     f->bins[MR_BINS_BYTES][BIN(row->image_len, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20)]++;

@@ -116,7 +116,8 @@ static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *d
 typedef struct counted { /* what was asked for, besides the manifest */
     mr_class_counts classes;
     cmd_objects objects;
-    cmd_near near;
+    mr_similar near;
+    unsigned distance; /* for `near` */
     cmd_seek_found seeks;
 } counted;
 
@@ -134,7 +135,7 @@ static mr_status print_json(const mr_dataset *ds, const char *digest, const coun
         add_counts(m, c, doc);
     if (found->objects.counts)
         json_object_set_new(doc, "objects", cmd_objects_json(m, &found->objects));
-    mr_status status = found->near.found ? cmd_near_json(ds, &found->near, doc, err) : MR_OK;
+    mr_status status = found->near.found ? cmd_near_json(ds, &found->near, found->distance, doc, err) : MR_OK;
     json_object_set_new(doc, "seek_index", cmd_seek_found_json(&found->seeks));
     if (status == MR_OK)
         status = mr_json_print(doc, err);
@@ -310,7 +311,7 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
     if (found->objects.counts)
         MR_TRY(cmd_objects_print(m, &found->objects, err));
     if (found->near.found)
-        MR_TRY(cmd_near_print(ds, &found->near, err));
+        MR_TRY(cmd_near_print(ds, &found->near, found->distance, err));
     printf("\n");
     if (m->licence) {
         printf("  licence  ");
@@ -327,7 +328,7 @@ static void free_counted(counted *c)
 {
     free(c->classes.counts);
     cmd_objects_free(&c->objects);
-    cmd_near_free(&c->near);
+    mr_similar_free(&c->near);
 }
 
 static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
@@ -341,9 +342,10 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
         MR_TRY(mr_class_counts_read(q->dir, m, &found.classes, err));
     if (q->objects)
         MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
-    found.near.distance = q->near_distance;
+    found.distance = q->near_distance;
+    const mr_similar_options near = {.distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE};
     if (q->near)
-        MR_TRY(cmd_near_read(q->dir, ds, q->jobs, &found.near, err));
+        MR_TRY(mr_similar_find(q->dir, ds, &near, &found.near, err));
     MR_TRY(cmd_seek_find(q->dir, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
     return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
