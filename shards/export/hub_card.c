@@ -13,14 +13,16 @@
 
 enum { CLASSES = 1000, COLUMNS = 8 }; /* in the table of classes: rows, and splits with a column of their own */
 
-mr_status mr_hub_card_open(const mr_export_run *run, mr_hub_card *c, mr_error *err)
+mr_status mr_hub_card_open(mr_export_run *run, mr_hub_card *c, mr_error *err)
 {
     const mr_manifest *m = run->manifest;
     c->split_count = m->split_count;
     c->shown = m->class_count < CLASSES ? m->class_count : CLASSES;
     c->splits = mr_alloc(m->split_count + 1, sizeof *c->splits);
     c->counts = mr_alloc(m->split_count * c->shown + 1, sizeof *c->counts);
-    return c->splits && c->counts ? MR_OK : mr_fail_memory(err, "exporting");
+    if (!c->splits || !c->counts)
+        return mr_fail_memory(err, "exporting");
+    return mr_class_names_make(run, &c->names, err);
 }
 
 void mr_hub_card_free(mr_hub_card *c)
@@ -29,6 +31,7 @@ void mr_hub_card_free(mr_hub_card *c)
         free(c->splits[i].files);
     free(c->splits);
     free(c->counts);
+    mr_class_names_free(&c->names);
     *c = (mr_hub_card){0};
 }
 
@@ -126,15 +129,14 @@ static void add_split_table(const mr_export_run *run, const mr_hub_card *c, mr_b
                           mr_text_bytes(c->splits[i].file_bytes, bytes));
 }
 
-static void add_class_row(const mr_export_run *run, const mr_hub_card *c, size_t class, bool each, mr_buf *out)
+static void add_class_row(const mr_hub_card *c, size_t class, bool each, mr_buf *out)
 {
-    MR_AUTO(mr_buf_free) mr_buf name = {0};
     uint64_t sum = 0;
     char text[32];
-    mr_export_class_text(&run->manifest->classes[class], &name);
+    size_t len;
+    const char *name = mr_class_name(&c->names, class, &len);
     mr_buf_printf(out, "| %zu | ", class);
-    add_code(mr_buf_text(&name), name.len, out);
-    out->failed |= name.failed;
+    add_code(name, len, out);
     for (size_t i = 0; i < c->split_count; i++) {
         uint64_t n = c->counts[i * c->shown + class];
         sum += n;
@@ -167,7 +169,7 @@ static void add_classes(const mr_export_run *run, const mr_hub_card *c, mr_expor
         mr_buf_add_text(out, " ---: |");
     mr_buf_add_text(out, "\n");
     for (size_t i = 0; i < c->shown; i++)
-        add_class_row(run, c, i, each, out);
+        add_class_row(c, i, each, out);
     if (c->shown < run->manifest->class_count)
         mr_buf_printf(out, "\nand %s more, which `dataset_info` above lists.\n",
                       mr_text_count(run->manifest->class_count - c->shown, text));

@@ -6,6 +6,7 @@
 #ifndef MR_HUB_CARD_H
 #define MR_HUB_CARD_H
 
+#include "export/class_names.h"
 #include "export/row.h"
 
 typedef struct mr_hub_split {
@@ -18,9 +19,10 @@ typedef struct mr_hub_card { /* a zeroed one is closed */
     mr_hub_split *splits;    /* as in the manifest */
     uint64_t *counts;        /* [split][class]: labels and objects of the first `shown` classes */
     size_t shown, split_count;
+    mr_class_names names;
 } mr_hub_card;
 
-mr_status mr_hub_card_open(const mr_export_run *run, mr_hub_card *c, mr_error *err);
+mr_status mr_hub_card_open(mr_export_run *run, mr_hub_card *c, mr_error *err);
 /* Counts a sample, whose picture is named `name` in its row. */
 void mr_hub_card_take(const mr_export_run *run, mr_hub_card *c, const mr_export_sample *s, mr_export_row_kind kind,
                       size_t name_len);

@@ -139,32 +139,30 @@ static void add_size(uint64_t samples, mr_buf *out)
 
 /* ---- features ---------------------------------------------------------------------------------------------------- */
 
-static void add_class_label(const mr_export_run *run, const char *indent, mr_buf *out)
+static void add_class_label(const mr_class_names *names, const char *indent, mr_buf *out)
 {
-    const mr_manifest *m = run->manifest;
-    if (!m->class_count) {
+    if (!names->count) {
         mr_buf_add_text(out, " int64\n");
         return;
     }
     mr_buf_printf(out, "\n%sclass_label:\n%s  names:\n", indent, indent);
-    for (size_t i = 0; i < m->class_count; i++) {
-        MR_AUTO(mr_buf_free) mr_buf name = {0};
-        mr_export_class_text(&m->classes[i], &name);
+    for (size_t i = 0; i < names->count; i++) {
+        size_t len;
+        const char *name = mr_class_name(names, i, &len);
         mr_buf_printf(out, "%s    '%zu': ", indent, i);
-        add_quoted(mr_buf_text(&name), name.len, out);
+        add_quoted(name, len, out);
         mr_buf_add_text(out, "\n");
-        out->failed |= name.failed;
     }
 }
 
-static void add_objects(const mr_export_run *run, mr_export_row_kind kind, mr_buf *out)
+static void add_objects(const mr_class_names *names, mr_export_row_kind kind, mr_buf *out)
 {
     mr_buf_add_text(out, "  - name: objects\n    struct:\n"
                          "    - name: bbox\n      list:\n        list: float64\n"
                          "    - name: categories\n      list:");
-    if (run->manifest->class_count)
+    if (names->count)
         mr_buf_add_text(out, "\n        dtype:");
-    add_class_label(run, "          ", out);
+    add_class_label(names, "          ", out);
     if (kind.polygons)
         mr_buf_add_text(out, "    - name: polygons\n      list:\n        list:\n          list: float64\n");
     if (kind.oriented)
@@ -174,25 +172,25 @@ static void add_objects(const mr_export_run *run, mr_export_row_kind kind, mr_bu
     mr_buf_add_text(out, "    - name: crowd\n      list: bool\n");
 }
 
-static void add_features(const mr_export_run *run, mr_export_row_kind kind, mr_buf *out)
+static void add_features(const mr_class_names *names, mr_export_row_kind kind, mr_buf *out)
 {
     mr_buf_add_text(out, "  features:\n  - name: image\n    dtype: image\n");
     if (kind.label) {
         mr_buf_add_text(out, "  - name: label\n    dtype:");
-        add_class_label(run, "      ", out);
+        add_class_label(names, "      ", out);
     }
     if (kind.labels) {
         mr_buf_add_text(out, "  - name: labels\n    list:");
-        if (run->manifest->class_count)
+        if (names->count)
             mr_buf_add_text(out, "\n      dtype:");
-        add_class_label(run, "        ", out);
+        add_class_label(names, "        ", out);
     }
     if (kind.captions)
         mr_buf_add_text(out, "  - name: captions\n    list: string\n");
     if (kind.columns)
         mr_buf_add_text(out, "  - name: columns\n    dtype: string\n");
     if (kind.objects)
-        add_objects(run, kind, out);
+        add_objects(names, kind, out);
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------ */
@@ -262,7 +260,7 @@ void mr_hub_yaml_add(const mr_export_run *run, const mr_hub_card *c, mr_export_r
     add_size(run->result->samples, out);
     if (run->result->samples) {
         mr_buf_add_text(out, "dataset_info:\n");
-        add_features(run, kind, out);
+        add_features(&c->names, kind, out);
         add_splits(run, c, names, out);
     }
     mr_buf_add_text(out, "---\n");

@@ -91,7 +91,7 @@ static mr_status put(parquet *p, const void *bytes, size_t len, mr_error *err)
 }
 
 /* The names of classes, and the members of the rows. */
-static void add_head(const mr_export_run *run, const parquet *p, mr_buf *out)
+static void add_head(const parquet *p, mr_buf *out)
 {
     const struct {
         const char *name;
@@ -109,12 +109,11 @@ static void add_head(const mr_export_run *run, const parquet *p, mr_buf *out)
                  {"crowd", true}};
     const char *comma = "";
     mr_buf_add_text(out, "{\"names\":[");
-    for (size_t i = 0; i < run->manifest->class_count; i++) {
-        MR_AUTO(mr_buf_free) mr_buf name = {0};
-        mr_export_class_text(&run->manifest->classes[i], &name);
+    for (size_t i = 0; i < p->card.names.count; i++) {
+        size_t len;
+        const char *name = mr_class_name(&p->card.names, i, &len);
         mr_buf_add_text(out, i ? "," : "");
-        mr_json_add_string(out, mr_buf_text(&name), name.len);
-        out->failed = out->failed || name.failed;
+        mr_json_add_string(out, name, len);
     }
     mr_buf_add_text(out, "],\"members\":[");
     for (size_t i = 0; i < MR_COUNT(members); i++)
@@ -164,7 +163,7 @@ static mr_status start(mr_export_run *run, parquet *p, mr_error *err)
     p->files++;
     p->rows = p->bytes = 0;
     mr_buf_clear(&p->line);
-    add_head(run, p, &p->line);
+    add_head(p, &p->line);
     MR_TRY(mr_buf_status(&p->line, err, "exporting"));
     return put(p, p->line.data, p->line.len, err);
 }

@@ -1,5 +1,6 @@
 /* test_description.c - what describes an export: croissant.json, and the hub's README.md.
- * Covers export/description.c, export/croissant.c, export/tars.c, export/hub_card.c, export/hub_yaml.c.
+ * Covers export/description.c, export/croissant.c, export/tars.c, export/hub_card.c, export/hub_yaml.c,
+ * export/class_names.c.
  * Invariant tested: every file of an export is described with the SHA-256 that it has; names of strangers stay values,
  * whatever they hold; an export that fails leaves no description. */
 #include <stdlib.h>
@@ -39,8 +40,11 @@ static void rename_all(const char *ds, const char *const names[3], const char *l
     json_t *doc = json_load_file(path, 0, NULL);
     assert_non_null(doc);
     json_object_set_new(doc, "licence", json_string(licence));
-    for (size_t i = 0; i < 3; i++)
-        json_object_set_new(json_array_get(json_object_get(doc, "classes"), i), "name", json_string(names[i]));
+    for (size_t i = 0; i < 3; i++) { /* classes with ids may share a name */
+        json_t *class = json_array_get(json_object_get(doc, "classes"), i);
+        json_object_set_new(class, "name", json_string(names[i]));
+        json_object_set_new(class, "id", json_integer((json_int_t)i + 1));
+    }
     assert_int_equal(json_dump_file(doc, path, 0), 0);
     json_decref(doc);
     free(path);
@@ -285,6 +289,27 @@ static void names_of_strangers_stay_values(void **state)
     free(ds);
 }
 
+/* The hub's library refuses a dataset two of whose classes have one name. */
+static void classes_of_one_name_are_told_apart(void **state)
+{
+    char *dir = *state, *ds = support_path("%s/ds", dir), *out = support_path("%s/out", dir);
+    char *card = support_path("%s/README.md", out);
+    make(ds);
+    rename_all(ds, (const char *const[3]){"cat", "cat", "cat (1)"}, "none");
+    use_writer(dir, "cat > \"$1\"");
+    const char *const argv[] = {"export", ds, out, "--to", "parquet", NULL};
+    support_result r = support_millrace_under(argv, NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "names of classes"));
+    support_result_free(&r);
+    char *text = (char *)support_read(card, NULL);
+    assert_front_matter(text, (const char *const[3]){"cat", "cat (1)", "cat (1) (2)"}, "none");
+    free(text);
+    free(card);
+    free(out);
+    free(ds);
+}
+
 /* ---- the dataset itself ------------------------------------------------------------------------------------------ */
 
 static void a_dataset_describes_its_files(void **state)
@@ -315,6 +340,7 @@ int main(void)
         IN_TMPDIR(one_split_is_described_alone),
         IN_TMPDIR(damage_leaves_no_description),
         IN_TMPDIR(names_of_strangers_stay_values),
+        IN_TMPDIR(classes_of_one_name_are_told_apart),
         IN_TMPDIR(a_dataset_describes_its_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
