@@ -26,12 +26,12 @@ void mr_class_names_free(mr_class_names *names)
     *names = (mr_class_names){0};
 }
 
-/* `name` is changed until no earlier class has it: its own number differs from theirs. */
+/* `name` is changed until no earlier class has it: its own number differs from theirs.  `map` NULL: it is kept. */
 static bool add_name(mr_class_names *names, mr_string_map *map, mr_buf *name, bool *changed)
 {
     size_t class = names->count;
     *changed = false;
-    while (mr_string_map_find(map, text_of, names, mr_buf_text(name), name->len) != SIZE_MAX) {
+    while (map && mr_string_map_find(map, text_of, names, mr_buf_text(name), name->len) != SIZE_MAX) {
         mr_buf_printf(name, " (%zu)", class);
         *changed = true;
         if (name->failed)
@@ -41,10 +41,10 @@ static bool add_name(mr_class_names *names, mr_string_map *map, mr_buf *name, bo
     if (name->failed || names->text.failed)
         return false;
     names->ends[names->count++] = names->text.len;
-    return mr_string_map_add(map, text_of, names, name->data, name->len);
+    return !map || mr_string_map_add(map, text_of, names, mr_buf_text(name), name->len);
 }
 
-mr_status mr_class_names_make(mr_export_run *run, mr_class_names *names, mr_error *err)
+mr_status mr_class_names_make(mr_export_run *run, bool differ, mr_class_names *names, mr_error *err)
 {
     const mr_manifest *m = run->manifest;
     MR_AUTO(mr_string_map_release) mr_string_map map = {0};
@@ -55,7 +55,7 @@ mr_status mr_class_names_make(mr_export_run *run, mr_class_names *names, mr_erro
         MR_AUTO(mr_buf_free) mr_buf name = {0};
         bool changed;
         mr_export_class_text(&m->classes[i], &name);
-        if (!add_name(names, &map, &name, &changed))
+        if (!add_name(names, differ ? &map : NULL, &name, &changed))
             return mr_fail_memory(err, "exporting");
         if (changed)
             mr_export_lose(run, MR_PART_CLASS_NAMES, NULL, 1);

@@ -13,16 +13,17 @@
 
 enum { CLASSES = 1000, COLUMNS = 8 }; /* in the table of classes: rows, and splits with a column of their own */
 
-mr_status mr_hub_card_open(mr_export_run *run, mr_hub_card *c, mr_error *err)
+mr_status mr_hub_card_open(mr_export_run *run, bool tar, mr_hub_card *c, mr_error *err)
 {
     const mr_manifest *m = run->manifest;
+    c->tar = tar;
     c->split_count = m->split_count;
     c->shown = m->class_count < CLASSES ? m->class_count : CLASSES;
     c->splits = mr_alloc(m->split_count + 1, sizeof *c->splits);
     c->counts = mr_alloc(m->split_count * c->shown + 1, sizeof *c->counts);
     if (!c->splits || !c->counts)
         return mr_fail_memory(err, "exporting");
-    return mr_class_names_make(run, &c->names, err);
+    return mr_class_names_make(run, !tar, &c->names, err);
 }
 
 void mr_hub_card_free(mr_hub_card *c)
@@ -121,7 +122,7 @@ static void add_code(const char *text, size_t len, mr_buf *out)
 static void add_split_table(const mr_export_run *run, const mr_hub_card *c, mr_buf *out)
 {
     char samples[32], bytes[32];
-    mr_buf_add_text(out, "| split | pictures | Parquet |\n| --- | ---: | ---: |\n");
+    mr_buf_add_text(out, "| split | pictures | size |\n| --- | ---: | ---: |\n");
     for (size_t i = 0; i < run->manifest->split_count; i++)
         if (c->splits[i].files)
             mr_buf_printf(out, "| %s | %s | %s |\n", run->manifest->splits[i].name,
@@ -171,17 +172,17 @@ static void add_classes(const mr_export_run *run, const mr_hub_card *c, mr_expor
     for (size_t i = 0; i < c->shown; i++)
         add_class_row(c, i, each, out);
     if (c->shown < run->manifest->class_count)
-        mr_buf_printf(out, "\nand %s more, which `dataset_info` above lists.\n",
+        mr_buf_printf(out, "\nand %s more, which `" MR_CROISSANT "` lists.\n",
                       mr_text_count(run->manifest->class_count - c->shown, text));
 }
 
-static void add_origin(const mr_export_run *run, mr_buf *out)
+static void add_origin(const mr_export_run *run, const mr_hub_card *c, mr_buf *out)
 {
     const mr_manifest *m = run->manifest;
     char hex[65];
     mr_hex(mr_dataset_digest(run->dataset), 32, hex);
-    mr_buf_add_text(
-        out, "\n## How it was made\n\n`millrace export --to parquet` wrote these files from a dataset of layout ");
+    mr_buf_printf(out, "\n## How it was made\n\n`millrace export --to %s` wrote these files from a dataset of layout ",
+                  c->tar ? "tar" : "parquet");
     add_code(m->layout, strlen(m->layout), out);
     mr_buf_printf(out,
                   " with the digest `sha256:%s`. The bytes of each picture are those of the source: nothing was "
@@ -208,7 +209,7 @@ mr_status mr_hub_card_write(mr_export_run *run, const mr_hub_card *c, mr_export_
                     "<!-- Say here what the pictures show, who made them, and what they may be used for. -->\n\n");
     add_split_table(run, c, &text);
     add_classes(run, c, kind, &text);
-    add_origin(run, &text);
+    add_origin(run, c, &text);
     MR_TRY(mr_buf_status(&text, err, "exporting"));
     return mr_out_file(&run->out, "README.md", text.data, text.len, err);
 }

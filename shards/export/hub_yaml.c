@@ -240,6 +240,11 @@ static void add_splits(const mr_export_run *run, const mr_hub_card *c, const spl
         files += s->file_bytes;
     }
     mr_buf_printf(out, "  download_size: %" PRIu64 "\n  dataset_size: %" PRIu64 "\n", files, bytes);
+}
+
+static void add_files(const mr_export_run *run, const mr_hub_card *c, const split_name *names, mr_buf *out)
+{
+    const mr_manifest *m = run->manifest;
     mr_buf_add_text(out, "configs:\n- config_name: default\n  data_files:\n");
     for (size_t i = 0; i < m->split_count; i++)
         if (c->splits[i].files)
@@ -258,10 +263,12 @@ void mr_hub_yaml_add(const mr_export_run *run, const mr_hub_card *c, mr_export_r
     add_licence(run->manifest->licence, out);
     add_tasks(kind, out);
     add_size(run->result->samples, out);
-    if (run->result->samples) {
+    if (run->result->samples && !c->tar) {
         mr_buf_add_text(out, "dataset_info:\n");
         add_features(&c->names, kind, out);
         add_splits(run, c, names, out);
     }
+    if (run->result->samples)
+        add_files(run, c, names, out);
     mr_buf_add_text(out, "---\n");
 }

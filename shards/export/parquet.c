@@ -53,7 +53,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     MR_TRY(
         mr_script_find("parquet_write.py", "MILLRACE_PARQUET_WRITER", "the writer of Parquet files", &p->script, err));
     MR_TRY(mr_description_open(run, &p->description, err));
-    MR_TRY(mr_hub_card_open(run, &p->card, err));
+    MR_TRY(mr_hub_card_open(run, false, &p->card, err));
     return mr_out_folder(&run->out, "data", err);
 }
 

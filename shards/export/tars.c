@@ -3,7 +3,7 @@
  *      train-000000.tar  train-000001.tar  val-000000.tar     00000000.jpg, 00000000.json, 00000000.cls ...
  *      __millrace__/dataset.json                              the names of splits and classes
  *      __millrace__/train.jsonl  val.jsonl                    label, captions, objects: a line for each picture
- *      croissant.json                                         describes all of them
+ *      croissant.json  README.md                              describe all of them
  *
  * Invariant: a line of SPLIT.jsonl says nothing that the sample's .json does not say. */
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "codec/image.h"
 #include "export/description.h"
+#include "export/hub_card.h"
 #include "export/tar.h"
 
 typedef struct tars {
@@ -30,6 +31,7 @@ typedef struct tars {
     char rows_name[120];
     mr_out_text rows; /* SPLIT.jsonl; closed before the split's first sample */
     mr_description description;
+    mr_hub_card card;
 } tars;
 
 static const mr_tar closed = {.fd = -1};
@@ -43,6 +45,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     run->state = s;
     s->kind = mr_export_row_kind_of(run);
     s->kind.numbers = true;
+    MR_TRY(mr_hub_card_open(run, true, &s->card, err));
     return mr_description_open(run, &s->description, err);
 }
 
@@ -68,15 +71,16 @@ static mr_status open_next(mr_export_run *run, tars *s, const mr_split *split, m
     return mr_tar_open(&s->tar, err);
 }
 
-static mr_status close_tar(mr_export_run *run, tars *s, mr_error *err)
+static mr_status close_tar(mr_export_run *run, tars *s, const mr_split *split, mr_error *err)
 {
     struct stat st;
     mr_status status = mr_tar_close(&s->tar, err);
     if (status == MR_OK && fstat(s->tar.fd, &st) != 0)
         status = mr_fail_errno(err, errno, "%s", s->name);
-    run->out.bytes += status == MR_OK ? (uint64_t)st.st_size : 0;
     drop_tar(s, status);
     MR_TRY(status);
+    run->out.bytes += (uint64_t)st.st_size;
+    mr_hub_card_split(run, &s->card, split)->file_bytes += (uint64_t)st.st_size;
     return mr_description_file(run, &s->description, s->name, "application/x-tar", err);
 }
 
@@ -99,6 +103,7 @@ static mr_status add_row(mr_export_run *run, tars *s, const mr_export_sample *sa
     mr_buf_printf(out, "{\"file_name\":\"%s\"", name);
     mr_export_row_add(run, sample, s->kind, out);
     mr_buf_add_text(out, "}\n");
+    mr_hub_card_take(run, &s->card, sample, s->kind, strlen(name));
     return mr_out_text_push(&s->rows, err);
 }
 
@@ -106,7 +111,7 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *sample, mr_e
 {
     tars *s = run->state;
     if (s->tar.archive && s->bytes && s->bytes + sample->view->image_len > run->options->shard_size)
-        MR_TRY(close_tar(run, s, err));
+        MR_TRY(close_tar(run, s, sample->split, err));
     if (!s->tar.archive)
         MR_TRY(open_next(run, s, sample->split, err));
     s->bytes += sample->view->image_len;
@@ -114,9 +119,14 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *sample, mr_e
     return add_row(run, s, sample, err);
 }
 
-/* The pictures of the split's tars, as one set of files. */
-static mr_status add_set(tars *s, const mr_split *split, mr_error *err)
+/* The split's tars for the card, their pictures as one set of files. */
+static mr_status add_set(mr_export_run *run, tars *s, const mr_split *split, mr_error *err)
 {
+    mr_hub_split *card = mr_hub_card_split(run, &s->card, split);
+    if (asprintf(&card->files, "%s-??????.tar", split->name) < 0) {
+        card->files = NULL;
+        return mr_fail_memory(err, "exporting");
+    }
     mr_buf *out = mr_description_item(&s->description);
     mr_buf_printf(out,
                   "{\"@type\":\"cr:FileSet\",\"@id\":\"%s/files\",\"name\":\"%s\","
@@ -139,10 +149,10 @@ static mr_status end_split(mr_export_run *run, const mr_split *split, mr_error *
     if (!split->samples)
         return MR_OK;
     if (s->tar.archive)
-        MR_TRY(close_tar(run, s, err));
+        MR_TRY(close_tar(run, s, split, err));
     MR_TRY(mr_out_text_close(&s->rows, err));
     MR_TRY(mr_description_file(run, &s->description, s->rows_name, "application/jsonlines", err));
-    return add_set(s, split, err);
+    return add_set(run, s, split, err);
 }
 
 static mr_status end(mr_export_run *run, mr_error *err)
@@ -152,7 +162,8 @@ static mr_status end(mr_export_run *run, mr_error *err)
     mr_tar_facts(run->manifest, run->options, &text);
     MR_TRY(mr_buf_status(&text, err, "exporting"));
     MR_TRY(mr_out_file(&run->out, MR_TAR_FACTS, text.data, text.len, err));
-    return mr_description_close(run, &s->description, s->kind, true, err);
+    MR_TRY(mr_description_close(run, &s->description, s->kind, true, err));
+    return mr_hub_card_write(run, &s->card, s->kind, err);
 }
 
 static void free_state(void *state)
@@ -161,6 +172,7 @@ static void free_state(void *state)
     drop_tar(s, MR_SYSTEM); /* no end marker after a tar that is incomplete */
     mr_out_text_free(&s->rows);
     mr_description_free(&s->description);
+    mr_hub_card_free(&s->card);
     free(s);
 }
 

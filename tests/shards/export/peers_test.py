@@ -183,6 +183,9 @@ def test_datasets():
     hostile = quietly(lambda: datasets.load_dataset(os.path.abspath("hostile-parquet"), cache_dir=os.path.abspath("cache-h")))
     assert set(hostile) == {"all_", "a_b._c"}, set(hostile)
     assert sorted(hostile["all_"].features["label"].names) == sorted(HOSTILE)
+    run("export", hostile_set(), "hostile-tars", "--to", "tar", "--shard-size", "100k")
+    tars = quietly(lambda: datasets.load_dataset(os.path.abspath("hostile-tars"), cache_dir=os.path.abspath("cache-t")))
+    assert {split: len(rows) for split, rows in tars.items()} == {"all_": len(HOSTILE), "a_b._c": len(HOSTILE)}, tars
 
 
 def card_of(datasets, out):

@@ -138,7 +138,7 @@ static void tars_are_described(void **state)
     assert_true(support_tree_hash(out) == support_tree_hash(again));
     char *names = support_list(out);
     assert_string_equal(names,
-                        "__millrace__/dataset.json\n__millrace__/train.jsonl\n__millrace__/val.jsonl\n"
+                        "README.md\n__millrace__/dataset.json\n__millrace__/train.jsonl\n__millrace__/val.jsonl\n"
                         "croissant.json\ntrain-000000.tar\ntrain-000001.tar\ntrain-000002.tar\nval-000000.tar\n");
     json_t *doc = load(out);
     assert_int_equal(assert_files(out, doc), 6);
@@ -154,6 +154,12 @@ static void tars_are_described(void **state)
                         "[\"one\\n\\\"two\xE2\x80\xA8\"],\"objects\":{\"bbox\":[],\"categories\":[],\"crowd\":[]}}\n"
                         "{\"file_name\":\"00000002.png\",\"label\":null,\"labels\":[0,2],\"captions\":[],\"objects\":{"
                         "\"bbox\":[],\"categories\":[],\"crowd\":[]}}\n");
+    char *card = support_path("%s/README.md", out);
+    free(text);
+    text = (char *)support_read(card, NULL);
+    assert_non_null(strstr(text, "  - split: \"train\"\n    path: \"train-??????.tar\"\n"));
+    assert_null(strstr(text, "dataset_info")); /* the hub finds the features of tars by looking */
+    free(card);
     json_decref(doc);
     free(text);
     free(fields);
