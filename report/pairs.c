@@ -81,7 +81,7 @@ mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, mr_buf *out, m
     MR_AUTO(free_section) section s = {.f = f, .found = &found, .begin = out->len};
     const mr_similar_options o = {.distance = MR_NEAR_DISTANCE_STANDARD,
                                   .progress = MR_PROGRESS_QUIET,
-                                  .bytes_only = f->samples > MR_PAIRS_PICTURES || f->pixels > MR_PAIRS_PIXELS};
+                                  .bytes_only = f->samples > MR_PAIRS_PICTURES || f->decoding > MR_PAIRS_PIXELS};
     if (f->samples < 2 || f->samples > MR_PAIRS_SAMPLES)
         return MR_OK;
     MR_TRY(mr_similar_find(dir, f->ds, &o, &found, err));

@@ -6,7 +6,8 @@
 
 #include "report/facts.h"
 
-/* More pictures, or pixels, are not decoded: some seconds on two processors.  Equal bytes are found among more. */
+/* More pictures, or pixels (see facts.h), are not decoded: some seconds on two processors.  Equal bytes are found among
+ * more. */
 enum { MR_PAIRS_PICTURES = 50000, MR_PAIRS_SAMPLES = 10000000 };
 #define MR_PAIRS_PIXELS ((uint64_t)600 * 1000 * 1000)
 

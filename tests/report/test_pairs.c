@@ -36,8 +36,8 @@ static char *section_of(const char *ds, uint64_t pixels)
     mr_error err;
     if (mr_dataset_open(ds, &dataset, &err) != MR_OK || mr_report_facts_read(ds, dataset, 0, &facts, &err) != MR_OK)
         fail_msg("%s", err.text);
-    assert_true(facts.pixels > 0);
-    facts.pixels += pixels;
+    assert_true(facts.decoding > 0);
+    facts.decoding += pixels;
     if (mr_pairs_add(ds, &facts, &out, &err) != MR_OK)
         fail_msg("%s", err.text);
     mr_buf_text(&out);
