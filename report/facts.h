@@ -34,6 +34,7 @@ typedef struct mr_report_facts {
     const mr_dataset *ds;
     const mr_manifest *m;
     uint64_t samples;
+    uint64_t decoding; /* pixels of all samples; those of others than baseline JPEGs count four times */
     mr_class_counts labels;
     uint64_t bins[MR_BINS_KINDS][MR_BINS_MOST];
     uint64_t looked;

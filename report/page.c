@@ -12,6 +12,7 @@
 #include "report/classes.h"
 #include "report/frame.h"
 #include "report/html.h"
+#include "report/pairs.h"
 
 enum { WORDS_MOST = 60, ROWS_MOST = 30 };
 
@@ -179,8 +180,13 @@ static void add_findings(const mr_report_facts *f, mr_buf *out)
  */
 
 static const mr_frame_section sections[] = {
-    {"splits", "Splits and classes"}, {"pictures", "Pictures"},          {"objects", "Objects"}, {"words", "Words"},
-    {"samples", "Samples"},           {"findings", "What ingest found"},
+    {"splits", "Splits and classes"},
+    {"pictures", "Pictures"},
+    {"objects", "Objects"},
+    {"words", "Words"},
+    {"samples", "Samples"},
+    {"alike", "Pictures that look alike"},
+    {"findings", "What ingest found"},
 };
 
 static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t seed, mr_thumbs *thumbs, mr_buf *out,
@@ -194,6 +200,7 @@ static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t 
     MR_TRY(add_objects(f, &body, err));
     add_words(f, &body);
     mr_buf_add(&body, wall.data, wall.len);
+    MR_TRY(mr_pairs_add(dir, f, &body, err));
     add_findings(f, &body);
     MR_TRY(mr_buf_status(&body, err, "writing a report"));
     mr_frame_begin(out, mr_buf_text(&name), "dataset report");

@@ -12,6 +12,7 @@
 #include "dataset/dataset.h"
 #include "format/class_counts.h"
 #include "format/index.h"
+#include "shards/cmd_inspect_croissant.h"
 #include "shards/cmd_inspect_near.h"
 #include "shards/cmd_inspect_objects.h"
 #include "shards/cmd_seek.h"
@@ -21,12 +22,14 @@ enum { CLASSES_SHOWN = 20 };
 
 typedef struct request {
     const char *dir;
-    bool json, classes, objects, near, near_distance_given;
+    bool json, croissant, classes, objects, near, near_distance_given;
     uint32_t near_distance, jobs;
 } request;
 
 static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"croissant", 0, MR_ARG_FLAG, MR_FIELD(request, croissant),
+     .help = "print a Croissant 1.1 description instead: the files with their SHA-256, classes, splits"},
     {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes),
      .help = "list every class with its number of samples in each split"},
     {"objects", 0, MR_ARG_FLAG, MR_FIELD(request, objects),
@@ -47,6 +50,8 @@ static mr_status check(void *ctx, mr_error *err)
     const request *q = ctx;
     if (q->near_distance_given && !q->near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
+    if (q->croissant && (q->json || q->classes || q->objects || q->near))
+        return mr_fail(err, MR_MISUSE, "--croissant prints a document of its own; give it alone");
     return MR_OK;
 }
 
@@ -111,7 +116,8 @@ static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *d
 typedef struct counted { /* what was asked for, besides the manifest */
     mr_class_counts classes;
     cmd_objects objects;
-    cmd_near near;
+    mr_similar near;
+    unsigned distance; /* for `near` */
     cmd_seek_found seeks;
 } counted;
 
@@ -129,7 +135,7 @@ static mr_status print_json(const mr_dataset *ds, const char *digest, const coun
         add_counts(m, c, doc);
     if (found->objects.counts)
         json_object_set_new(doc, "objects", cmd_objects_json(m, &found->objects));
-    mr_status status = found->near.found ? cmd_near_json(ds, &found->near, doc, err) : MR_OK;
+    mr_status status = found->near.found ? cmd_near_json(ds, &found->near, found->distance, doc, err) : MR_OK;
     json_object_set_new(doc, "seek_index", cmd_seek_found_json(&found->seeks));
     if (status == MR_OK)
         status = mr_json_print(doc, err);
@@ -305,7 +311,7 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
     if (found->objects.counts)
         MR_TRY(cmd_objects_print(m, &found->objects, err));
     if (found->near.found)
-        MR_TRY(cmd_near_print(ds, &found->near, err));
+        MR_TRY(cmd_near_print(ds, &found->near, found->distance, err));
     printf("\n");
     if (m->licence) {
         printf("  licence  ");
@@ -322,7 +328,7 @@ static void free_counted(counted *c)
 {
     free(c->classes.counts);
     cmd_objects_free(&c->objects);
-    cmd_near_free(&c->near);
+    mr_similar_free(&c->near);
 }
 
 static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
@@ -330,13 +336,16 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     const mr_manifest *m = mr_dataset_manifest(ds);
     MR_AUTO(free_counted) counted found = {0};
     char hex[65];
+    if (q->croissant)
+        return cmd_croissant_print(ds, err);
     if (q->classes)
         MR_TRY(mr_class_counts_read(q->dir, m, &found.classes, err));
     if (q->objects)
         MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
-    found.near.distance = q->near_distance;
+    found.distance = q->near_distance;
+    const mr_similar_options near = {.distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE};
     if (q->near)
-        MR_TRY(cmd_near_read(q->dir, ds, q->jobs, &found.near, err));
+        MR_TRY(mr_similar_find(q->dir, ds, &near, &found.near, err));
     MR_TRY(cmd_seek_find(q->dir, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
     return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
@@ -369,6 +378,7 @@ const mr_command cmd_inspect = {
              "  millrace inspect --classes imagenette\n"
              "  millrace inspect --objects coco\n"
              "  millrace inspect --near-duplicates imagenette\n"
+             "  millrace inspect --croissant imagenette > imagenette/croissant.json\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "

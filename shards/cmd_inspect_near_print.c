@@ -11,7 +11,7 @@
 enum { SHOWN = 10, LISTED = 100000 }; /* for people, in JSON; of each kind */
 
 typedef struct pair {
-    const cmd_near_picture *picture, *other;
+    const mr_similar_picture *picture, *other;
     mr_buf source, other_source;
     bool labels_differ;
     unsigned distance;
@@ -23,7 +23,7 @@ static void free_pair(pair *p)
     mr_buf_free(&p->other_source);
 }
 
-static mr_status read_source(const mr_dataset *ds, const cmd_near_picture *p, mr_buf *out, mr_error *err)
+static mr_status read_source(const mr_dataset *ds, const mr_similar_picture *p, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
     mr_meta_facts facts;
@@ -31,44 +31,31 @@ static mr_status read_source(const mr_dataset *ds, const cmd_near_picture *p, mr
     return mr_meta_scan(view.meta, view.meta_len, &facts, out, err);
 }
 
-static mr_status read_pair(const mr_dataset *ds, const cmd_near *n, size_t i, bool equal, pair *out, mr_error *err)
+static mr_status read_pair(const mr_dataset *ds, const mr_similar *n, size_t i, mr_similar_kind kind, pair *out,
+                           mr_error *err)
 {
     out->picture = &n->pictures[i];
-    out->other = &n->pictures[equal ? out->picture->equal : n->found[i].other];
-    out->distance = equal ? 0 : n->found[i].distance;
+    out->other = mr_similar_other(n, i, kind);
+    out->distance = kind == MR_SIMILAR_EQUAL ? 0 : n->found[i].distance;
     int32_t a = out->picture->label, b = out->other->label;
     out->labels_differ = a >= 0 && b >= 0 && a != b;
     MR_TRY(read_source(ds, out->picture, &out->source, err));
     return read_source(ds, out->other, &out->other_source, err);
 }
 
-typedef enum section { EQUAL, LEAKS, DUPLICATES, SECTIONS } section;
-
-static bool belongs(const cmd_near *n, size_t i, section s)
-{
-    if (s == EQUAL)
-        return n->pictures[i].equal != i;
-    return n->found[i].kind == (s == LEAKS ? MR_NEAR_LEAK : MR_NEAR_DUPLICATE);
-}
-
-static uint64_t count_of(const cmd_near *n, section s)
-{
-    return s == EQUAL ? n->equal : s == LEAKS ? n->leaks : n->duplicates;
-}
-
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-static void print_sample(const mr_dataset *ds, const cmd_near_picture *p, mr_buf *source)
+static void print_sample(const mr_dataset *ds, const mr_similar_picture *p, mr_buf *source)
 {
     printf("%s %llu (", mr_dataset_manifest(ds)->splits[p->split].name, (unsigned long long)p->number);
     mr_term_text(stdout, mr_buf_text(source));
     printf(")");
 }
 
-static mr_status print_pair(const mr_dataset *ds, const cmd_near *n, size_t i, section s, mr_error *err)
+static mr_status print_pair(const mr_dataset *ds, const mr_similar *n, size_t i, mr_similar_kind s, mr_error *err)
 {
     MR_AUTO(free_pair) pair p = {0};
-    MR_TRY(read_pair(ds, n, i, s == EQUAL, &p, err));
+    MR_TRY(read_pair(ds, n, i, s, &p, err));
     printf("    ");
     print_sample(ds, p.picture, &p.source);
     printf(": also ");
@@ -77,18 +64,18 @@ static mr_status print_pair(const mr_dataset *ds, const cmd_near *n, size_t i, s
     return MR_OK;
 }
 
-static mr_status print_section(const mr_dataset *ds, const cmd_near *n, section s, mr_error *err)
+static mr_status print_section(const mr_dataset *ds, const mr_similar *n, mr_similar_kind s, mr_error *err)
 {
     static const char *const heads[] = {"leaks: equal bytes in two splits", "leaks: look alike, in two splits",
                                         "duplicates: look alike, in one split"};
-    uint64_t count = count_of(n, s), shown = 0;
+    uint64_t count = mr_similar_count(n, s), shown = 0;
     char number[32];
     if (!count)
         return MR_OK;
-    printf("  %s%s: %s%s\n", mr_sgr(stdout, s == DUPLICATES ? MR_YELLOW : MR_RED), heads[s],
+    printf("  %s%s: %s%s\n", mr_sgr(stdout, s == MR_SIMILAR_DUPLICATE ? MR_YELLOW : MR_RED), heads[s],
            mr_text_count(count, number), mr_sgr(stdout, MR_PLAIN));
     for (size_t i = 0; i < n->count && shown < SHOWN; i++) {
-        if (!belongs(n, i, s))
+        if (!mr_similar_other(n, i, s))
             continue;
         MR_TRY(print_pair(ds, n, i, s, err));
         shown++;
@@ -106,17 +93,17 @@ static void print_uncompared(uint64_t count, const char *words)
         printf("; %s %s", mr_text_count(count, number), words);
 }
 
-mr_status cmd_near_print(const mr_dataset *ds, const cmd_near *n, mr_error *err)
+mr_status cmd_near_print(const mr_dataset *ds, const mr_similar *n, unsigned distance, mr_error *err)
 {
     char number[32];
     printf("\n  near-duplicates: %s picture%s, hashes up to %u bits apart", mr_text_count(n->count, number),
-           n->count == 1 ? "" : "s", n->distance);
+           n->count == 1 ? "" : "s", distance);
     print_uncompared(n->plain, "of a single tone not compared");
     print_uncompared(n->unreadable, "not decodable");
     print_uncompared(n->crowded, "with too many similar hashes to compare them all");
     printf("\n");
-    for (int s = EQUAL; s < SECTIONS; s++)
-        MR_TRY(print_section(ds, n, (section)s, err));
+    for (int s = 0; s < MR_SIMILAR_KINDS; s++)
+        MR_TRY(print_section(ds, n, (mr_similar_kind)s, err));
     if (!n->equal && !n->leaks && !n->duplicates)
         printf("  no two pictures look alike\n");
     return MR_OK;
@@ -124,25 +111,26 @@ mr_status cmd_near_print(const mr_dataset *ds, const cmd_near *n, mr_error *err)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static mr_status add_pair(const mr_dataset *ds, const cmd_near *n, size_t i, section s, json_t *list, mr_error *err)
+static mr_status add_pair(const mr_dataset *ds, const mr_similar *n, size_t i, mr_similar_kind s, json_t *list,
+                          mr_error *err)
 {
     MR_AUTO(free_pair) pair p = {0};
     const mr_manifest *m = mr_dataset_manifest(ds);
-    MR_TRY(read_pair(ds, n, i, s == EQUAL, &p, err));
+    MR_TRY(read_pair(ds, n, i, s, &p, err));
     json_t *item =
         json_pack("{ss sI ss ss sI ss ss sI sb}", "split", m->splits[p.picture->split].name, "sample",
                   (json_int_t)p.picture->number, "source", mr_buf_text(&p.source), "other_split",
                   m->splits[p.other->split].name, "other_sample", (json_int_t)p.other->number, "other_source",
-                  mr_buf_text(&p.other_source), "kind", s == EQUAL ? "equal bytes" : "looks alike", "distance",
-                  (json_int_t)p.distance, "labels_differ", (int)p.labels_differ);
+                  mr_buf_text(&p.other_source), "kind", s == MR_SIMILAR_EQUAL ? "equal bytes" : "looks alike",
+                  "distance", (json_int_t)p.distance, "labels_differ", (int)p.labels_differ);
     return json_array_append_new(list, item) ? mr_fail_memory(err, "writing JSON") : MR_OK;
 }
 
-static mr_status add_section(const mr_dataset *ds, const cmd_near *n, section s, json_t *list, mr_error *err)
+static mr_status add_section(const mr_dataset *ds, const mr_similar *n, mr_similar_kind s, json_t *list, mr_error *err)
 {
     size_t listed = 0;
     for (size_t i = 0; i < n->count && listed < LISTED; i++) {
-        if (!belongs(n, i, s))
+        if (!mr_similar_other(n, i, s))
             continue;
         MR_TRY(add_pair(ds, n, i, s, list, err));
         listed++;
@@ -150,17 +138,17 @@ static mr_status add_section(const mr_dataset *ds, const cmd_near *n, section s,
     return MR_OK;
 }
 
-mr_status cmd_near_json(const mr_dataset *ds, const cmd_near *n, json_t *doc, mr_error *err)
+mr_status cmd_near_json(const mr_dataset *ds, const mr_similar *n, unsigned distance, json_t *doc, mr_error *err)
 {
     json_t *leaks = json_array(), *duplicates = json_array();
-    json_t *near = json_pack("{sI sI sI sI sI sI sI sI so so}", "distance", (json_int_t)n->distance, "pictures",
-                             (json_int_t)n->count, "single_tone", (json_int_t)n->plain, "unreadable",
-                             (json_int_t)n->unreadable, "crowded", (json_int_t)n->crowded, "equal_leaks",
-                             (json_int_t)n->equal, "alike_leaks", (json_int_t)n->leaks, "alike_in_one_split",
-                             (json_int_t)n->duplicates, "leaks", leaks, "duplicates", duplicates);
+    json_t *near =
+        json_pack("{sI sI sI sI sI sI sI sI so so}", "distance", (json_int_t)distance, "pictures", (json_int_t)n->count,
+                  "single_tone", (json_int_t)n->plain, "unreadable", (json_int_t)n->unreadable, "crowded",
+                  (json_int_t)n->crowded, "equal_leaks", (json_int_t)n->equal, "alike_leaks", (json_int_t)n->leaks,
+                  "alike_in_one_split", (json_int_t)n->duplicates, "leaks", leaks, "duplicates", duplicates);
     if (!near || json_object_set_new(doc, "near_duplicates", near))
         return mr_fail_memory(err, "writing JSON");
-    MR_TRY(add_section(ds, n, EQUAL, leaks, err));
-    MR_TRY(add_section(ds, n, LEAKS, leaks, err));
-    return add_section(ds, n, DUPLICATES, duplicates, err);
+    MR_TRY(add_section(ds, n, MR_SIMILAR_EQUAL, leaks, err));
+    MR_TRY(add_section(ds, n, MR_SIMILAR_LEAK, leaks, err));
+    return add_section(ds, n, MR_SIMILAR_DUPLICATE, duplicates, err);
 }

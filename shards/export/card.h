@@ -37,7 +37,9 @@ typedef struct mr_export_format {
     const char *alias; /* a second name, or NULL */
     unsigned holds;    /* MR_HOLDS() of the parts that it keeps as they are: the others are counted */
     bool plain;        /* it needs neither facts nor objects, and nothing is counted */
+    bool lossless;     /* it keeps every meta as a whole: nothing is counted */
     bool surveyed;     /* it needs to know all samples before the first */
+    bool ids;          /* the survey says which ids can be kept */
     bool sharded;      /* --shard-size is for it */
     bool tasks;        /* --task is for it */
     mr_status (*begin)(mr_export_run *run, mr_error *err);                              /* or NULL */

@@ -231,6 +231,7 @@ const mr_export_format mr_export_format_coco = {
              MR_HOLDS(RINGS) | MR_HOLDS(MASKS) | MR_HOLDS(KEYPOINTS) | MR_HOLDS(CROWDS) | MR_HOLDS(OUTSIDE) |
              MR_HOLDS(IDS) | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),
     .surveyed = true,
+    .ids = true,
     .begin = begin,
     .begin_split = begin_split,
     .sample = sample,

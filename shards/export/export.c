@@ -96,7 +96,8 @@ static mr_status take_sample(void *ctx, const mr_export_sample *given, mr_error 
         MR_TRY(mr_objects_parse(s.view->meta, s.view->meta_len, &r->objects, err));
         s.facts = &r->facts;
         s.objects = &r->objects;
-        MR_TRY(mr_export_losses_take(&r->run, &r->losses, &s, err));
+        if (!r->format->lossless)
+            MR_TRY(mr_export_losses_take(&r->run, &r->losses, &s, err));
     }
     return r->format->sample(&r->run, &s, err);
 }
@@ -115,7 +116,7 @@ static mr_status write_all(job *r, mr_error *err)
         MR_TRY(r->format->end(run, err));
     run->result->files += run->out.files;
     run->result->bytes += run->out.bytes;
-    return r->format->plain ? MR_OK : mr_export_losses_end(run, &r->losses, err);
+    return r->format->plain || r->format->lossless ? MR_OK : mr_export_losses_end(run, &r->losses, err);
 }
 
 static void free_job(job *r)
@@ -143,7 +144,7 @@ static mr_status fill(const mr_dataset *ds, const mr_export_format *format, cons
                      .result = result},
              .format = format};
     if (format->surveyed) {
-        MR_TRY(mr_export_survey_make(ds, o, &survey, err));
+        MR_TRY(mr_export_survey_make(ds, o, format->ids, &survey, err));
         r.run.survey = &survey;
     }
     return write_all(&r, err);

@@ -2,6 +2,8 @@
  *
  *      this process --a pipe: lines of JSON, pictures--> parquet_write.py --> data/train-00000.parquet
  *
+ * croissant.json and README.md describe the files (description.h, hub_card.h).
+ *
  * A file gets its final name with the number of files when its split is complete.  parquet_write.py may be replaced by
  * any program that reads the same rows: MILLRACE_PARQUET_WRITER names it.
  * Invariant: every file is written by one run of the program, which has ended well before the next begins. */
@@ -18,7 +20,8 @@
 #include "base/scope.h"
 #include "base/script.h"
 #include "base/text.h"
-#include "export/row.h"
+#include "export/description.h"
+#include "export/hub_card.h"
 
 enum { FILES_MAX = 100000, PIPE_SIZE = 1 << 20 };
 #define STANDARD ((uint64_t)500 * 1000 * 1000) /* as the hub's own tools */
@@ -33,6 +36,8 @@ typedef struct parquet {
     int pipe;
     uint64_t bytes, rows; /* of the current file */
     mr_buf name, line, file;
+    mr_description description;
+    mr_hub_card card;
 } parquet;
 
 static mr_status begin(mr_export_run *run, mr_error *err)
@@ -47,6 +52,8 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     p->most = run->options->shard_size ? run->options->shard_size : STANDARD;
     MR_TRY(
         mr_script_find("parquet_write.py", "MILLRACE_PARQUET_WRITER", "the writer of Parquet files", &p->script, err));
+    MR_TRY(mr_description_open(run, &p->description, err));
+    MR_TRY(mr_hub_card_open(run, false, &p->card, err));
     return mr_out_folder(&run->out, "data", err);
 }
 
@@ -84,7 +91,7 @@ static mr_status put(parquet *p, const void *bytes, size_t len, mr_error *err)
 }
 
 /* The names of classes, and the members of the rows. */
-static void add_head(const mr_export_run *run, const parquet *p, mr_buf *out)
+static void add_head(const parquet *p, mr_buf *out)
 {
     const struct {
         const char *name;
@@ -102,12 +109,11 @@ static void add_head(const mr_export_run *run, const parquet *p, mr_buf *out)
                  {"crowd", true}};
     const char *comma = "";
     mr_buf_add_text(out, "{\"names\":[");
-    for (size_t i = 0; i < run->manifest->class_count; i++) {
-        MR_AUTO(mr_buf_free) mr_buf name = {0};
-        mr_export_class_text(&run->manifest->classes[i], &name);
+    for (size_t i = 0; i < p->card.names.count; i++) {
+        size_t len;
+        const char *name = mr_class_name(&p->card.names, i, &len);
         mr_buf_add_text(out, i ? "," : "");
-        mr_json_add_string(out, mr_buf_text(&name), name.len);
-        out->failed = out->failed || name.failed;
+        mr_json_add_string(out, name, len);
     }
     mr_buf_add_text(out, "],\"members\":[");
     for (size_t i = 0; i < MR_COUNT(members); i++)
@@ -157,12 +163,12 @@ static mr_status start(mr_export_run *run, parquet *p, mr_error *err)
     p->files++;
     p->rows = p->bytes = 0;
     mr_buf_clear(&p->line);
-    add_head(run, p, &p->line);
+    add_head(p, &p->line);
     MR_TRY(mr_buf_status(&p->line, err, "exporting"));
     return put(p, p->line.data, p->line.len, err);
 }
 
-static mr_status finish(mr_export_run *run, parquet *p, mr_error *err)
+static mr_status finish(mr_export_run *run, parquet *p, const mr_split *split, mr_error *err)
 {
     struct stat st;
     mr_buf_clear(&p->line);
@@ -174,6 +180,7 @@ static mr_status finish(mr_export_run *run, parquet *p, mr_error *err)
         return mr_fail_errno(err, errno, "%s: its writer did not make it", mr_buf_text(&p->file));
     run->out.files++;
     run->out.bytes += (uint64_t)st.st_size;
+    mr_hub_card_split(run, &p->card, split)->file_bytes += (uint64_t)st.st_size;
     return MR_OK;
 }
 
@@ -184,7 +191,7 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error 
     parquet *p = run->state;
     mr_buf *out = &p->line;
     if (p->program && p->bytes && p->bytes + s->view->image_len > p->most)
-        MR_TRY(finish(run, p, err));
+        MR_TRY(finish(run, p, s->split, err));
     if (!p->program)
         MR_TRY(start(run, p, err));
     MR_TRY(mr_export_picture_name(run, p->split, s, 0, &p->name, err));
@@ -197,28 +204,58 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error 
     MR_TRY(mr_buf_status(out, err, "exporting"));
     MR_TRY(put(p, out->data, out->len, err));
     MR_TRY(put(p, s->view->image, s->view->image_len, err));
+    mr_hub_card_take(run, &p->card, s, p->kind, p->name.len);
     p->rows++;
     p->bytes += s->view->image_len;
     return MR_OK;
 }
 
+/* Gives a file its final name. */
+static mr_status rename_file(mr_export_run *run, parquet *p, uint32_t number, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf from = {0}, to = {0};
+    mr_buf_printf(&from, "data/%s-%05" PRIu32 ".parquet", p->split, number);
+    mr_buf_printf(&to, "data/%s-%05" PRIu32 "-of-%05" PRIu32 ".parquet", p->split, number, p->files);
+    const char *old = mr_buf_text(&from), *new = mr_buf_text(&to);
+    if (from.failed || to.failed)
+        return mr_fail_memory(err, "exporting");
+    if (renameat(run->out.dirfd, old, run->out.dirfd, new) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot rename", old);
+    return mr_description_file(run, &p->description, new, "application/x-parquet", err);
+}
+
+/* The split's files as one set. */
+static mr_status describe(mr_export_run *run, parquet *p, const mr_split *split, mr_error *err)
+{
+    mr_hub_split *s = mr_hub_card_split(run, &p->card, split);
+    MR_AUTO(mr_buf_free) mr_buf files = {0};
+    mr_buf_printf(&files, "data/%s-%s-of-%05" PRIu32 ".parquet", p->split, "?????", p->files); /* no trigraph */
+    s->files = strdup(mr_buf_text(&files));
+    if (files.failed || !s->files)
+        return mr_fail_memory(err, "exporting");
+    mr_buf *out = mr_description_item(&p->description);
+    mr_buf_printf(out, "{\"@type\":\"cr:FileSet\",\"@id\":\"%s/files\",\"name\":\"%s\",", split->name, split->name);
+    mr_buf_add_text(out, "\"encodingFormat\":\"application/x-parquet\",\"includes\":");
+    mr_json_add_string(out, s->files, files.len);
+    mr_buf_add_text(out, "}");
+    return mr_out_text_push(&p->description.files, err);
+}
+
 static mr_status end_split(mr_export_run *run, const mr_split *split, mr_error *err)
 {
     parquet *p = run->state;
-    (void)split;
     if (p->program)
-        MR_TRY(finish(run, p, err));
-    for (uint32_t i = 0; i < p->files; i++) {
-        MR_AUTO(mr_buf_free) mr_buf from = {0}, to = {0};
-        mr_buf_printf(&from, "data/%s-%05" PRIu32 ".parquet", p->split, i);
-        mr_buf_printf(&to, "data/%s-%05" PRIu32 "-of-%05" PRIu32 ".parquet", p->split, i, p->files);
-        const char *old = mr_buf_text(&from), *new = mr_buf_text(&to);
-        if (from.failed || to.failed)
-            return mr_fail_memory(err, "exporting");
-        if (renameat(run->out.dirfd, old, run->out.dirfd, new) != 0)
-            return mr_fail_errno(err, errno, "%s: cannot rename", old);
-    }
-    return MR_OK;
+        MR_TRY(finish(run, p, split, err));
+    for (uint32_t i = 0; i < p->files; i++)
+        MR_TRY(rename_file(run, p, i, err));
+    return p->files ? describe(run, p, split, err) : MR_OK;
+}
+
+static mr_status end(mr_export_run *run, mr_error *err)
+{
+    parquet *p = run->state;
+    MR_TRY(mr_description_close(run, &p->description, p->kind, false, err));
+    return mr_hub_card_write(run, &p->card, p->kind, err);
 }
 
 static void free_state(void *state)
@@ -231,6 +268,8 @@ static void free_state(void *state)
     mr_buf_free(&p->name);
     mr_buf_free(&p->line);
     mr_buf_free(&p->file);
+    mr_description_free(&p->description);
+    mr_hub_card_free(&p->card);
     free(p);
 }
 
@@ -243,5 +282,6 @@ const mr_export_format mr_export_format_parquet = {
     .begin_split = begin_split,
     .sample = sample,
     .end_split = end_split,
+    .end = end,
     .free_state = free_state,
 };

@@ -1,5 +1,6 @@
 /* survey.c - one pass over all metas of an export, before the first sample is written.
- * Invariant: memory is 16 bytes for each object with an id, of one split at a time. */
+ * Invariant: where ids are compared, memory is 16 bytes for each object with one, of one split at a time; otherwise it
+ * does not grow with the number of samples. */
 #include "export/survey.h"
 
 #include <stdlib.h>
@@ -120,7 +121,8 @@ static mr_status take_sample(pass *p, const mr_split *split, uint64_t n, size_t 
     return room ? MR_OK : mr_fail_memory(p->err, "exporting");
 }
 
-mr_status mr_export_survey_make(const mr_dataset *ds, const mr_export_options *o, mr_export_survey *out, mr_error *err)
+mr_status mr_export_survey_make(const mr_dataset *ds, const mr_export_options *o, bool with_ids, mr_export_survey *out,
+                                mr_error *err)
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     MR_AUTO(free_pass) pass p = {.dataset = ds, .out = out, .err = err};
@@ -133,6 +135,7 @@ mr_status mr_export_survey_make(const mr_dataset *ds, const mr_export_options *o
         const mr_split *split = &m->splits[i];
         if (!mr_export_wants(o, split))
             continue;
+        p.images.bad = p.objects.bad = !with_ids; /* none is kept once they are bad */
         for (uint64_t n = 0; n < split->samples; n++)
             MR_TRY(take_sample(&p, split, n, m->class_count, &out->splits[i]));
         out->splits[i].image_ids = all_differ(&p.images);

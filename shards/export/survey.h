@@ -22,7 +22,9 @@ typedef struct mr_export_survey {
     mr_export_survey_split *splits;                  /* as in the manifest */
 } mr_export_survey;
 
-mr_status mr_export_survey_make(const mr_dataset *ds, const mr_export_options *o, mr_export_survey *out, mr_error *err);
+/* `with_ids`: whether ids are compared; else image_ids and object_ids are false. */
+mr_status mr_export_survey_make(const mr_dataset *ds, const mr_export_options *o, bool with_ids, mr_export_survey *out,
+                                mr_error *err);
 void mr_export_survey_free(mr_export_survey *s);
 
 #endif

@@ -5,8 +5,9 @@
  *    train/00000000.json  the meta, as stored
  *    train/00000000.cls   the label, if there is exactly one
  *
- * With --shard-size OUT is a folder of tars of one split each: train-000000.tar with 00000000.jpg ..., and the names
- * beside them. Invariant: no clock, user or host of this run is in the tar, so equal datasets give equal tars. */
+ * Invariant: no clock, user or host of this run is in the tar, so equal datasets give equal tars. */
+#include "export/tar.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,39 +23,25 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "codec/image.h"
-#include "export/card.h"
-
-#define FACTS "__millrace__/dataset.json"
-
-typedef struct tar {
-    struct archive *archive;
-    struct archive_entry *entry;
-    const char *name; /* for messages */
-    mr_export_result *result;
-    int fd;
-    bool shard;        /* of one split, which the tar's own name tells */
-    mr_status written; /* how writing went; a failure is in `error` */
-    mr_error error;
-} tar;
 
 /* Reports success to libarchive: after a failed write it leaks, and would add its end marker to an incomplete tar. */
 static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t len)
 {
-    tar *t = ctx;
+    mr_tar *t = ctx;
     (void)a;
     if (t->written == MR_OK)
         t->written = mr_file_write(t->fd, bytes, len, t->name, &t->error);
     return (la_ssize_t)len;
 }
 
-static mr_status write_status(const tar *t, mr_error *err)
+static mr_status write_status(const mr_tar *t, mr_error *err)
 {
     if (t->written != MR_OK && err)
         *err = t->error;
     return t->written;
 }
 
-static mr_status tar_failed(const tar *t, mr_error *err)
+static mr_status tar_failed(const mr_tar *t, mr_error *err)
 {
     int errnum = archive_errno(t->archive);
     const char *why = archive_error_string(t->archive);
@@ -67,7 +54,7 @@ static mr_status tar_failed(const tar *t, mr_error *err)
     return mr_fail(err, MR_SYSTEM, "%s: cannot write: %s", t->name, why ? why : strerror(errnum));
 }
 
-static mr_status add_file(tar *t, const char *path, const void *bytes, size_t len, mr_error *err)
+static mr_status add_file(mr_tar *t, const char *path, const void *bytes, size_t len, mr_error *err)
 {
     archive_entry_clear(t->entry);
     archive_entry_set_pathname(t->entry, path);
@@ -86,12 +73,17 @@ static mr_status add_file(tar *t, const char *path, const void *bytes, size_t le
     return write_status(t, err);
 }
 
-static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
+void mr_tar_name(const mr_tar *t, const mr_export_sample *s, const char *suffix, char name[MR_TAR_NAME])
+{
+    snprintf(name, MR_TAR_NAME, "%s%s%08llu.%s", t->shard ? "" : s->split->name, t->shard ? "" : "/",
+             (unsigned long long)s->number, suffix);
+}
+
+static mr_status add(mr_tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
                      mr_error *err)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s%s%08llu.%s", t->shard ? "" : s->split->name, t->shard ? "" : "/",
-             (unsigned long long)s->number, suffix);
+    char path[MR_TAR_NAME];
+    mr_tar_name(t, s, suffix, path);
     return add_file(t, path, bytes, len, err);
 }
 
@@ -105,7 +97,7 @@ static void add_names(mr_buf *out, const char *key, size_t i, const char *name)
 }
 
 /* A tar of one split names all classes: their numbers are the dataset's. */
-static void write_facts(const mr_manifest *m, const mr_export_options *o, mr_buf *text)
+void mr_tar_facts(const mr_manifest *m, const mr_export_options *o, mr_buf *text)
 {
     size_t splits = 0;
     mr_buf_add_text(text, "{");
@@ -120,17 +112,16 @@ static void write_facts(const mr_manifest *m, const mr_export_options *o, mr_buf
     mr_buf_add_text(text, "]}\n");
 }
 
-static mr_status add_facts(tar *t, const mr_dataset *ds, const mr_export_options *o, mr_error *err)
+static mr_status add_facts(mr_tar *t, const mr_dataset *ds, const mr_export_options *o, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    write_facts(mr_dataset_manifest(ds), o, &text);
+    mr_tar_facts(mr_dataset_manifest(ds), o, &text);
     MR_TRY(mr_buf_status(&text, err, "exporting"));
-    return add_file(t, FACTS, text.data, text.len, err);
+    return add_file(t, MR_TAR_FACTS, text.data, text.len, err);
 }
 
-static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
+mr_status mr_tar_sample(mr_tar *t, const mr_export_sample *s, mr_error *err)
 {
-    tar *t = ctx;
     const mr_codec *codec = mr_codec_by_id(s->view->codec);
     char label[16];
     if (!codec)
@@ -144,7 +135,7 @@ static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
     return add(t, s, "cls", label, (size_t)n, err);
 }
 
-static mr_status open_tar(tar *t, mr_error *err)
+mr_status mr_tar_open(mr_tar *t, mr_error *err)
 {
     t->archive = archive_write_new();
     t->entry = archive_entry_new();
@@ -158,24 +149,39 @@ static mr_status open_tar(tar *t, mr_error *err)
     return MR_OK;
 }
 
-static mr_status fill_tar(tar *t, const mr_dataset *ds, const mr_export_options *o, mr_error *err)
+mr_status mr_tar_close(mr_tar *t, mr_error *err)
 {
-    MR_TRY(open_tar(t, err));
-    MR_TRY(add_facts(t, ds, o, err));
-    const mr_export_steps steps = {add_sample, NULL, t};
-    MR_TRY(mr_export_each(ds, o, &steps, t->result, err));
     return archive_write_close(t->archive) == ARCHIVE_OK ? write_status(t, err) : tar_failed(t, err);
+}
+
+void mr_tar_free(mr_tar *t, mr_status status)
+{
+    if (status != MR_OK)
+        t->written = status;
+    archive_entry_free(t->entry);
+    archive_write_free(t->archive);
+}
+
+static mr_status take_sample(void *ctx, const mr_export_sample *s, mr_error *err)
+{
+    return mr_tar_sample(ctx, s, err);
+}
+
+static mr_status fill_tar(mr_tar *t, const mr_dataset *ds, const mr_export_options *o, mr_error *err)
+{
+    MR_TRY(mr_tar_open(t, err));
+    MR_TRY(add_facts(t, ds, o, err));
+    const mr_export_steps steps = {take_sample, NULL, t};
+    MR_TRY(mr_export_each(ds, o, &steps, t->result, err));
+    return mr_tar_close(t, err);
 }
 
 static mr_status write_tar(const mr_dataset *ds, int fd, const char *name, const mr_export_options *o,
                            mr_export_result *result, mr_error *err)
 {
-    tar t = {.name = name, .result = result, .fd = fd};
+    mr_tar t = {.name = name, .result = result, .fd = fd};
     mr_status status = fill_tar(&t, ds, o, err);
-    if (status != MR_OK)
-        t.written = status; /* no end marker after a tar that is incomplete */
-    archive_entry_free(t.entry);
-    archive_write_free(t.archive);
+    mr_tar_free(&t, status);
     return status;
 }
 
@@ -233,110 +239,3 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
     mr_export_temp_close(&temp, NULL);
     return status;
 }
-
-/* ---- numbered tars ----------------------------------------------------------------------------------------------- */
-
-typedef struct shards {
-    tar tar; /* the current one; archive NULL: none */
-    mr_export_result entries;
-    char name[120];
-    uint32_t count; /* of the split, the current one included */
-    uint64_t bytes; /* of pictures in the current one */
-} shards;
-
-static mr_status begin(mr_export_run *run, mr_error *err)
-{
-    shards *s = mr_alloc(1, sizeof *s);
-    if (!s)
-        return mr_fail_memory(err, "exporting");
-    s->tar = (tar){.result = &s->entries, .fd = -1};
-    run->state = s;
-    return MR_OK;
-}
-
-static void drop_shard(shards *s, mr_status status)
-{
-    if (status != MR_OK)
-        s->tar.written = status;
-    archive_entry_free(s->tar.entry);
-    archive_write_free(s->tar.archive);
-    if (s->tar.fd >= 0)
-        close(s->tar.fd);
-    s->tar = (tar){.result = &s->entries, .fd = -1};
-}
-
-static mr_status open_shard(mr_export_run *run, shards *s, const mr_split *split, mr_error *err)
-{
-    snprintf(s->name, sizeof s->name, "%s-%06u.tar", split->name, (unsigned)s->count++);
-    s->tar = (tar){.name = s->name, .result = &s->entries, .fd = -1, .shard = true};
-    s->bytes = 0;
-    MR_TRY(mr_out_create(&run->out, s->name, &s->tar.fd, err));
-    return open_tar(&s->tar, err);
-}
-
-static mr_status close_shard(mr_export_run *run, shards *s, mr_error *err)
-{
-    struct stat st;
-    mr_status status =
-        archive_write_close(s->tar.archive) == ARCHIVE_OK ? write_status(&s->tar, err) : tar_failed(&s->tar, err);
-    if (status == MR_OK && fstat(s->tar.fd, &st) != 0)
-        status = mr_fail_errno(err, errno, "%s", s->name);
-    run->out.bytes += status == MR_OK ? (uint64_t)st.st_size : 0;
-    drop_shard(s, status);
-    return status;
-}
-
-static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error *err)
-{
-    shards *s = run->state;
-    (void)split;
-    (void)err;
-    s->count = 0;
-    return MR_OK;
-}
-
-static mr_status sample(mr_export_run *run, const mr_export_sample *sample, mr_error *err)
-{
-    shards *s = run->state;
-    if (s->tar.archive && s->bytes && s->bytes + sample->view->image_len > run->options->shard_size)
-        MR_TRY(close_shard(run, s, err));
-    if (!s->tar.archive)
-        MR_TRY(open_shard(run, s, sample->split, err));
-    s->bytes += sample->view->image_len;
-    return add_sample(&s->tar, sample, err);
-}
-
-static mr_status end_split(mr_export_run *run, const mr_split *split, mr_error *err)
-{
-    shards *s = run->state;
-    (void)split;
-    return s->tar.archive ? close_shard(run, s, err) : MR_OK;
-}
-
-static mr_status end(mr_export_run *run, mr_error *err)
-{
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
-    write_facts(run->manifest, run->options, &text);
-    MR_TRY(mr_buf_status(&text, err, "exporting"));
-    return mr_out_file(&run->out, FACTS, text.data, text.len, err);
-}
-
-static void free_state(void *state)
-{
-    shards *s = state;
-    drop_shard(s, MR_SYSTEM); /* no end marker after a tar that is incomplete */
-    free(s);
-}
-
-const mr_export_format mr_export_format_tar = {
-    .name = "tar",
-    .alias = "webdataset",
-    .plain = true,
-    .sharded = true,
-    .begin = begin,
-    .begin_split = begin_split,
-    .sample = sample,
-    .end_split = end_split,
-    .end = end,
-    .free_state = free_state,
-};

@@ -40,6 +40,7 @@ enum {
 #define MR_DB_META     "meta"
 #define MR_MANIFEST    "manifest.json"
 #define MR_REPORT      "report.json"
+#define MR_CROISSANT   "croissant.json"    /* beside the dataset, if somebody wants it there */
 #define MR_META_MAX    ((uint64_t)1 << 30) /* yajl counts in signed 32 bits */
 
 typedef struct mr_row {

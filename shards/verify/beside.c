@@ -24,7 +24,7 @@ static const char *suffix_of(const char *name)
 static bool listed(const mr_verify_find *find, const char *name)
 {
     const char *suffix = suffix_of(name);
-    if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0)
+    if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0 || strcmp(name, MR_CROISSANT) == 0)
         return true;
     if (strcmp(suffix, ".mdb") != 0 && strcmp(suffix, ".idx") != 0 && strcmp(suffix, MR_SEEK_SUFFIX) != 0)
         return false;

@@ -127,7 +127,8 @@ static void rows_go_to_the_writer(void **state)
     use_writer(dir, "cat > \"$1\"");
     support_expect(0, "export", ds, out, "--to", "parquet", "--shard-size", "100", (char *)NULL);
     char *names = support_list(out), *path = support_path("%s/data/train-00000-of-00002.parquet", out);
-    assert_string_equal(names, "data/train-00000-of-00002.parquet\ndata/train-00001-of-00002.parquet\n");
+    assert_string_equal(names, "README.md\ncroissant.json\ndata/train-00000-of-00002.parquet\n"
+                               "data/train-00001-of-00002.parquet\n");
     size_t len;
     char *rows = (char *)support_read(path, &len);
     picture p = make_png(40, 40, 2, 8, false);

@@ -1,8 +1,8 @@
-/* cmd_inspect_near.c - reads the pictures of a dataset and finds those that look alike.
+/* similar.c - reads the pictures of a dataset and finds those that look alike.
  * Invariant: of equal bytes in one split only the first sample is a picture here; ingest stores them once.
  *
  *      indexes --> pictures, without repeated bytes --> hashes (every picture is decoded) --> mr_near_find() */
-#include "shards/cmd_inspect_near.h"
+#include "similar/similar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,24 +18,24 @@ enum { LARGE = 64 << 20 }; /* pixels */
 
 /* ---- which pictures ---------------------------------------------------------------------------------------------- */
 
-static mr_status list_shard(int dirfd, const mr_shard *shard, uint32_t split, cmd_near *out, mr_error *err)
+static mr_status list_shard(int dirfd, const mr_shard *shard, uint32_t split, mr_similar *out, mr_error *err)
 {
     MR_AUTO(mr_scope_free) mr_row *rows = NULL;
     MR_TRY(mr_index_read(dirfd, shard, &rows, err));
     for (uint64_t i = 0; i < shard->samples; i++) {
         uint32_t at = (uint32_t)out->count++;
-        out->pictures[at] = (cmd_near_picture){.hash = rows[i].image_hash,
-                                               .number = shard->first + i,
-                                               .len = rows[i].image_len,
-                                               .split = split,
-                                               .label = rows[i].label,
-                                               .equal = at,
-                                               .large = (uint64_t)rows[i].width * rows[i].height > LARGE};
+        out->pictures[at] = (mr_similar_picture){.hash = rows[i].image_hash,
+                                                 .number = shard->first + i,
+                                                 .len = rows[i].image_len,
+                                                 .split = split,
+                                                 .label = rows[i].label,
+                                                 .equal = at,
+                                                 .large = (uint64_t)rows[i].width * rows[i].height > LARGE};
     }
     return MR_OK;
 }
 
-static mr_status list_samples(const char *dir, const mr_manifest *m, cmd_near *out, mr_error *err)
+static mr_status list_samples(const char *dir, const mr_manifest *m, mr_similar *out, mr_error *err)
 {
     uint64_t samples = 0;
     for (size_t i = 0; i < m->split_count; i++)
@@ -57,7 +57,7 @@ static mr_status list_samples(const char *dir, const mr_manifest *m, cmd_near *o
 
 static int by_bytes(const void *a, const void *b)
 {
-    const cmd_near_picture *x = a, *y = b;
+    const mr_similar_picture *x = a, *y = b;
     int order = (x->hash > y->hash) - (x->hash < y->hash);
     if (order == 0)
         order = (x->len > y->len) - (x->len < y->len);
@@ -66,21 +66,21 @@ static int by_bytes(const void *a, const void *b)
 
 static int by_place(const void *a, const void *b)
 {
-    const cmd_near_picture *x = a, *y = b;
+    const mr_similar_picture *x = a, *y = b;
     int order = (x->split > y->split) - (x->split < y->split);
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
 /* Numbers the contents, and drops samples that repeat one of their split. */
-static void drop_repeated(cmd_near *n)
+static void drop_repeated(mr_similar *n)
 {
     size_t kept = 0;
     uint32_t contents = 0;
-    cmd_near_picture last = {0};
+    mr_similar_picture last = {0};
     if (n->count)
         qsort(n->pictures, n->count, sizeof *n->pictures, by_bytes);
     for (size_t i = 0; i < n->count; i++) {
-        cmd_near_picture p = n->pictures[i];
+        mr_similar_picture p = n->pictures[i];
         bool same = i && p.hash == last.hash && p.len == last.len;
         contents += i && !same;
         p.content = contents;
@@ -96,7 +96,7 @@ static void drop_repeated(cmd_near *n)
 }
 
 /* `equal` becomes the first picture with the same bytes. */
-static mr_status find_equal(cmd_near *n, mr_error *err)
+static mr_status find_equal(mr_similar *n, mr_error *err)
 {
     MR_AUTO(mr_scope_free) uint32_t *first = mr_alloc(n->count, sizeof *first); /* by content, plus 1 */
     if (!first)
@@ -114,9 +114,10 @@ static mr_status find_equal(cmd_near *n, mr_error *err)
 
 typedef struct pass {
     const mr_dataset *ds;
-    const cmd_near *near;
+    const mr_similar *near;
     mr_near_picture *pictures;
     mr_sample_view *views; /* one per worker */
+    const mr_similar_options *options;
     mr_progress *progress;
     pthread_mutex_t large;
 } pass;
@@ -124,7 +125,7 @@ typedef struct pass {
 /* A hash differs from the image: the dataset is damaged, whatever the picture looks like. */
 static mr_status read_picture(pass *p, size_t i, unsigned worker, mr_error *err)
 {
-    const cmd_near_picture *picture = &p->near->pictures[i];
+    const mr_similar_picture *picture = &p->near->pictures[i];
     const char *split = mr_dataset_manifest(p->ds)->splits[picture->split].name;
     mr_status status = mr_dataset_read(p->ds, split, picture->number, &p->views[worker], err);
     return status == MR_BAD_SAMPLE ? MR_BAD_DATA : status;
@@ -175,28 +176,29 @@ static mr_status hash_one(void *ctx, size_t i, unsigned worker, mr_error *err)
 
 /* ---- everything -------------------------------------------------------------------------------------------------- */
 
-static mr_status run_passes(pass *p, unsigned jobs, cmd_near *out, mr_error *err)
+static mr_status run_passes(pass *p, unsigned jobs, mr_similar *out, mr_error *err)
 {
-    p->progress = mr_progress_begin("hashing", out->count, MR_PROGRESS_LINE);
+    p->progress = mr_progress_begin("hashing", out->count, p->options->progress);
     mr_status status = mr_pool_run(out->count, jobs, hash_one, p, err);
     mr_progress_end(p->progress);
     MR_TRY(status);
     mr_near_search all = {.pictures = p->pictures,
                           .count = out->count,
-                          .distance = out->distance,
+                          .distance = p->options->distance,
                           .jobs = jobs,
                           .world = 1,
                           .load = load,
                           .ctx = p};
-    all.progress = mr_progress_begin("comparing", out->count, MR_PROGRESS_LINE);
+    all.progress = mr_progress_begin("comparing", out->count, p->options->progress);
     status = mr_near_find(&all, out->found, err);
     mr_progress_end(all.progress);
     return status;
 }
 
-static mr_status search(const mr_dataset *ds, unsigned jobs, cmd_near *out, mr_error *err)
+static mr_status search(const mr_dataset *ds, const mr_similar_options *o, mr_similar *out, mr_error *err)
 {
-    pass p = {.ds = ds, .near = out, .large = PTHREAD_MUTEX_INITIALIZER};
+    pass p = {.ds = ds, .near = out, .options = o, .large = PTHREAD_MUTEX_INITIALIZER};
+    unsigned jobs = o->jobs ? o->jobs : mr_pool_processors();
     out->found = mr_alloc(out->count, sizeof *out->found);
     p.pictures = mr_alloc(out->count, sizeof *p.pictures);
     p.views = mr_alloc(jobs, sizeof *p.views);
@@ -216,17 +218,33 @@ static mr_status search(const mr_dataset *ds, unsigned jobs, cmd_near *out, mr_e
     return status;
 }
 
-mr_status cmd_near_read(const char *dir, const mr_dataset *ds, unsigned jobs, cmd_near *out, mr_error *err)
+mr_status mr_similar_find(const char *dir, const mr_dataset *ds, const mr_similar_options *o, mr_similar *out,
+                          mr_error *err)
 {
     MR_TRY(list_samples(dir, mr_dataset_manifest(ds), out, err));
     drop_repeated(out);
     MR_TRY(find_equal(out, err));
-    return search(ds, jobs ? jobs : mr_pool_processors(), out, err);
+    return o->bytes_only ? MR_OK : search(ds, o, out, err);
 }
 
-void cmd_near_free(cmd_near *n)
+void mr_similar_free(mr_similar *n)
 {
     free(n->pictures);
     free(n->found);
-    *n = (cmd_near){0};
+    *n = (mr_similar){0};
+}
+
+/* ---- pairs ------------------------------------------------------------------------------------------------------- */
+
+uint64_t mr_similar_count(const mr_similar *n, mr_similar_kind kind)
+{
+    return kind == MR_SIMILAR_EQUAL ? n->equal : kind == MR_SIMILAR_LEAK ? n->leaks : n->duplicates;
+}
+
+const mr_similar_picture *mr_similar_other(const mr_similar *n, size_t i, mr_similar_kind kind)
+{
+    if (kind == MR_SIMILAR_EQUAL)
+        return n->pictures[i].equal != i ? &n->pictures[n->pictures[i].equal] : NULL;
+    mr_near_kind wanted = kind == MR_SIMILAR_LEAK ? MR_NEAR_LEAK : MR_NEAR_DUPLICATE;
+    return n->found && n->found[i].kind == wanted ? &n->pictures[n->found[i].other] : NULL;
 }
