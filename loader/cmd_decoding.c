@@ -29,13 +29,13 @@ static bool is_host(const char *word)
     return false;
 }
 
-mr_status cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, mr_error *err)
+mr_status cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const char *advice, mr_error *err)
 {
     bool wanted = d->on == MR_DECODE_ON_DEVICE || (d->on == MR_DECODE_ON_AUTO && !is_host(d->device));
     if (!wanted || deliver == MR_DELIVER_F32_NCHW)
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: devices decode to float32; add --deliver f32",
-                   d->on == MR_DECODE_ON_DEVICE ? "--decode-on device" : "--device");
+    return mr_fail(err, MR_MISUSE, "%s: devices decode to float32 only; %s",
+                   d->on == MR_DECODE_ON_DEVICE ? "--decode-on device" : "--device", advice);
 }
 
 mr_status cmd_decoding_open(const mr_decoding *d, mr_delivery deliver, const mr_device_options *options,

@@ -58,7 +58,7 @@ static mr_status check(void *ctx, mr_error *err)
 {
     request *q = ctx;
     MR_TRY(cmd_plan_check(&q->plan, err));
-    return cmd_decoding_check(&q->decoding, q->plan.deliver, err);
+    return cmd_decoding_check(&q->decoding, q->plan.deliver, "add --size or --deliver f32", err);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset
     MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->plan.dir, ds, err), err));
     MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
     const mr_device_options device = {.threads = q->plan.threads ? q->plan.threads : 1,
-                                       .local_rank = mr_ranks_rank(*ranks)};
+                                      .local_rank = mr_ranks_rank(*ranks)};
     MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, q->plan.deliver, &device, &q->device, err), err));
     return replay(q, *ds, *ranks, err);
 }
@@ -223,6 +223,7 @@ const mr_command cmd_replay = {
              "  millrace replay imagenette --global-batch 64 --ranks 8 --threads 2 --epoch 3 --batches 0:10\n"
              "  millrace replay imagenette --split val --global-batch 64 --no-shuffle --tail partial --size 224 "
              "--augment eval\n"
+             "  millrace replay imagenette --global-batch 64 --size 224 --device opencl\n"
              "  mpirun -n 4 millrace replay imagenette --global-batch 64 --batches 0:10 --json\n"
              "\n"
              "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",

@@ -177,7 +177,9 @@ mr_status mr_coded_loading_finish(mr_coded_loading *c, mr_work *w, mr_slab *slab
                                   .size = w->o.transform.size,
                                   .mean = w->o.transform.mean,
                                   .std = w->o.transform.std};
+    double start = mr_seconds();
     MR_TRY(mr_coded_pack(&batch, &c->codes, &all, err));
+    mr_work_spend(w, 0, mr_seconds() - start);
     if (all - planned > atomic_load_explicit(&w->sections, memory_order_relaxed))
         atomic_store_explicit(&w->sections, all - planned, memory_order_relaxed);
     *bytes = all;

@@ -1,8 +1,11 @@
 /* test_cmd_decoding.c - `millrace replay --decode-on device` prints the digests of the host.
  * Invariant tested: for every transform, with damaged samples and ranks, a device's float32 is the host's to the bit.
- * Covers loader/cmd_decoding.c, images/images.c.  The device is MILLRACE_TEST_DEVICE, usually `apart`. */
+ * Covers loader/cmd_decoding.c, bench/bench_device.c, images/images.c.  The device is MILLRACE_TEST_DEVICE, usually
+ * `apart`. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "support/loader.h"
 #include "support/model.h"
@@ -59,8 +62,9 @@ static void digests_are_those_of_the_host(void **state)
 static void other_forms_are_refused(void **state)
 {
     static const char *const wrong[] = {"--decode-on=device", "--device=apart", "--device=none"};
-    static const char *const says[] = {"--decode-on device: devices decode to float32; add --deliver f32",
-                                       "--device: devices decode to float32; add --deliver f32", "--device"};
+    static const char *const says[] = {
+        "--decode-on device: devices decode to float32 only; add --size or --deliver f32",
+        "--device: devices decode to float32 only; add --size or --deliver f32", "--device"};
     for (size_t i = 0; i < MR_COUNT(wrong); i++) {
         support_result r = support_millrace("replay", *state, "--global-batch", "8", wrong[i], (char *)NULL);
         support_assert_status(&r, 2);
@@ -74,11 +78,41 @@ static void other_forms_are_refused(void **state)
     support_result_free(&r);
 }
 
+static void a_benchmark_counts_pictures(void **state)
+{
+    support_result r =
+        support_millrace("bench", *state, "--stage", "decode", "--seconds", "0.05", "--threads", "1", "--size", "16",
+                         "--device", device, "--decode-on", "device", "--json", (char *)NULL);
+    support_assert_status(&r, 1); /* it ends at the damaged samples */
+    assert_non_null(strstr(r.err, "sample"));
+    support_result_free(&r);
+    char *whole = support_path("%s/whole", (const char *)*state);
+    assert_int_equal(mkdir(whole, 0777), 0);
+    make_pictures(whole, 40, 13, NULL);
+    support_expect(0, "seek", "-q", whole, (char *)NULL);
+    r = support_millrace("bench", whole, "--stage", "decode", "--seconds", "0.05", "--threads", "1", "--size", "16",
+                         "--device", device, "--decode-on", "device", "--json", (char *)NULL);
+    support_assert_status(&r, 0);
+    json_t *doc = json_loads(r.out, 0, NULL), *on = json_object_get(doc, "on_device");
+    assert_true(json_integer_value(json_object_get(on, "decoded_on_device")) > 0);
+    assert_true(json_integer_value(json_object_get(on, "decoded_on_host")) > 0);
+    assert_int_equal(json_integer_value(json_object_get(on, "flagged_by_device")), 0);
+    assert_true(json_real_value(json_object_get(on, "describe_us")) > 0);
+    json_decref(doc);
+    support_result_free(&r);
+    r = support_millrace("bench", whole, "--stage", "read", "--device", "apart", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "--device: devices decode to float32 only; use --stage decode or input"));
+    support_result_free(&r);
+    free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_the_host),
         cmocka_unit_test(other_forms_are_refused),
+        cmocka_unit_test(a_benchmark_counts_pictures),
     };
     device = getenv("MILLRACE_TEST_DEVICE");
     if (device)
