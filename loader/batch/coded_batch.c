@@ -34,7 +34,7 @@ void mr_coded_loading_free(mr_coded_loading *c)
     drop_late(c);
     for (uint64_t i = 0; c->descriptions && i < c->room; i++)
         mr_coded_description_free(&c->descriptions[i]);
-    mr_buf_free(&c->codes);
+    mr_buf_free(&c->tables);
     free(c->slots);
     free(c->descriptions);
     free(c->late);
@@ -176,9 +176,10 @@ mr_status mr_coded_loading_finish(mr_coded_loading *c, mr_work *w, mr_slab *slab
                                   .count = (uint32_t)c->count,
                                   .size = w->o.transform.size,
                                   .mean = w->o.transform.mean,
-                                  .std = w->o.transform.std};
+                                  .std = w->o.transform.std,
+                                  .norm = &c->norm};
     double start = mr_seconds();
-    MR_TRY(mr_coded_pack(&batch, &c->codes, &all, err));
+    MR_TRY(mr_coded_pack(&batch, &c->tables, &all, err));
     mr_work_spend(w, 0, mr_seconds() - start);
     if (all - planned > atomic_load_explicit(&w->sections, memory_order_relaxed))
         atomic_store_explicit(&w->sections, all - planned, memory_order_relaxed);

@@ -17,7 +17,8 @@ typedef struct mr_coded_loading { /* zeroed: of a batch that is not coded */
     float *elsewhere;     /* the next tensor goes here; NULL: into the batch */
     uint64_t records;     /* their end */
     uint64_t count, room; /* slots: in this batch; at most */
-    mr_buf codes;
+    mr_buf tables;
+    mr_resize_norm norm;
 } mr_coded_loading;
 
 /* `max`: slots of the largest batch.  Does nothing for other deliveries. */

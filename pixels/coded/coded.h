@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/slab.h"
 #include "region/pixels.h"
-#include "resize/resize.h"
+#include "resize/kernels.h"
 
 enum {
     MR_CODED_SIZE_MAX = 4096, /* side of a result */
@@ -48,10 +48,15 @@ typedef struct mr_coded_picture {
 
 enum { MR_CODED_CODES = 6 }; /* tables of a picture, at most: DC and AC of three components */
 
+typedef struct mr_coded_table { /* a Huffman table as the file has it */
+    uint8_t counts[16], symbols[256];
+} mr_coded_table;
+
 typedef struct mr_coded_description { /* of one picture; zeroed: empty; memory is reused */
     mr_coded_image image;             /* its offsets and numbers count from this picture's own */
-    mr_buf parts, codes, quants, weights, starts;
-    uint64_t code_hash[MR_CODED_CODES]; /* of each of `codes` */
+    mr_coded_table tables[MR_CODED_CODES];
+    uint32_t table_count;
+    mr_buf parts, quants, weights, starts;
     uint64_t coef, samples, rgb, lines; /* bytes of memory between the steps */
 } mr_coded_description;
 
@@ -74,10 +79,11 @@ typedef struct mr_coded_batch {
     const mr_coded_description *descriptions; /* of slots of the kind MR_CODED_IMAGE */
     uint32_t count, size;
     const float *mean, *std; /* [3] */
+    mr_resize_norm *norm;    /* memory, reused; zeroed at first */
 } mr_coded_batch;
 
-/* Adds header and sections; *bytes: of the whole slab.  `codes`: memory, reused.  MR_MISUSE: mean or std is not usable,
- * see mr_resize_f32(). */
-mr_status mr_coded_pack(const mr_coded_batch *b, mr_buf *codes, uint64_t *bytes, mr_error *err);
+/* Adds header and sections; *bytes: of the whole slab.  `tables`: memory, reused.  MR_MISUSE: mean or std is not
+ * usable, see mr_resize_f32(). */
+mr_status mr_coded_pack(const mr_coded_batch *b, mr_buf *tables, uint64_t *bytes, mr_error *err);
 
 #endif

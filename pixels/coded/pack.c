@@ -2,23 +2,28 @@
  * Invariant: what is packed depends on the slots alone, not on the threads that described them. */
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/scope.h"
 #include "coded/coded.h"
-#include "resize/kernels.h"
+#include "jpeg/tables.h"
+
+enum { CODE_BITS = 10 };
+
+_Static_assert(sizeof((mr_coded_codes *)0)->first == sizeof(uint16_t) << CODE_BITS, "as in millrace.h");
 
 typedef struct packing {
     const mr_coded_batch *b;
     mr_coded head;
-    mr_buf *codes; /* of the batch: a known_codes each */
+    mr_buf *tables; /* of the batch: a known_table each */
     uint8_t *data;
     mr_coded_piece piece; /* the one that is being filled */
     uint64_t end;         /* of the slab */
 } packing;
 
-typedef struct known_codes {
+typedef struct known_table {
     uint64_t hash;
-    const uint8_t *from;
-} known_codes;
+    const mr_coded_table *from;
+} known_table;
 
 static const mr_coded_description *described(const packing *k, uint32_t slot)
 {
@@ -26,16 +31,35 @@ static const mr_coded_description *described(const packing *k, uint32_t slot)
 }
 
 /* The batch's number of a table; added if it is new. */
-static uint32_t number_of(packing *k, uint64_t hash, const uint8_t *codes)
+static uint32_t number_of(packing *k, const mr_coded_table *table)
 {
-    const known_codes *all = (const known_codes *)(const void *)k->codes->data;
-    uint32_t n = (uint32_t)(k->codes->len / sizeof *all);
+    const known_table *all = (const known_table *)(const void *)k->tables->data;
+    uint32_t n = (uint32_t)(k->tables->len / sizeof *all);
+    const known_table added = {mr_hash64(table, sizeof *table), table};
     for (uint32_t i = 0; i < n; i++)
-        if (all[i].hash == hash && memcmp(all[i].from, codes, sizeof(mr_coded_codes)) == 0)
+        if (all[i].hash == added.hash && memcmp(all[i].from, table, sizeof *table) == 0)
             return i;
-    const known_codes added = {hash, codes};
-    mr_buf_add(k->codes, &added, sizeof added);
+    mr_buf_add(k->tables, &added, sizeof added);
     return n;
+}
+
+/* The planner has checked the codes. */
+static void build(const mr_coded_table *table, mr_coded_codes *out)
+{
+    mr_jpeg_codes codes;
+    uint32_t code = 0, symbol = 0;
+    mr_jpeg_codes_make(&codes, (const uint8_t *)table, false);
+    *out = (mr_coded_codes){.limit = {0}};
+    for (unsigned n = 1; n <= CODE_BITS; n++, code <<= 1) {
+        for (unsigned i = 0; i < table->counts[n - 1]; i++, code++, symbol++) {
+            uint32_t v = codes.values[symbol & 255], rest = CODE_BITS - n;
+            for (uint32_t j = 0; j < 1U << rest; j++)
+                out->first[(code << rest) + j] = (uint16_t)(n | (v & 15) << 5 | v >> 4 << 9);
+        }
+    }
+    memcpy(out->limit, codes.limit, sizeof codes.limit);
+    memcpy(out->offset, codes.offset, sizeof codes.offset);
+    memcpy(out->values, codes.values, sizeof codes.values);
 }
 
 /* ---- what there is ----------------------------------------------------------------------------------------------- */
@@ -55,7 +79,7 @@ static void count(packing *k)
 {
     mr_coded *h = &k->head;
     mr_coded_piece piece = {.images = 0};
-    mr_buf_clear(k->codes);
+    mr_buf_clear(k->tables);
     for (uint32_t i = 0; i < k->b->count; i++) {
         const mr_coded_description *d = described(k, i);
         h->tensors += k->b->slots[i].kind == MR_CODED_TENSOR;
@@ -66,8 +90,8 @@ static void count(packing *k)
         h->quants += (uint32_t)(d->quants.len / (64 * sizeof(int16_t)));
         h->weights += d->weights.len / sizeof(int32_t);
         h->starts += d->starts.len / sizeof(uint32_t);
-        for (size_t n = 0; n < d->codes.len / sizeof(mr_coded_codes); n++)
-            number_of(k, d->code_hash[n], d->codes.data + n * sizeof(mr_coded_codes));
+        for (uint32_t n = 0; n < d->table_count; n++)
+            number_of(k, &d->tables[n]);
         if (!piece.images || !fits(&piece, d)) {
             h->pieces++;
             piece = (mr_coded_piece){.images = 0};
@@ -78,7 +102,7 @@ static void count(packing *k)
         piece.rgb += d->rgb;
         piece.lines += d->lines;
     }
-    h->codes = (uint32_t)(k->codes->len / sizeof(known_codes));
+    h->codes = (uint32_t)(k->tables->len / sizeof(known_table));
 }
 
 static uint64_t place(packing *k, uint64_t bytes)
@@ -160,8 +184,8 @@ static void take_memory(packing *k, const mr_coded_description *d, mr_coded_imag
 static void number_tables(packing *k, const mr_coded_description *d, const filled *f, mr_coded_image *im)
 {
     uint32_t codes[MR_CODED_CODES];
-    for (size_t n = 0; n < d->codes.len / sizeof(mr_coded_codes); n++)
-        codes[n] = number_of(k, d->code_hash[n], d->codes.data + n * sizeof(mr_coded_codes));
+    for (uint32_t n = 0; n < d->table_count; n++)
+        codes[n] = number_of(k, &d->tables[n]);
     for (uint32_t b = 0; b < im->blocks; b++)
         for (int i = 0; i < 2; i++)
             im->table[b][i] = codes[im->table[b][i]];
@@ -202,12 +226,12 @@ static void add_image(packing *k, filled *f, uint32_t slot)
 static void fill(packing *k, const mr_resize_norm *norm)
 {
     const mr_coded *h = &k->head;
-    const known_codes *codes = (const known_codes *)(const void *)k->codes->data;
+    const known_table *tables = (const known_table *)(const void *)k->tables->data;
     filled f = {.images = 0};
     memcpy(k->data, h, sizeof *h);
     memset(k->data + sizeof *h, 0, h->records_at - sizeof *h);
     for (uint32_t i = 0; i < h->codes; i++)
-        memcpy(k->data + h->codes_at + i * sizeof(mr_coded_codes), codes[i].from, sizeof(mr_coded_codes));
+        build(tables[i].from, (mr_coded_codes *)(void *)(k->data + h->codes_at) + i);
     memcpy(k->data + h->norm_at, norm->f32, sizeof norm->f32);
     for (uint32_t i = 0; i < h->slots; i++) {
         mr_coded_slot slot = k->b->slots[i];
@@ -221,17 +245,16 @@ static void fill(packing *k, const mr_resize_norm *norm)
     end_piece(k, &f);
 }
 
-mr_status mr_coded_pack(const mr_coded_batch *b, mr_buf *codes, uint64_t *bytes, mr_error *err)
+mr_status mr_coded_pack(const mr_coded_batch *b, mr_buf *tables, uint64_t *bytes, mr_error *err)
 {
-    packing k = {.b = b, .codes = codes};
-    mr_resize_norm norm = {.set = false};
-    MR_TRY(mr_resize_norm_set(&norm, b->mean, b->std, err));
+    packing k = {.b = b, .tables = tables};
+    MR_TRY(mr_resize_norm_set(b->norm, b->mean, b->std, err));
     count(&k);
-    MR_TRY(mr_buf_status(codes, err, "packing a batch"));
+    MR_TRY(mr_buf_status(tables, err, "packing a batch"));
     lay_out(&k);
     MR_TRY(mr_slab_reserve(b->slab, k.end, b->used, b->allocator, err));
     k.data = b->slab->data;
-    fill(&k, &norm);
+    fill(&k, b->norm);
     *bytes = k.end;
     return MR_OK;
 }

@@ -2,35 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/scope.h"
 #include "coded/coded.h"
 #include "jpeg/decoder.h"
 #include "jpeg/entries.h"
-#include "resize/kernels.h"
+#include "coded/weights.h"
 
-enum {
-    CODE_BITS = 10,
-    KEPT = 8,      /* tables built and kept */
-    LOOKAHEAD = 16 /* bytes past the end of the last part that a decoder may read before it finds the end */
-};
-
-_Static_assert(sizeof((mr_coded_codes *)0)->first == sizeof(uint16_t) << CODE_BITS, "as in millrace.h");
-
-typedef struct kept_codes {
-    uint8_t counts[16], values[256]; /* what it was built from */
-    uint64_t hash;
-    bool made;
-    mr_coded_codes codes;
-} kept_codes;
+enum { LOOKAHEAD = 16 }; /* bytes past the end of the last part that a decoder may read before it finds the end */
 
 struct mr_coded_planner {
-    mr_jpeg_decoder *jpeg;
+    mr_jpeg_header header;
     mr_jpeg_entry *entries;
     size_t entry_room;
-    mr_resize_axis across, down;
-    kept_codes kept[KEPT];
-    unsigned next; /* of `kept`, to be replaced */
+    mr_coded_weights *weights;
 };
 
 typedef struct planning {
@@ -48,8 +32,8 @@ mr_coded_planner *mr_coded_planner_new(void)
     mr_coded_planner *p = mr_alloc(1, sizeof *p);
     if (!p)
         return NULL;
-    p->jpeg = mr_jpeg_decoder_new();
-    if (p->jpeg)
+    p->weights = mr_coded_weights_new();
+    if (p->weights)
         return p;
     free(p);
     return NULL;
@@ -59,9 +43,7 @@ void mr_coded_planner_free(mr_coded_planner *p)
 {
     if (!p)
         return;
-    mr_jpeg_decoder_free(p->jpeg);
-    mr_resize_axis_free(&p->across);
-    mr_resize_axis_free(&p->down);
+    mr_coded_weights_free(p->weights);
     free(p->entries);
     free(p);
 }
@@ -69,7 +51,6 @@ void mr_coded_planner_free(mr_coded_planner *p)
 void mr_coded_description_free(mr_coded_description *d)
 {
     mr_buf_free(&d->parts);
-    mr_buf_free(&d->codes);
     mr_buf_free(&d->quants);
     mr_buf_free(&d->weights);
     mr_buf_free(&d->starts);
@@ -88,57 +69,33 @@ static uint32_t shared(mr_buf *section, const void *bytes, size_t len)
     return n;
 }
 
-static void build(kept_codes *k, const mr_jpeg_codes *codes, const uint8_t *counts)
+/* False: codes that libjpeg-turbo rejects. */
+static bool add_table(planning *a, const uint8_t *counts, bool dc, uint32_t *number)
 {
-    mr_coded_codes *t = &k->codes;
-    uint32_t code = 0, symbol = 0;
-    *k = (kept_codes){.made = true};
-    memcpy(k->counts, counts, sizeof k->counts);
-    memcpy(k->values, codes->values, sizeof k->values);
-    for (unsigned n = 1; n <= CODE_BITS; n++, code <<= 1) {
-        for (unsigned i = 0; i < counts[n - 1]; i++, code++, symbol++) {
-            uint32_t v = codes->values[symbol & 255], rest = CODE_BITS - n;
-            for (uint32_t j = 0; j < 1U << rest; j++)
-                t->first[(code << rest) + j] = (uint16_t)(n | (v & 15) << 5 | v >> 4 << 9);
-        }
-    }
-    memcpy(t->limit, codes->limit, sizeof codes->limit);
-    memcpy(t->offset, codes->offset, sizeof codes->offset);
-    memcpy(t->values, codes->values, sizeof codes->values);
-    k->hash = mr_hash64(t, sizeof *t);
+    mr_coded_description *d = a->d;
+    mr_coded_table t = {.counts = {0}};
+    mr_jpeg_codes codes;
+    size_t symbols = 0;
+    for (int i = 0; i < 16; i++)
+        symbols += counts[i];
+    memcpy(t.counts, counts, sizeof t.counts);
+    memcpy(t.symbols, counts + 16, symbols);
+    for (*number = 0; *number < d->table_count; ++*number)
+        if (memcmp(&d->tables[*number], &t, sizeof t) == 0)
+            return true;
+    d->tables[d->table_count++] = t;
+    return mr_jpeg_codes_make(&codes, counts, dc);
 }
 
-static const kept_codes *codes_of(mr_coded_planner *p, const mr_jpeg_codes *codes, const uint8_t *counts)
-{
-    for (unsigned i = 0; i < KEPT; i++) {
-        const kept_codes *k = &p->kept[i];
-        if (k->made && memcmp(k->counts, counts, sizeof k->counts) == 0 &&
-            memcmp(k->values, codes->values, sizeof k->values) == 0)
-            return k;
-    }
-    kept_codes *k = &p->kept[p->next];
-    p->next = (p->next + 1) % KEPT;
-    build(k, codes, counts);
-    return k;
-}
-
-static uint32_t add_codes(planning *a, const mr_jpeg_codes *codes, const uint8_t *counts)
-{
-    const kept_codes *k = codes_of(a->p, codes, counts);
-    uint32_t n = shared(&a->d->codes, &k->codes, sizeof k->codes);
-    a->d->code_hash[n] = k->hash;
-    return n;
-}
-
-static void add_tables(planning *a)
+static bool add_tables(planning *a)
 {
     const mr_jpeg_header *h = a->h;
-    const mr_jpeg_decoder *d = a->p->jpeg;
     mr_coded_image *im = a->im;
     for (unsigned c = 0; c < h->components; c++) {
         const mr_jpeg_component *k = &h->component[c];
-        uint32_t dc = add_codes(a, &d->dc[k->dc].codes, d->dc[k->dc].counts);
-        uint32_t ac = add_codes(a, &d->ac[k->ac].codes, d->ac[k->ac].counts);
+        uint32_t dc, ac;
+        if (!add_table(a, h->huffman[0][k->dc], true, &dc) || !add_table(a, h->huffman[1][k->ac], false, &ac))
+            return false;
         im->quant[c] = shared(&a->d->quants, h->quant[k->quant], sizeof h->quant[0]);
         for (int i = 0; i < k->h * k->v; i++, im->blocks++) {
             im->component[im->blocks] = c;
@@ -146,6 +103,7 @@ static void add_tables(planning *a)
             im->table[im->blocks][1] = ac;
         }
     }
+    return true;
 }
 
 /* ---- geometry ---------------------------------------------------------------------------------------------------- */
@@ -233,22 +191,22 @@ static size_t entry_at(const planning *a, uint32_t row, uint32_t mcu)
     return (size_t)row * a->grid.per_row + mcu / a->grid.every;
 }
 
-static void add_part(planning *a, size_t n, uint32_t row)
+static void set_part(const planning *a, size_t n, uint32_t row, mr_coded_part *part)
 {
     const mr_jpeg_entry *from = &a->p->entries[n], *to = from + 1;
-    uint32_t x = (uint32_t)(n % a->grid.per_row) * a->grid.every, next = mr_jpeg_min(x + a->grid.every, a->grid.wide);
+    uint32_t x = (uint32_t)(n - entry_at(a, row, 0)) * a->grid.every,
+             next = mr_jpeg_min(x + a->grid.every, a->grid.wide);
     uint64_t scan = (uint64_t)a->h->scan * 8, first = (uint64_t)a->first_byte * 8;
-    mr_coded_part part = {.at = scan + from->at - first, .end = scan + to->at - first};
-    part.x = x;
-    part.y = row;
-    part.mcus = next - x;
+    *part = (mr_coded_part){.at = scan + from->at - first, .end = scan + to->at - first};
+    part->x = x;
+    part->y = row;
+    part->mcus = next - x;
     for (unsigned c = 0; c < MR_JPEG_COMPONENTS; c++) {
-        part.dc[c] = from->kind == MR_JPEG_BEGUN ? 0 : from->dc[c];
-        part.dc_end[c] = to->dc[c];
+        part->dc[c] = from->kind == MR_JPEG_BEGUN ? 0 : from->dc[c];
+        part->dc_end[c] = to->dc[c];
     }
     if (to->kind == MR_JPEG_BEGUN)
-        part.marker = 0xD0 + (((row * a->grid.wide + next) / a->h->restart - 1) & 7);
-    mr_buf_add(&a->d->parts, &part, sizeof part);
+        part->marker = 0xD0 + (((row * a->grid.wide + next) / a->h->restart - 1) & 7);
 }
 
 /* What the parts read begins at a multiple of 4 in the file. */
@@ -256,48 +214,45 @@ static void add_parts(planning *a)
 {
     const mr_coded_image *im = a->im;
     const mr_jpeg_entry *e = a->p->entries;
-    size_t first = entry_at(a, im->mcu_top, im->mcu_left),
-           last = entry_at(a, im->mcu_bottom - 1, im->mcu_right - 1) + 1;
+    mr_buf *parts = &a->d->parts;
+    size_t first = entry_at(a, im->mcu_top, im->mcu_left);
+    size_t last = entry_at(a, im->mcu_bottom - 1, im->mcu_right - 1) + 1, room = mr_coded_record(a->picture->len);
+    size_t in_row = entry_at(a, 0, im->mcu_right - 1) - entry_at(a, 0, im->mcu_left) + 1;
     a->first_byte = (a->h->scan + e[first].at / 8) / 4 * 4;
-    size_t end = (a->h->scan + (e[last].at + 7) / 8 + LOOKAHEAD) / 4 * 4, room = mr_coded_record(a->picture->len);
+    size_t end = (a->h->scan + (e[last].at + 7) / 8 + LOOKAHEAD) / 4 * 4;
     a->im->bytes = a->picture->at + a->first_byte;
     a->im->bytes_len = (end < room ? end : room) - a->first_byte;
+    if (!mr_buf_reserve(parts, (im->mcu_bottom - im->mcu_top) * in_row * sizeof(mr_coded_part)))
+        return;
+    mr_coded_part *out = (mr_coded_part *)(void *)parts->data;
     for (uint32_t y = im->mcu_top; y < im->mcu_bottom; y++)
         for (size_t n = entry_at(a, y, im->mcu_left); n <= entry_at(a, y, im->mcu_right - 1); n++)
-            add_part(a, n, y);
+            set_part(a, n, y, out++);
+    parts->len = (size_t)((uint8_t *)out - parts->data);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* One number for each tap of axis->k's split pairs. */
-static uint32_t add_axis(mr_coded_description *d, const mr_resize_axis *axis, uint64_t *weights, uint64_t *starts)
+static mr_status add_axis(planning *a, const mr_resize_side *side, uint64_t *weights, uint64_t *starts, uint32_t *taps,
+                          mr_error *err)
 {
-    size_t pairs = axis->outputs * axis->pairs;
+    mr_coded_description *d = a->d;
+    const mr_coded_axis *axis;
+    MR_TRY(mr_coded_weights_get(a->p->weights, side, &axis, err));
     *weights = d->weights.len / sizeof(int32_t);
     *starts = d->starts.len / sizeof(uint32_t);
-    mr_buf_add(&d->starts, axis->start, axis->outputs * sizeof *axis->start);
-    if (!mr_buf_reserve(&d->weights, pairs * 2 * sizeof(int32_t)))
-        return 0;
-    int32_t *out = (int32_t *)(void *)(d->weights.data + d->weights.len);
-    for (size_t i = 0; i < pairs; i++) {
-        const int16_t *k = axis->k + i * 4;
-        out[2 * i] = k[2] * (1 << MR_RESIZE_SPLIT) + k[0];
-        out[2 * i + 1] = k[3] * (1 << MR_RESIZE_SPLIT) + k[1];
-    }
-    d->weights.len += pairs * 2 * sizeof(int32_t);
-    return (uint32_t)(axis->pairs * 2);
+    *taps = axis->taps;
+    mr_buf_add(&d->starts, axis->starts, side->count * sizeof *axis->starts);
+    mr_buf_add(&d->weights, axis->weights, (size_t)side->count * axis->taps * sizeof *axis->weights);
+    return MR_OK;
 }
 
 static mr_status add_weights(planning *a, mr_error *err)
 {
-    mr_coded_planner *p = a->p;
     mr_coded_image *im = a->im;
     const mr_resize_side across = mr_resize_across(&a->picture->resize), down = mr_resize_down(&a->picture->resize);
-    MR_TRY(mr_resize_axis_set(&p->across, &across, err));
-    MR_TRY(mr_resize_axis_set(&p->down, &down, err));
-    im->across_taps = add_axis(a->d, &p->across, &im->across, &im->across_start);
-    im->down_taps = add_axis(a->d, &p->down, &im->down, &im->down_start);
-    return MR_OK;
+    MR_TRY(add_axis(a, &across, &im->across, &im->across_start, &im->across_taps, err));
+    return add_axis(a, &down, &im->down, &im->down_start, &im->down_taps, err);
 }
 
 /* ---- a picture --------------------------------------------------------------------------------------------------- */
@@ -315,19 +270,20 @@ static bool open_picture(planning *a)
 {
     const mr_coded_picture *f = a->picture;
     const mr_region *r = &f->region;
-    if (!mr_jpeg_open(a->p->jpeg, f->bytes, f->len))
+    if (!mr_jpeg_open_header(f->bytes, f->len, &a->p->header))
         return false;
-    a->h = &a->p->jpeg->header;
+    a->h = &a->p->header;
     return a->h->width == f->width && a->h->height == f->height && r->width && r->height && r->left <= f->width &&
            r->width <= f->width - r->left && r->top <= f->height && r->height <= f->height - r->top && read_entries(a);
 }
 
 static void clear(mr_coded_description *d)
 {
-    mr_buf *const all[] = {&d->parts, &d->codes, &d->quants, &d->weights, &d->starts};
+    mr_buf *const all[] = {&d->parts, &d->quants, &d->weights, &d->starts};
     for (size_t i = 0; i < MR_COUNT(all); i++)
         mr_buf_clear(all[i]);
     d->image = (mr_coded_image){.bytes = 0};
+    d->table_count = 0;
 }
 
 mr_status mr_coded_describe(mr_coded_planner *p, const mr_coded_picture *picture, mr_coded_description *out,
@@ -340,12 +296,11 @@ mr_status mr_coded_describe(mr_coded_planner *p, const mr_coded_picture *picture
     clear(out);
     bound(&a);
     turn(&a);
-    add_tables(&a);
-    if (!resizable(&a) || !reserve(&a))
+    if (!add_tables(&a) || !resizable(&a) || !reserve(&a))
         return MR_OK;
     add_parts(&a);
     MR_TRY(add_weights(&a, err));
-    const mr_buf *const all[] = {&out->parts, &out->codes, &out->quants, &out->weights, &out->starts};
+    const mr_buf *const all[] = {&out->parts, &out->quants, &out->weights, &out->starts};
     for (size_t i = 0; i < MR_COUNT(all); i++)
         MR_TRY(mr_buf_status(all[i], err, "describing a picture"));
     *taken = true;

@@ -37,7 +37,8 @@ mr_status coded_add(coded_batch *b, const mr_coded_picture *picture, bool *taken
 
 mr_status coded_end(coded_batch *b, const float mean[3], const float std[3], mr_error *err)
 {
-    mr_buf codes = {0};
+    mr_buf tables = {0};
+    mr_resize_norm norm = {.set = false};
     mr_coded_batch all = {.slab = &b->slab,
                           .records = b->used,
                           .used = b->used,
@@ -46,9 +47,10 @@ mr_status coded_end(coded_batch *b, const float mean[3], const float std[3], mr_
                           .count = b->count,
                           .size = b->size,
                           .mean = mean,
-                          .std = std};
-    mr_status status = mr_coded_pack(&all, &codes, &b->bytes, err);
-    mr_buf_free(&codes);
+                          .std = std,
+                          .norm = &norm};
+    mr_status status = mr_coded_pack(&all, &tables, &b->bytes, err);
+    mr_buf_free(&tables);
     return status;
 }
 
