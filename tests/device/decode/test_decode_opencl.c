@@ -12,7 +12,7 @@
 
 enum { PICTURES = 12, SIZE = 12, CANARY = 64 };
 
-typedef struct lent { /* memory of the device, with a canary at its end */
+typedef struct lent { /* memory of the device, with a canary at either end */
     void *at;
     size_t bytes;
 } lent;
@@ -27,26 +27,29 @@ typedef struct card {
 static void *memory(card *c, const void *from, size_t bytes)
 {
     mr_error err;
-    uint8_t *filled = pixels_take(bytes + CANARY);
+    uint8_t *filled = pixels_take(bytes + 2 * CANARY);
     lent *l = &c->all[c->count++];
     assert_true(c->count <= MR_COUNT(c->all));
     if (from)
-        memcpy(filled, from, bytes);
-    memset(filled + bytes, 0xA5, CANARY);
+        memcpy(filled + CANARY, from, bytes);
+    memset(filled, 0xA5, CANARY);
+    memset(filled + CANARY + bytes, 0xA5, CANARY);
     l->bytes = bytes;
-    assert_int_equal(c->device->card->alloc(c->device, bytes + CANARY, &l->at, &err), MR_OK);
-    c->device->card->upload(c->device, l->at, filled, bytes + CANARY);
+    assert_int_equal(c->device->card->alloc(c->device, bytes + 2 * CANARY, &l->at, &err), MR_OK);
+    c->device->card->upload(c->device, l->at, filled, bytes + 2 * CANARY);
     free(filled);
-    return l->at;
+    return (uint8_t *)l->at + CANARY;
 }
 
 static void check_canaries(card *c)
 {
-    uint8_t end[CANARY];
+    uint8_t ends[2 * CANARY];
     for (unsigned i = 0; i < c->count; i++) {
-        c->device->card->download(c->device, end, (uint8_t *)c->all[i].at + c->all[i].bytes, CANARY);
-        for (unsigned k = 0; k < CANARY; k++)
-            assert_int_equal(end[k], 0xA5);
+        const uint8_t *at = c->all[i].at;
+        c->device->card->download(c->device, ends, at, CANARY);
+        c->device->card->download(c->device, ends + CANARY, at + CANARY + c->all[i].bytes, CANARY);
+        for (unsigned k = 0; k < sizeof ends; k++)
+            assert_int_equal(ends[k], 0xA5);
     }
 }
 
