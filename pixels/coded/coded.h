@@ -80,6 +80,7 @@ typedef struct mr_coded_batch {
     uint32_t count, size;
     const float *mean, *std; /* [3] */
     mr_resize_norm *norm;    /* memory, reused; zeroed at first */
+    uint64_t piece_bytes;    /* of memory between the steps; 0: MR_CODED_PIECE_BYTES */
 } mr_coded_batch;
 
 /* Adds header and sections; *bytes: of the whole slab.  `tables`: memory, reused.  MR_MISUSE: mean or std is not

@@ -69,10 +69,10 @@ static uint64_t memory_of(uint64_t coef, uint64_t samples, uint64_t rgb, uint64_
     return coef + samples + rgb + lines;
 }
 
-static bool fits(const mr_coded_piece *p, const mr_coded_description *d)
+static bool fits(const packing *k, const mr_coded_piece *p, const mr_coded_description *d)
 {
-    return memory_of(p->coef, p->samples, p->rgb, p->lines) + memory_of(d->coef, d->samples, d->rgb, d->lines) <=
-           MR_CODED_PIECE_BYTES;
+    uint64_t most = k->b->piece_bytes ? k->b->piece_bytes : MR_CODED_PIECE_BYTES;
+    return memory_of(p->coef, p->samples, p->rgb, p->lines) + memory_of(d->coef, d->samples, d->rgb, d->lines) <= most;
 }
 
 static void count(packing *k)
@@ -92,7 +92,7 @@ static void count(packing *k)
         h->starts += d->starts.len / sizeof(uint32_t);
         for (uint32_t n = 0; n < d->table_count; n++)
             number_of(k, &d->tables[n]);
-        if (!piece.images || !fits(&piece, d)) {
+        if (!piece.images || !fits(k, &piece, d)) {
             h->pieces++;
             piece = (mr_coded_piece){.images = 0};
         }
@@ -203,7 +203,7 @@ static void add_image(packing *k, filled *f, uint32_t slot)
     const mr_coded_description *d = described(k, slot);
     mr_coded_image im = d->image;
     uint32_t parts = (uint32_t)(d->parts.len / sizeof(mr_coded_part));
-    if (!k->piece.images || !fits(&k->piece, d))
+    if (!k->piece.images || !fits(k, &k->piece, d))
         end_piece(k, f);
     im.slot = slot;
     number_tables(k, d, f, &im);

@@ -48,7 +48,8 @@ mr_status coded_end(coded_batch *b, const float mean[3], const float std[3], mr_
                           .size = b->size,
                           .mean = mean,
                           .std = std,
-                          .norm = &norm};
+                          .norm = &norm,
+                          .piece_bytes = b->piece_bytes};
     mr_status status = mr_coded_pack(&all, &tables, &b->bytes, err);
     mr_buf_free(&tables);
     return status;

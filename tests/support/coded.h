@@ -14,6 +14,7 @@ typedef struct coded_batch { /* zeroed: empty */
     mr_coded_slot slots[CODED_MOST]; /* images only */
     mr_coded_description descriptions[CODED_MOST];
     uint32_t count, size;
+    uint64_t piece_bytes; /* 0: the usual */
 } coded_batch;
 
 /* Begins a batch of results of size x size. */
