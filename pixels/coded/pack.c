@@ -183,7 +183,7 @@ static void take_memory(packing *k, const mr_coded_description *d, mr_coded_imag
 
 static void number_tables(packing *k, const mr_coded_description *d, const filled *f, mr_coded_image *im)
 {
-    uint32_t codes[MR_CODED_CODES];
+    uint32_t codes[MR_CODED_CODES] = {0};
     for (uint32_t n = 0; n < d->table_count; n++)
         codes[n] = number_of(k, &d->tables[n]);
     for (uint32_t b = 0; b < im->blocks; b++)

@@ -127,7 +127,7 @@ float *coded_floats(mr_loader *l, const mr_batch *b, coded_ways *ways, mr_status
     const mr_coded *h = b->data;
     const mr_coded_slot *slots = (const mr_coded_slot *)(const void *)(slab + h->slots_at);
     size_t tensor = (size_t)3 * h->size * h->size;
-    coded_ways ignored, *w = ways ? ways : &ignored;
+    coded_ways ignored = {.images = 0}, *w = ways ? ways : &ignored;
     float *out = calloc(b->count * tensor + 1, sizeof *out);
     uint32_t *failed = calloc(h->images + 1, sizeof *failed);
     *status = out && failed && coded_run_plain(slab, out, failed) ? MR_OK : mr_fail_memory(err, "decoding");
