@@ -212,7 +212,8 @@ typedef struct mr_batch {
 typedef struct mr_loader mr_loader;
 
 /* Opens a loader; the dataset must outlive it.  MR_MISUSE: invalid options (the message says which, and the nearest
- * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded picture.
+ * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded picture;
+ * with coded delivery also 16 MiB for each thread.
  */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
 /* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
@@ -327,7 +328,8 @@ typedef struct mr_coded_codes { /* a Huffman table */
     uint8_t values[256];        /* run << 4 | size */
 } mr_coded_codes;
 
-typedef struct mr_coded_piece { /* images that are decoded at a time, so that memory is bounded */
+typedef struct mr_coded_piece { /* images that are decoded at a time: of bounded memory, and not too different in size
+                                 */
     uint32_t first_image, images, first_part, parts;
     uint32_t most_blocks, most_pixels, most_lines; /* of an image: blocks; pixels of the region; pixels of its lines */
     uint32_t unused;

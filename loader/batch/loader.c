@@ -347,10 +347,10 @@ mr_status mr_batch_decode(mr_loader *l, const mr_batch *batch, uint64_t slot, fl
     uint64_t sample, noted = batch->replaced;
     if (forked(l))
         return fail_forked(err);
-    if (l->queue.work.o.deliver != MR_DELIVER_CODED || slot >= batch->count)
+    if (!b->coded.slots || slot >= batch->count)
         return mr_fail(err, MR_MISUSE, "slot %llu cannot be decoded: the batch has %llu slots%s",
                        (unsigned long long)slot, (unsigned long long)batch->count,
-                       l->queue.work.o.deliver == MR_DELIVER_CODED ? "" : ", and was not delivered coded");
+                       b->coded.slots ? "" : ", and is not a lent coded one");
     sample = batch->samples[slot].sample;
     MR_TRY(open_decoder(l, err));
     MR_TRY(mr_loading_decode(b, &l->queue.work, l->decoder, slot, out, err));

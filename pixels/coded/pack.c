@@ -7,7 +7,11 @@
 #include "coded/coded.h"
 #include "jpeg/tables.h"
 
-enum { CODE_BITS = 10 };
+enum {
+    CODE_BITS = 10,
+    IDLE_SHARE = 4,      /* items of a step for each one that does something, at most ... */
+    IDLE_ITEMS = 1 << 22 /* ... unless they are so few */
+};
 
 _Static_assert(sizeof((mr_coded_codes *)0)->first == sizeof(uint16_t) << CODE_BITS, "as in millrace.h");
 
@@ -69,10 +73,39 @@ static uint64_t memory_of(uint64_t coef, uint64_t samples, uint64_t rgb, uint64_
     return coef + samples + rgb + lines;
 }
 
+static void raise(uint32_t *most, uint64_t value)
+{
+    if (value > *most)
+        *most = (uint32_t)value;
+}
+
+static void grow(mr_coded_piece *p, const mr_coded_description *d)
+{
+    p->images++;
+    p->parts += (uint32_t)(d->parts.len / sizeof(mr_coded_part));
+    p->coef += d->coef;
+    p->samples += d->samples;
+    p->rgb += d->rgb;
+    p->lines += d->lines;
+    raise(&p->most_blocks, d->coef / (64 * sizeof(int16_t)));
+    raise(&p->most_pixels, d->rgb / 3);
+    raise(&p->most_lines, d->lines / 3);
+}
+
+/* A step has as many items for each image as the largest needs: whether most of them have something to do. */
+static bool is_even(uint32_t images, uint64_t most, uint64_t sum)
+{
+    return images * most <= IDLE_SHARE * sum || images * most <= IDLE_ITEMS;
+}
+
 static bool fits(const packing *k, const mr_coded_piece *p, const mr_coded_description *d)
 {
     uint64_t most = k->b->piece_bytes ? k->b->piece_bytes : MR_CODED_PIECE_BYTES;
-    return memory_of(p->coef, p->samples, p->rgb, p->lines) + memory_of(d->coef, d->samples, d->rgb, d->lines) <= most;
+    mr_coded_piece more = *p;
+    grow(&more, d);
+    return memory_of(more.coef, more.samples, more.rgb, more.lines) <= most &&
+           is_even(more.images, more.most_pixels, more.rgb / 3) &&
+           is_even(more.images, more.most_lines, more.lines / 3);
 }
 
 static void count(packing *k)
@@ -96,11 +129,7 @@ static void count(packing *k)
             h->pieces++;
             piece = (mr_coded_piece){.images = 0};
         }
-        piece.images++;
-        piece.coef += d->coef;
-        piece.samples += d->samples;
-        piece.rgb += d->rgb;
-        piece.lines += d->lines;
+        grow(&piece, d);
     }
     h->codes = (uint32_t)(k->tables->len / sizeof(known_table));
 }
@@ -155,30 +184,15 @@ static void end_piece(packing *k, filled *f)
     k->piece = (mr_coded_piece){.first_image = f->images, .first_part = f->parts};
 }
 
-static void raise(uint32_t *most, uint64_t value)
-{
-    if (value > *most)
-        *most = (uint32_t)value;
-}
-
 static void take_memory(packing *k, const mr_coded_description *d, mr_coded_image *im)
 {
-    mr_coded_piece *p = &k->piece;
-    uint32_t parts = (uint32_t)(d->parts.len / sizeof(mr_coded_part));
+    const mr_coded_piece *p = &k->piece;
     im->coef = p->coef / (64 * sizeof(int16_t));
     im->rgb = p->rgb;
     im->lines = p->lines;
     for (unsigned c = 0; c < im->components; c++)
         im->plane[c] += p->samples;
-    p->images++;
-    p->parts += parts;
-    p->coef += d->coef;
-    p->samples += d->samples;
-    p->rgb += d->rgb;
-    p->lines += d->lines;
-    raise(&p->most_blocks, d->coef / (64 * sizeof(int16_t)));
-    raise(&p->most_pixels, d->rgb / 3);
-    raise(&p->most_lines, d->lines / 3);
+    grow(&k->piece, d);
 }
 
 static void number_tables(packing *k, const mr_coded_description *d, const filled *f, mr_coded_image *im)

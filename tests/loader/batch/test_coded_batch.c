@@ -150,6 +150,11 @@ static void a_picture_is_decoded_as_the_policy_says(void **state)
     assert_non_null(strstr(err.text, "slot 8 cannot be decoded"));
     for (uint64_t i = 0; i < b->count; i++)
         assert_int_equal(mr_batch_decode(l, b, i, out, &err), MR_OK);
+    mr_batch *own;
+    assert_int_equal(mr_batch_detach(l, b, &own, &err), MR_OK);
+    assert_int_equal(mr_batch_decode(l, own, 0, out, &err), MR_MISUSE);
+    assert_int_equal(((const mr_coded *)own->data)->slots, own->count);
+    mr_batch_free(own);
     mr_loader_free(l);
     o.deliver = MR_DELIVER_U8_NHWC;
     l = open_loader(ds, &o);

@@ -113,11 +113,40 @@ static void equal_pictures_give_equal_slabs(void **state)
     coded_free(&b);
 }
 
+/* Descriptions by their sizes alone. */
+static void pictures_of_one_piece_are_alike(void **state)
+{
+    (void)state;
+    mr_error err;
+    coded_batch b = {.count = 0};
+    assert_int_equal(coded_begin(&b, SIZE, &err), MR_OK);
+    for (b.count = 0; b.count < CODED_MOST; b.count++) {
+        uint64_t pixels = b.count == 5 ? 4000000 : 100000;
+        b.slots[b.count] = (mr_coded_slot){.kind = MR_CODED_IMAGE};
+        b.descriptions[b.count] = (mr_coded_description){.rgb = 3 * pixels, .lines = 3 * 100 * SIZE};
+    }
+    assert_int_equal(coded_end(&b, mean, std, &err), MR_OK);
+    const mr_coded *h = coded_head(&b);
+    const mr_coded_piece *p = (const mr_coded_piece *)(const void *)(b.slab.data + h->pieces_at);
+    uint64_t items = 0;
+    uint32_t images = 0;
+    assert_true(h->pieces > 1 && h->pieces < 5);
+    for (uint32_t i = 0; i < h->pieces; i++) {
+        assert_int_equal(p[i].first_image, images);
+        images += p[i].images;
+        items += (uint64_t)p[i].images * p[i].most_pixels;
+    }
+    assert_int_equal(images, CODED_MOST);
+    assert_true(items <= 4 * (4000000 + (uint64_t)(CODED_MOST - 1) * 100000) + (1 << 22));
+    coded_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_weights_are_those_of_the_resizer),
         cmocka_unit_test(equal_pictures_give_equal_slabs),
+        cmocka_unit_test(pictures_of_one_piece_are_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
