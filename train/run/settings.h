@@ -101,6 +101,9 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, decoder, "decoder", NULL, "auto", MR_KEPT,                                            \
       "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same",                      \
       .words = MR_WORDS("auto", "libjpeg"), .own = true)                                                               \
+    X(MR_ARG_TEXT, const char *, decode_on, "decode-on", NULL, "auto", MR_KEPT,                                        \
+      "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are the same", \
+      .words = MR_WORDS("auto", "host", "device"), .own = true)                                                        \
     X(MR_ARG_TEXT, const char *, exchange, "exchange", NULL, "flat", MR_KEPT,                                          \
       "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
       .words = MR_WORDS("flat", "buckets"))                                                                            \
