@@ -98,6 +98,16 @@ expect_end 3 "rank 1 on h2 has not been heard from for $stall s: it is stopped"
 whole "a stopped rank"
 echo "ok: a rank that is stopped"
 
+# Each host sends every one of 4 x 2 x 1,000,003 floats less than twice.
+sent() {
+    on "$1" ip -s -o link show eth0 | awk '{ for (i = 1; i <= NF; i++) if ($i == "TX:") { print $(i + 8); exit } }'
+}
+before=$(sent h1)
+ranks h1:1,h2:1,h3:1 exchange_rank sums 1000003:1:0 >out 2>&1 || fail "sums"
+bytes=$(($(sent h1) - before))
+[ "$bytes" -gt 32000000 ] && [ "$bytes" -lt 70000000 ] || fail "the sums of three hosts took $bytes bytes of one of them"
+echo "ok: sums between hosts send each number less than twice"
+
 begin h1:1,h2:1,h3:1
 for _ in 1 2 3; do
     link h2 down
