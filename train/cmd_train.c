@@ -126,7 +126,7 @@ static int start(int argc, char **argv)
     int stopped = 0;
     if (!mr_cli_parse(&cli, &cmd_train, argc, argv, &settings))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    mr_status status = mr_cli_ranks(&cli, settings.stall_timeout, &ranks, &err);
     if (status == MR_OK)
         status = run(&t, &settings, ranks, &stopped, &err);
     bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;

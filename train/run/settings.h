@@ -130,6 +130,7 @@ typedef enum mr_setting_life {
       .own = true)                                                                                                     \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
+    X(MR_ARG_COUNT, uint64_t, stall_timeout, "stall-timeout", "SECONDS", "60", MR_ONCE, MR_STALL_HELP)                 \
     X(MR_ARG_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                              \
       "print parameters, FLOPs, memory and steps of the run, and do not run it")                                       \
     X(MR_ARG_FLAG, bool, quiet, "quiet", NULL, "", MR_ONCE, "no progress, no table", .own = true, .key = 'q')
