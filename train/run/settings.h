@@ -101,6 +101,10 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, decoder, "decoder", NULL, "auto", MR_KEPT,                                            \
       "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same",                      \
       .words = MR_WORDS("auto", "libjpeg"), .own = true)                                                               \
+    X(MR_ARG_TEXT, const char *, recompute, "recompute", NULL, "no", MR_KEPT,                                          \
+      "keep only the inputs of a model's blocks and compute the rest again in the backward pass: less memory, up to "  \
+      "a third more work, the same results to the bit",                                                                \
+      .optional = "yes", .words = MR_WORDS("no", "yes"))                                                               \
     X(MR_ARG_TEXT, const char *, exchange, "exchange", NULL, "flat", MR_KEPT,                                          \
       "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
       .words = MR_WORDS("flat", "buckets"))                                                                            \
