@@ -104,6 +104,10 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, decode_on, "decode-on", NULL, "auto", MR_KEPT,                                        \
       "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are the same", \
       .words = MR_WORDS("auto", "host", "device"), .own = true)                                                        \
+    X(MR_ARG_TEXT, const char *, recompute, "recompute", NULL, "no", MR_KEPT,                                          \
+      "keep only the inputs of a model's blocks and compute the rest again in the backward pass: less memory, up to "  \
+      "a third more work, the same results to the bit",                                                                \
+      .optional = "yes", .words = MR_WORDS("no", "yes"))                                                               \
     X(MR_ARG_TEXT, const char *, exchange, "exchange", NULL, "flat", MR_KEPT,                                          \
       "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
       .words = MR_WORDS("flat", "buckets"))                                                                            \
