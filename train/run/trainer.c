@@ -126,7 +126,10 @@ static mr_status keep_outcomes(mr_trainer *t, const mr_outcomes *outcomes, mr_er
     mr_buf_printf(&path, "%s/" MR_RUN_OUTCOMES, t->settings->output);
     MR_TRY(mr_buf_status(&path, err, "keeping an evaluation"));
     MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    return mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
+    mr_status status = mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
+    if (status != MR_OK) /* a folder that has just gone is the reason, not what follows from it */
+        MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
+    return status;
 }
 
 static mr_status evaluate(mr_trainer *t, mr_error *err)
