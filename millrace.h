@@ -109,6 +109,7 @@ typedef enum mr_delivery {
     MR_DELIVER_U8_NHWC,     /* decoded, uint8, count x size x size x 3 */
     MR_DELIVER_F32_NCHW,    /* decoded and normalised, float32, count x 3 x size x size */
     MR_DELIVER_BF16_NCHW,   /* the same in bfloat16 */
+    MR_DELIVER_CODED,       /* what a device needs to compute MR_DELIVER_F32_NCHW, in one slab: see mr_coded */
 } mr_delivery;
 
 typedef enum mr_transform_kind {
@@ -187,7 +188,8 @@ typedef struct mr_sample_facts {
     uint32_t width, height; /* as stored */
     uint8_t codec, orientation, components, bits;
     uint32_t flags;
-    uint64_t offset, length;                     /* of the encoded bytes in the slab (encoded delivery) */
+    uint64_t offset, length;                     /* of the encoded bytes in the slab (encoded delivery; coded
+                                                    delivery: length 0 if there are none) */
     uint32_t left, top, crop_width, crop_height; /* the view: a box in the picture as seen (for MR_TRANSFORM_CENTER the
                                                     whole picture, which is cropped after resizing) */
     uint32_t flip;                               /* 1: mirrored */
@@ -210,7 +212,8 @@ typedef struct mr_batch {
 typedef struct mr_loader mr_loader;
 
 /* Opens a loader; the dataset must outlive it.  MR_MISUSE: invalid options (the message says which, and the nearest
- * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded picture.
+ * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded picture;
+ * with coded delivery also 16 MiB for each thread.
  */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
 /* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
@@ -255,6 +258,108 @@ typedef struct mr_loader_stats {
 } mr_loader_stats;
 /* Fills the members that fit into stats->struct_size. */
 void mr_loader_get_stats(const mr_loader *l, mr_loader_stats *stats);
+
+/* ---- coded delivery: batches that a device decodes ---------------------------------------------------------------
+ *
+ * With MR_DELIVER_CODED a batch's data is a slab that begins with an mr_coded.  All `..._at` count bytes from the start
+ * of the slab and are multiples of 64; numbers have the byte order of the host.  The slab is lent with its batch.
+ *
+ *      mr_coded | records | tensors | images | parts | codes | quants | weights | starts | norm | pieces | slots
+ *                 to the device       sections: to the device         up to here ^^^^^^   for the host ^^^^^^
+ *
+ * A record is an encoded file, whole, its hash checked, followed by 8 or more zeros.  An image is a baseline JPEG whose
+ * entry points are known: its scan is cut into parts that are decoded independently.  A tensor is a picture that the
+ * host has decoded, float32, 3 x size x size: one without entry points, a progressive JPEG, a PNG or a WebP.
+ *
+ *      part     -> coefficients -> samples -> RGB of the region, as seen -> resized across -> down, normalised
+ *
+ * device/kernels/jpeg_*.cl compute that; the result is equal to MR_DELIVER_F32_NCHW to the bit.  A part must end at its
+ * `end` with its `dc_end`; if it does not, or a code is unknown, its picture is made with mr_batch_decode(). */
+
+typedef enum mr_coded_kind {
+    MR_CODED_IMAGE = 0, /* decoded from its parts */
+    MR_CODED_TENSOR,    /* decoded by the host */
+    MR_CODED_ZEROS,     /* masked: the result is zeros */
+} mr_coded_kind;
+
+typedef struct mr_coded_slot {
+    uint64_t at;   /* of the tensor; otherwise 0 */
+    uint32_t kind; /* mr_coded_kind */
+    uint32_t image;
+} mr_coded_slot;
+
+/* Numbers of a picture; x and y count pixels as stored unless `seen`, which is after the EXIF orientation. */
+typedef struct mr_coded_image {
+    uint64_t bytes, bytes_len;                 /* from records_at on: what its parts read, a multiple of 4 */
+    uint64_t coef;                             /* in blocks of 64 coefficients, from the start of its piece's */
+    uint64_t plane[3];                         /* bytes in its piece's samples */
+    uint64_t rgb;                              /* bytes in its piece's RGB: rows of seen_width pixels */
+    uint64_t lines;                            /* bytes in its piece's lines: seen_height rows of `size` pixels */
+    uint64_t across, down;                     /* first weight: across_taps, down_taps for each of `size` outputs */
+    uint64_t across_start, down_start;         /* first of `size` starts: the input of an output's first weight */
+    uint32_t width, height;                    /* of the whole picture */
+    uint32_t wide;                             /* MCUs in a row */
+    uint32_t components, h, v, blocks;         /* 1 or 3; sampling of the first, 1 or 2; blocks in an MCU */
+    uint32_t component[6], table[6][2];        /* of each block: its component; its codes for DC and AC */
+    uint32_t quant[3];                         /* of each component */
+    uint32_t stride[3];                        /* bytes between two rows of a plane */
+    uint32_t left, top;                        /* the region that is shown */
+    uint32_t crop_width, crop_height;          /* and its size */
+    uint32_t mcu_left, mcu_right;              /* the MCUs that it needs, ends excluded: only these have coefficients */
+    uint32_t mcu_top, mcu_bottom;              /* and samples */
+    uint32_t restart;                          /* MCUs between two restart markers; 0: none */
+    uint32_t swapped, from_right, from_bottom; /* orientation: sides exchanged; columns, rows reversed */
+    uint32_t seen_width, seen_height;          /* of the region */
+    uint32_t across_taps, down_taps;
+    uint32_t slot; /* of the batch: where the result goes */
+} mr_coded_image;
+
+typedef struct mr_coded_part {  /* from one entry point to the next */
+    uint64_t at, end;           /* bits from the image's `bytes` on */
+    uint32_t image, x, y, mcus; /* its first MCU, and how many; all are in row y */
+    int32_t dc[3], dc_end[3];   /* DC predictors at both ends; in front of a marker if there is one */
+    uint32_t marker, unused;    /* the restart marker before `end`, 0xD0 to 0xD7; 0: none */
+} mr_coded_part;
+
+typedef struct mr_coded_codes { /* a Huffman table */
+    uint16_t first[1024];       /* by the next 10 bits: code's length 0-4 (0: longer) | size 5-8 | run 9-12 */
+    uint32_t limit[20];         /* [n]: 16 bits below it begin with a code of at most n bits; 17 used */
+    int32_t offset[20];         /* [n]: a code of n bits + offset is an index of `values` */
+    uint8_t values[256];        /* run << 4 | size */
+} mr_coded_codes;
+
+typedef struct mr_coded_piece { /* images that are decoded at a time: of bounded memory, and not too different in size
+                                 */
+    uint32_t first_image, images, first_part, parts;
+    uint32_t most_blocks, most_pixels, most_lines; /* of an image: blocks; pixels of the region; pixels of its lines */
+    uint32_t unused;
+    uint64_t coef, samples, rgb, lines; /* bytes of memory between the steps, at most 512 MiB; coef begins as zeros */
+} mr_coded_piece;
+
+typedef struct mr_coded {
+    uint64_t bytes;       /* batch->data_bytes */
+    uint32_t slots, size; /* batch->count; side of a result in pixels */
+    uint32_t images, parts, codes, quants, pieces, tensors;
+    uint64_t weights, starts;
+    uint64_t records_at, records_bytes;
+    uint64_t sections_at, sections_bytes; /* images to norm */
+    uint64_t images_at;                   /* mr_coded_image[images] */
+    uint64_t parts_at;                    /* mr_coded_part[parts], by image */
+    uint64_t codes_at;                    /* mr_coded_codes[codes] */
+    uint64_t quants_at;                   /* int16_t[quants][64], row by row */
+    uint64_t weights_at;                  /* int32_t[weights]: 22-bit fractions */
+    uint64_t starts_at;                   /* uint32_t[starts] */
+    uint64_t norm_at;                     /* float[3][256]: the value of each byte of red, green and blue */
+    uint64_t pieces_at;                   /* mr_coded_piece[pieces] */
+    uint64_t slots_at;                    /* mr_coded_slot[slots] */
+} mr_coded;
+
+/* Decodes slot `slot` of a lent coded batch on the host: `out` gets 3 x size x size floats.  For pictures that a device
+ * could not decode; one call at a time.  A damaged sample is treated as the options' on_bad says: the slot's facts, the
+ * batch's `replaced` and bad samples change accordingly.  MR_MISUSE: not a coded batch, or no such slot;
+ * MR_BAD_SAMPLE, MR_BAD_DATA: the sample is damaged and cannot be replaced or masked. */
+mr_status mr_batch_decode(mr_loader *l, const mr_batch *batch, uint64_t slot, float *out, mr_error *err);
+
 /* Stops the threads, even in the middle of work (within 100 ms), and frees all batches.  May be called while another
  * thread waits in mr_loader_next(), which then returns MR_END; not twice. */
 void mr_loader_free(mr_loader *l);

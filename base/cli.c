@@ -276,18 +276,22 @@ bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv,
     return status == MR_OK;
 }
 
-mr_status mr_cli_ranks(const mr_cli *cli, mr_ranks **ranks, mr_error *err)
+mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
 {
     unsigned other;
     uint64_t agreed = cli->agreed;
+    mr_error unwatched;
     MR_TRY(mr_ranks_begin(ranks, err));
     MR_TRY(mr_ranks_compare(*ranks, &agreed, sizeof agreed, &other, NULL, err));
-    if (!other)
+    if (!other) {
+        if (mr_ranks_watch(*ranks, stall_seconds, mr_term_error, &unwatched) != MR_OK && mr_ranks_rank(*ranks) == 0)
+            mr_term_warn(unwatched.text);
         return MR_OK;
+    }
     return mr_fail(err, MR_MISUSE,
-                   "mpirun: rank %u was given a different command or different options than rank 0; give all ranks "
+                   "mpirun: %s was given a different command or different options than rank 0; give all ranks "
                    "the same",
-                   other);
+                   mr_ranks_name_of(*ranks, other).text);
 }
 
 int mr_cli_end(mr_ranks *ranks, mr_status status, const mr_error *err)

@@ -95,9 +95,18 @@ bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv,
 
 void mr_cli_release(mr_cli *cli); /* a zeroed one is fine */
 
-/* After mr_cli_parse(): calls mr_ranks_begin(), then checks that all ranks were given the same command and options,
- * except paths and rows marked `own`.  MR_MISUSE: they were not; pass *ranks to mr_cli_end() in that case as well. */
-mr_status mr_cli_ranks(const mr_cli *cli, mr_ranks **ranks, mr_error *err);
+/* For commands whose ranks may stall: the field is a uint64_t, for mr_cli_ranks(). */
+#define MR_OPTION_STALL(type, field)                                                                                   \
+    {                                                                                                                  \
+        "stall-timeout", 0, MR_ARG_COUNT, MR_FIELD(type, field), .value = "SECONDS", .high = UINT32_MAX,               \
+                                                                 .standard = "60", .help = MR_STALL_HELP               \
+    }
+#define MR_STALL_HELP "end the run when a rank makes no progress for this long, among several (0: never)"
+
+/* After mr_cli_parse(): calls mr_ranks_begin(), checks that all ranks were given the same command and options,
+ * except paths and rows marked `own`, and begins to watch for ranks that stall (mr_ranks_watch()).  MR_MISUSE: they
+ * were not; pass *ranks to mr_cli_end() in that case as well. */
+mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err);
 
 /* Ends a command: rank 0 (or the only process) prints `err` unless `status` is MR_OK; `ranks`, which may be NULL, is
  * ended.  Returns the exit code. */

@@ -6,7 +6,9 @@
  *   hash file path output    digests; files; output paths; files written under temporary names
  *   string_map slab random   lookup tables, large memory, seeded random numbers
  *   pool processor           threads, instruction sets
- *   launch ranks             launchers and MPI
+ *   launch                   launchers
+ *   datagram stall watch     noticing that a rank no longer goes on
+ *   ranks                    MPI
  *   program script           another program, run to the end; where those are that come with millrace
  *   term cli                 terminal output and options: for commands only */
 #ifndef MR_ERROR_H

@@ -14,13 +14,29 @@ unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
 unsigned mr_ranks_beside(const mr_ranks *r); /* ranks on this host, including this one; of a part: 1 */
 
+/* "rank 3", and where the ranks are on several hosts "rank 3 on node7": for messages.  Of a part, its own number. */
+typedef struct mr_ranks_name {
+    char text[96];
+} mr_ranks_name;
+mr_ranks_name mr_ranks_name_of(const mr_ranks *r, unsigned rank);
+
+/* Collective.  From here on a thread of each rank watches for a stall (stall.h) of `seconds`; 0: never.  On a stall,
+ * `tell` is called on that thread, on one rank per side of a broken network, and the process ends with exit code 3.
+ * MR_AGAIN: the ranks cannot be watched, err says why; the run can go on. */
+typedef void (*mr_ranks_tell)(const mr_error *err);
+enum { MR_STALL_SECONDS = 60 };
+mr_status mr_ranks_watch(mr_ranks *r, uint64_t seconds, mr_ranks_tell tell, mr_error *err);
+/* Around waiting for other ranks by other means than the calls below. */
+void mr_ranks_waits(mr_ranks *r, bool begins);
+
 /* Gather, share and split fail on all ranks if one is out of memory, so that no rank waits for it.
  *
  * Collective.  Appends `mine` of every rank, in rank order, to `all`, and sets lens[world] unless NULL. */
 mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t *lens, mr_error *err);
 /* Collective.  Broadcasts rank 0's bytes, replacing those of the other ranks. */
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err);
-/* Collective.  Status and message of the lowest rank that failed; `mine` if none did. */
+/* Collective.  Status and message of the lowest rank that failed; `mine` if none did.  On several hosts the message
+ * begins with the rank's name. */
 mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
 #ifdef __clang_analyzer__ /* as in error.h: if this rank fails, all do */
 #define mr_ranks_agree(r, mine, err)                                                                                   \
@@ -48,7 +64,8 @@ mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint6
 bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err);
 
 /* A rank has died, so no collective can complete: mr_ranks_end() on this rank now ends the processes of all ranks with
- * exit code 3 instead of waiting.  One rank reports why; the others give it time to print and to end the run. */
+ * exit code 3 instead of waiting.  One rank reports why; the others give it time to print and to end the run.
+ * Where a stall has been found, which is then the reason, this does not return: the process ends. */
 void mr_ranks_break(mr_ranks *r, bool reports);
 
 #endif

@@ -219,6 +219,17 @@ typedef struct mr_update {
     double beta1, beta2, eps, correction1, correction2; /* adamw: correction = 1 - beta^k */
 } mr_update;
 
+/* Images of one piece of a coded batch (mr_coded in millrace.h): out[slot, 3, size, size] of each.  `coef` is zeroed
+ * before.  failed[i] becomes 1 where image i of the batch cannot be decoded; its result is then undefined. */
+typedef struct mr_decode {
+    mr_coded_piece piece;
+    uint32_t size;
+    const void *records, *images, *parts, *codes, *quants, *weights, *starts, *norm; /* of the whole batch */
+    void *coef, *samples, *rgb, *lines;                                              /* as the piece says */
+    float *out;
+    uint32_t *failed;
+} mr_decode;
+
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
     unsigned index;   /* which device of this kind, from 0; "opencl:1" is the same with `index` 1 and `local_rank` 0 */
@@ -276,6 +287,7 @@ typedef struct mr_device_card {
     double (*sum_squares)(mr_device *d, size_t count, const float *x);
     void (*sgd)(mr_device *d, const mr_update *u);
     void (*adamw)(mr_device *d, const mr_update *u);
+    void (*decode)(mr_device *d, const mr_decode *x);
 } mr_device_card;
 
 struct mr_device { /* first member of every device's own struct */

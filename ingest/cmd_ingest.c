@@ -28,7 +28,7 @@ typedef struct request {
     mr_split_map maps[32];
     bool json;
     const char *report;
-    uint64_t progress_fd;
+    uint64_t progress_fd, stall;
     bool near_distance_given;
 } request;
 
@@ -127,6 +127,7 @@ static const mr_option options[] = {
      .help = "print one JSON object instead of the summary"},
     {"progress-fd", 0, MR_ARG_COUNT, MR_FIELD(request, progress_fd), .value = "N", .low = 3, .high = 1 << 20,
      .own = true, .help = "write progress to this open descriptor, a JSON object per line: step, done, total, bytes"},
+    MR_OPTION_STALL(request, stall),
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, o.quiet), .own = true, .help = "no progress and no summary"},
     {0},
 };
@@ -279,7 +280,7 @@ static int start(int argc, char **argv)
     mr_error err;
     int code;
     if (mr_cli_parse(&cli, &cmd_ingest, argc, argv, &q)) {
-        mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+        mr_status status = mr_cli_ranks(&cli, q.stall, &ranks, &err);
         if (status == MR_OK)
             status = ingest(&q, ranks, &in, &err);
         if (!ranks || mr_ranks_rank(ranks) == 0)

@@ -86,9 +86,14 @@ static bool too_narrow(const mr_jpeg_header *h)
     return h->component[0].h == 2 && h->width <= 4;
 }
 
+bool mr_jpeg_open_header(const uint8_t *bytes, size_t len, mr_jpeg_header *out)
+{
+    return mr_jpeg_parse(bytes, len, out) && !too_narrow(out);
+}
+
 bool mr_jpeg_open(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len)
 {
-    return mr_jpeg_parse(bytes, len, &d->header) && !too_narrow(&d->header) && make_tables(d);
+    return mr_jpeg_open_header(bytes, len, &d->header) && make_tables(d);
 }
 
 bool mr_jpeg_open_scan(mr_jpeg_decoder *d, mr_jpeg_scan *s, const uint8_t *bytes, size_t len)

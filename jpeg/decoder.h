@@ -1,4 +1,4 @@
-/* decoder.h - for this room and device/decode: what a thread keeps from file to file, and opening a file.
+/* decoder.h - for this room and pixels/coded: what a thread keeps from file to file, and opening a file.
  * Invariant: between two files `blocks` is zero, and a table marked `made` is complete. */
 #ifndef MR_JPEG_DECODER_H
 #define MR_JPEG_DECODER_H
@@ -27,6 +27,8 @@ struct mr_jpeg_decoder {
 
 void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need); /* NULL: out of memory */
 
+/* Reads the header alone; the codes of its tables are not checked. */
+bool mr_jpeg_open_header(const uint8_t *bytes, size_t len, mr_jpeg_header *out);
 /* Reads the header and builds the tables.  False: not a file for this decoder. */
 bool mr_jpeg_open(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len);
 /* The picture in MCUs. */

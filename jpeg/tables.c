@@ -29,7 +29,7 @@ static bool same(const mr_jpeg_codes *c, const uint8_t *made_of, const uint8_t *
 }
 
 /* No code may be all ones, and codes of a length must fit into it. */
-static bool number(mr_jpeg_codes *c, const uint8_t *counts)
+bool mr_jpeg_codes_make(mr_jpeg_codes *c, const uint8_t *counts, bool dc)
 {
     uint32_t code = 0;
     int32_t place = 0;
@@ -46,6 +46,9 @@ static bool number(mr_jpeg_codes *c, const uint8_t *counts)
         c->limit[n] = code << (ALL_BITS - n);
         code <<= 1;
     }
+    for (unsigned i = 0; dc && i < total(counts); i++)
+        if (c->values[i] > 15)
+            return false;
     return true;
 }
 
@@ -202,11 +205,8 @@ bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
     if (t->made && same(&t->codes, t->counts, counts))
         return true;
     t->made = false;
-    if (!number(&t->codes, counts))
+    if (!mr_jpeg_codes_make(&t->codes, counts, true))
         return false;
-    for (unsigned i = 0; i < total(counts); i++)
-        if (t->codes.values[i] > 15)
-            return false;
     spread_all(single, &t->codes, counts, false);
     make_entries(t->pair, single, NULL, MR_JPEG_LONG + 1);
     memcpy(t->counts, counts, 16);
@@ -220,7 +220,7 @@ bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts)
     if (t->made && same(&t->codes, t->counts, counts))
         return true;
     t->made = false;
-    if (!number(&t->codes, counts))
+    if (!mr_jpeg_codes_make(&t->codes, counts, false))
         return false;
     spread_all(single, &t->codes, counts, true);
     make_pairs(t, single);

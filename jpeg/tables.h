@@ -51,6 +51,9 @@ typedef struct mr_jpeg_ac {
     bool made;
 } mr_jpeg_ac;
 
+/* The codes of 16 counts and as many symbols as they sum up to, at most 256.  False: codes that libjpeg-turbo rejects;
+ * `dc`: also those of values that a DC coefficient does not have. */
+bool mr_jpeg_codes_make(mr_jpeg_codes *c, const uint8_t *counts, bool dc);
 /* Builds a table from 16 counts and as many symbols as they sum up to, at most 256; does nothing if it was built from
  * the same.  False: codes that libjpeg-turbo rejects. */
 bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts);

@@ -14,12 +14,14 @@
 #include "bench/bench.h"
 #include "codec/image.h"
 #include "json/json.h"
+#include "loader/cmd_decoding.h"
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
 
 typedef struct request {
     const char *dir;
     mr_bench_options bench;
+    mr_decoding decoding;
     bool json;
 } request;
 
@@ -46,8 +48,20 @@ static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {.kind = MR_ARG_TABLE, MR_FIELD(request, bench.loader.transform), .rows = cmd_transform_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = cmd_decoding_options},
     {0},
 };
+
+static mr_delivery delivery(const request *q)
+{
+    return q->bench.stage == MR_BENCH_READ ? MR_DELIVER_ENCODED : MR_DELIVER_F32_NCHW;
+}
+
+static mr_status check(void *ctx, mr_error *err)
+{
+    const request *q = ctx;
+    return cmd_decoding_check(&q->decoding, delivery(q), "use --stage decode or input", err);
+}
 
 static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
@@ -103,11 +117,20 @@ static void add_real(json_t *doc, const char *key, double value)
         json_object_set_new(doc, key, json_real(value));
 }
 
+static json_t *on_device_json(const mr_bench_on_device *d)
+{
+    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f}", "decoded_on_device", (json_int_t)d->counts.device, "decoded_on_host",
+                     (json_int_t)d->counts.host, "flagged_by_device", (json_int_t)d->counts.flagged, "read_us",
+                     d->read_us, "describe_us", d->describe_us, "device_us", d->device_us);
+}
+
 static mr_status print_json(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
 {
     const mr_loader_options *o = &q->bench.loader;
     char words[256];
-    bottleneck(q, r, world, words, sizeof words);
+    words[0] = '\0';
+    if (!q->bench.device)
+        bottleneck(q, r, world, words, sizeof words);
     json_t *doc = json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:i}", "stage", stages[q->bench.stage],
                             "split", o->split, "threads", (int)o->threads, "ranks", (int)world, "size",
                             (int)o->transform.size, "augment", augment_word(&o->transform), "batch", (int)r->batch,
@@ -133,6 +156,8 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
         json_object_set_new(doc, "seek_refused", json_integer((json_int_t)r->seek_refused));
         json_object_set_new(doc, "seek_jpeg_share", json_real((double)r->seek_jpegs / (double)r->jpegs));
     }
+    if (r->on_device.device_us > 0)
+        json_object_set_new(doc, "on_device", on_device_json(&r->on_device));
     if (r->stages.pictures)
         json_object_set_new(doc, "own_decoder",
                             json_pack("{s:I,s:I,s:f,s:f,s:f,s:f}", "pictures", (json_int_t)r->stages.pictures,
@@ -141,7 +166,8 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
                                       r->stages.colour_ms));
     add_real(doc, "first_batch_ms", r->first_batch_ms);
     add_real(doc, "first_batch_limit_ms", first_batch_limit(q, r));
-    json_object_set_new(doc, "bottleneck", json_string(words));
+    if (words[0])
+        json_object_set_new(doc, "bottleneck", json_string(words));
     mr_status status = mr_json_print(doc, err);
     json_decref(doc);
     return status;
@@ -179,6 +205,29 @@ static void print_decoders(const mr_bench_result *r)
                mr_text_count(s->pictures, count), s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
 }
 
+static void print_steps(const mr_bench_result *r)
+{
+    printf("  step by step: read %.3f, hash %.3f", r->read_ms, r->hash_ms);
+    if (r->decode_ms > 0)
+        printf(", decode %.3f", r->decode_ms);
+    if (r->resize_ms > 0)
+        printf(", resize %.3f", r->resize_ms);
+    printf(" ms\n");
+    print_decoders(r);
+}
+
+static void print_device(const request *q, const mr_bench_on_device *d)
+{
+    const mr_device *device = q->bench.device;
+    double all = (double)(d->counts.device + d->counts.host);
+    printf("  decoded on %s: %.1f %% of the pictures, %llu of %llu flagged\n", device->card->name,
+           100 * (double)d->counts.device / all, (unsigned long long)d->counts.flagged,
+           (unsigned long long)(d->counts.device + d->counts.host));
+    printf("  per image: %.1f us of a host thread to read and hash, %.1f us to describe or decode; %.1f us of the "
+           "device\n",
+           d->read_us, d->describe_us, d->device_us);
+}
+
 static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
 {
     const mr_loader_options *o = &q->bench.loader;
@@ -202,15 +251,14 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
            r->rate_ratio);
     if (r->resized_ratio > 0)
         printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
-    printf("  step by step: read %.3f, hash %.3f", r->read_ms, r->hash_ms);
-    if (r->decode_ms > 0)
-        printf(", decode %.3f", r->decode_ms);
-    if (r->resize_ms > 0)
-        printf(", resize %.3f", r->resize_ms);
-    printf(" ms\n");
-    print_decoders(r);
+    if (r->on_device.device_us > 0)
+        print_device(q, &r->on_device);
+    else
+        print_steps(r);
     printf("  first batch of %u after %.1f ms; the same work takes %.1f ms when warm\n", r->batch, r->first_batch_ms,
            first_batch_limit(q, r));
+    if (r->on_device.device_us > 0)
+        return MR_OK;
     bottleneck(q, r, world, words, sizeof words);
     printf("  %s\n", words);
     return MR_OK;
@@ -229,9 +277,20 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
 #define RATE(field) offsetof(mr_bench_result, field.images_per_second)
 #define MS(field)   offsetof(mr_bench_result, field)
     static const size_t rates[] = {RATE(product), RATE(limit), RATE(copy)};
-    static const size_t means[] = {MS(product.cpu_ms), MS(limit.cpu_ms),  MS(copy.cpu_ms),   MS(cpu_ratio),
-                                   MS(rate_ratio),     MS(resized_ratio), MS(read_ms),       MS(hash_ms),
-                                   MS(decode_ms),      MS(resize_ms),     MS(first_batch_ms)};
+    static const size_t means[] = {MS(product.cpu_ms),
+                                   MS(limit.cpu_ms),
+                                   MS(copy.cpu_ms),
+                                   MS(cpu_ratio),
+                                   MS(rate_ratio),
+                                   MS(resized_ratio),
+                                   MS(read_ms),
+                                   MS(hash_ms),
+                                   MS(decode_ms),
+                                   MS(resize_ms),
+                                   MS(first_batch_ms),
+                                   MS(on_device.read_us),
+                                   MS(on_device.describe_us),
+                                   MS(on_device.device_us)};
 #undef RATE
 #undef MS
     *sum = all[0];
@@ -245,6 +304,9 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
         sum->jpegs += all[i].jpegs;
         sum->seek_jpegs += all[i].seek_jpegs;
         sum->seek_refused += all[i].seek_refused;
+        sum->on_device.counts.device += all[i].on_device.counts.device;
+        sum->on_device.counts.host += all[i].on_device.counts.host;
+        sum->on_device.counts.flagged += all[i].on_device.counts.flagged;
     }
 }
 
@@ -269,8 +331,11 @@ static mr_status measure(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_e
 
 static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
 {
-    MR_TRY(mr_cli_ranks(cli, ranks, err));
+    MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
     MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->dir, ds, err), err));
+    const mr_device_options device = {.threads = q->bench.loader.threads ? q->bench.loader.threads : 1,
+                                      .local_rank = mr_ranks_rank(*ranks)};
+    MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, delivery(q), &device, &q->bench.device, err), err));
     return measure(q, *ds, *ranks, err);
 }
 
@@ -284,6 +349,7 @@ static int start(int argc, char **argv)
     if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
         return cli.code;
     mr_status status = run(&q, &cli, &ranks, &ds, &err);
+    mr_device_close(q.bench.device);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);
 }
@@ -302,9 +368,11 @@ const mr_command cmd_bench = {
              "  millrace bench imagenette --stage read --threads 1\n"
              "  millrace bench imagenette --threads 8 --size 160 --augment eval --json\n"
              "  mpirun -n 8 millrace bench imagenette --threads 2\n"
+             "  millrace bench imagenette --stage decode --device opencl\n"
              "\n"
              "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
     .options = options,
     .arguments = arguments,
+    .check = check,
     .run = start,
 };

@@ -232,7 +232,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_plan, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    mr_status status = mr_cli_ranks(&cli, MR_STALL_SECONDS, &ranks, &err);
     if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
         status = mr_manifest_open(q.plan.dir, &m, NULL, &err);
         if (status == MR_OK)

@@ -13,6 +13,7 @@
 #include "dataset/dataset_ranks.h"
 #include "format/meta.h"
 #include "loader/cmd_damage.h"
+#include "loader/cmd_decoding.h"
 #include "loader/cmd_options.h"
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
@@ -25,12 +26,15 @@ typedef struct request {
     mr_on_bad on_bad;
     uint64_t max_bad, max_pixels, printed;
     bool json, list;
+    mr_decoding decoding;
+    mr_device *device;
     mr_buf source; /* of the sample described */
 } request;
 
 static const mr_option options[] = {
     {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
     {.kind = MR_ARG_TABLE, MR_FIELD(request, transform), .rows = cmd_transform_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = cmd_decoding_options},
     {"list", 0, MR_ARG_FLAG, MR_FIELD(request, list), .group = "What is printed:",
      .help = "name each sample: number, source path, crop box, mirrored or not, and which damaged one it replaces"},
     {"on-bad", 0, MR_ARG_WORD, MR_FIELD(request, on_bad),
@@ -53,7 +57,8 @@ static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_F
 static mr_status check(void *ctx, mr_error *err)
 {
     request *q = ctx;
-    return cmd_plan_check(&q->plan, err);
+    MR_TRY(cmd_plan_check(&q->plan, err));
+    return cmd_decoding_check(&q->decoding, q->plan.deliver, "add --size or --deliver f32", err);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------------------------- */
@@ -146,13 +151,14 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
                 .shuffle = p->shuffle,
                 .window_bytes = p->window_bytes,
                 .tail = p->tail,
-                .deliver = p->deliver,
+                .deliver = q->device ? MR_DELIVER_CODED : p->deliver,
                 .transform = q->transform,
                 .on_bad = q->on_bad,
                 .max_bad = q->max_bad,
                 .max_pixels = q->max_pixels,
                 .with_meta = q->list,
             },
+        .device = q->device,
         .world = schedule.world,
         .first = p->batches ? p->first : 0,
         .end = p->batches ? p->end : schedule.steps,
@@ -178,9 +184,12 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
 
 static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
 {
-    MR_TRY(mr_cli_ranks(cli, ranks, err));
+    MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
     MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->plan.dir, ds, err), err));
     MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
+    const mr_device_options device = {.threads = q->plan.threads ? q->plan.threads : 1,
+                                      .local_rank = mr_ranks_rank(*ranks)};
+    MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, q->plan.deliver, &device, &q->device, err), err));
     return replay(q, *ds, *ranks, err);
 }
 
@@ -195,6 +204,7 @@ static int start(int argc, char **argv)
         return cli.code;
     mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_buf_free(&q.source);
+    mr_device_close(q.device);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);
 }
@@ -213,6 +223,7 @@ const mr_command cmd_replay = {
              "  millrace replay imagenette --global-batch 64 --ranks 8 --threads 2 --epoch 3 --batches 0:10\n"
              "  millrace replay imagenette --split val --global-batch 64 --no-shuffle --tail partial --size 224 "
              "--augment eval\n"
+             "  millrace replay imagenette --global-batch 64 --size 224 --device opencl\n"
              "  mpirun -n 4 millrace replay imagenette --global-batch 64 --batches 0:10 --json\n"
              "\n"
              "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",

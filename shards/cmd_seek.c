@@ -274,7 +274,7 @@ static int start(int argc, char **argv)
     mr_status worst = MR_OK;
     if (!mr_cli_parse(&cli, &cmd_seek, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &q.options.ranks, &err);
+    mr_status status = mr_cli_ranks(&cli, MR_STALL_SECONDS, &q.options.ranks, &err);
     if (status == MR_OK)
         status = seek(&q, &worst, &err);
     if (q.dirfd >= 0)

@@ -30,6 +30,7 @@ typedef struct request {
     int format;
     bool json, quick, deep, decode;
     mr_verify_options options;
+    uint64_t stall;
 } request;
 
 static mr_status take_digest(void *field, const char *text, mr_error *err)
@@ -64,6 +65,7 @@ static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "the same as --format json"},
     {"junit", 0, MR_ARG_PATH, MR_FIELD(request, junit), .value = "FILE",
      .help = "also write JUnit XML, a test case per shard"},
+    MR_OPTION_STALL(request, stall),
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
      .help = "no progress, and no output when all is well"},
     {0},
@@ -181,7 +183,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    mr_status status = mr_cli_ranks(&cli, q.stall, &ranks, &err);
     bool first = !ranks || mr_ranks_rank(ranks) == 0;
     q.options.ranks = ranks;
     if (status == MR_OK) {

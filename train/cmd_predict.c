@@ -197,7 +197,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_predict, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    mr_status status = mr_cli_ranks(&cli, q.asked.trained.stall, &ranks, &err);
     if (status == MR_OK)
         status = predict(&q, ranks, &t, &err);
     mr_session_close(&t);

@@ -21,5 +21,6 @@ const mr_option cmd_session_options[] = {
      .help = "damaged samples that a rank may skip (default 0)"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_pixels), .value = "N", .low = 1,
      .help = "a larger picture is a damaged sample (default " MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS) ")"},
+    MR_OPTION_STALL(mr_session_request, stall),
     {0},
 };

@@ -65,6 +65,19 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     return mr_table_print(table, stdout, err);
 }
 
+/* Of one rank; attention's sums, which the device keeps, are not in it. */
+static void print_recompute(const mr_trainer *t)
+{
+    mr_model_config keeping = t->config;
+    mr_model_costs less, more;
+    char bytes[2][32];
+    keeping.recompute = false;
+    t->config.card->costs(&t->config, t->settings->batch, true, &less);
+    t->config.card->costs(&keeping, t->settings->batch, true, &more);
+    printf("recompute: %s of activations per rank instead of %s\n", mr_text_bytes(less.activation_bytes, bytes[0]),
+           mr_text_bytes(more.activation_bytes, bytes[1]));
+}
+
 static void print_start(mr_trainer *t)
 {
     char shape[200], number[40];
@@ -74,6 +87,8 @@ static void print_start(mr_trainer *t)
     printf(", %s parameters\n", mr_text_count(t->params.elements, number));
     printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
            t->device->card->describe(t->device));
+    if (t->config.recompute)
+        print_recompute(t);
     fputs(mr_buf_text(&t->remarks), stdout);
     if (!t->eval_split)
         printf("No val or test split: the run is not evaluated; --eval-split names one\n");
@@ -126,7 +141,7 @@ static int start(int argc, char **argv)
     int stopped = 0;
     if (!mr_cli_parse(&cli, &cmd_train, argc, argv, &settings))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    mr_status status = mr_cli_ranks(&cli, settings.stall_timeout, &ranks, &err);
     if (status == MR_OK)
         status = run(&t, &settings, ranks, &stopped, &err);
     bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;

@@ -234,6 +234,13 @@ static void adamw(mr_device *device, const mr_update *u)
     cpu->card->adamw(cpu, u);
 }
 
+static void decode(mr_device *device, const mr_decode *x)
+{
+    OPEN(device, "decode", x->records, x->images, x->parts, x->codes, x->quants, x->weights, x->starts, x->norm,
+         x->coef, x->samples, x->rgb, x->lines, x->out, x->failed);
+    cpu->card->decode(cpu, x);
+}
+
 const mr_device_card mr_device_apart = {
     .name = "apart",
     .what = "the processors of this machine, as if they were a device: for tests",
@@ -273,4 +280,5 @@ const mr_device_card mr_device_apart = {
     .sum_squares = sum_squares,
     .sgd = sgd,
     .adamw = adamw,
+    .decode = decode,
 };

@@ -199,4 +199,5 @@ const mr_device_card mr_device_cpu = {
     .sum_squares = mr_cpu_sum_squares,
     .sgd = mr_cpu_sgd,
     .adamw = mr_cpu_adamw,
+    .decode = mr_cpu_decode,
 };

@@ -2,8 +2,8 @@
  * Invariant: an operation divides its work by the arguments' shape alone, never by the number of threads; every task
  * writes its own part, and partial sums are added in order.  So any number of threads gives the same bits.
  *
- * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss and pairs are its operations; they use
- * the inner loops of kernels.c, the threads of team.c, and OpenBLAS through gemm.c. */
+ * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss, pairs and decode are its operations;
+ * they use the inner loops of kernels.c, the threads of team.c, and OpenBLAS through gemm.c. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
 
@@ -105,5 +105,8 @@ void mr_cpu_unit(mr_device *device, const mr_unit *u);
 void mr_cpu_unit_back(mr_device *device, const mr_unit *u);
 void mr_cpu_scale(mr_device *device, const mr_scale *s);
 void mr_cpu_scale_back(mr_device *device, const mr_scale *s);
+
+/* decode.c */
+void mr_cpu_decode(mr_device *device, const mr_decode *x);
 
 #endif

@@ -1,9 +1,5 @@
-/* plain.c - the kernels as plain C, one item or group after another: for machines without a device, and for tests.
+/* plain.c - the kernels as plain C, one item or group after another; see decode.h.
  * Invariant: what runs here is the text that devices compile. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/scope.h"
 #include "decode/decode.h"
 #include "decode/job.h"
 
@@ -12,62 +8,49 @@
 #include "kernels/jpeg_pixels.cl"
 #include "kernels/jpeg_resize.cl"
 
-typedef struct between { /* memory between the kernels: blocks of their exact size, so that sanitizers see their ends */
-    int16_t *coef;
-    uint8_t *samples, *rgb, *lines;
-} between;
+enum { PARTS_PER_TASK = 16, GROUP_BLOCKS = 8 };
 
-static void between_free(between *b)
+size_t mr_decode_tasks(const mr_decode *x, mr_decode_step step)
 {
-    free(b->coef);
-    free(b->samples);
-    free(b->rgb);
-    free(b->lines);
+    return step == MR_DECODE_ENTROPY ? (x->piece.parts + PARTS_PER_TASK - 1) / PARTS_PER_TASK : x->piece.images;
 }
 
-static const void *section(const mr_decode_slab *s, mr_decode_section i)
+static void entropy(const mr_decode *x, size_t task)
 {
-    return s->memory.data + s->at[i];
+    size_t from = task * PARTS_PER_TASK, to = from + PARTS_PER_TASK;
+    for (size_t i = from; i < to && i < x->piece.parts; i++)
+        mr_jpeg_entropy((mr_spot){(uint32_t)i, 0}, x->records, 0, x->images, 0, x->parts,
+                        x->piece.first_part * sizeof(mr_jpeg_part), x->piece.parts, x->codes, 0, x->coef, 0, x->failed,
+                        0);
 }
 
-static void run_decoding(const mr_decode_slab *s, const between *b, uint32_t *failed)
+/* Task: image. */
+void mr_decode_task(const mr_decode *x, mr_decode_step step, size_t task)
 {
-    const mr_jpeg_image *images = section(s, MR_DECODE_IMAGES);
-    for (uint32_t i = 0; i < s->parts; i++)
-        mr_jpeg_entropy((mr_spot){i, 0}, section(s, MR_DECODE_BYTES), images, section(s, MR_DECODE_PARTS), s->parts,
-                        section(s, MR_DECODE_LUTS), b->coef, failed);
-    for (uint32_t row = 0; row < s->images; row++) {
-        for (uint32_t i = 0; i < (s->most_blocks + 7) / 8; i++)
-            mr_jpeg_idct((mr_spot){i, row}, images, section(s, MR_DECODE_QUANTS), b->coef, b->samples);
-        for (uint32_t i = 0; i < s->most_pixels; i++)
-            mr_jpeg_pixels((mr_spot){i, row}, images, b->samples, b->rgb);
+    const mr_coded_piece *p = &x->piece;
+    uint64_t at = p->first_image * sizeof(mr_jpeg_image);
+    mr_spot s = {.row = (uint32_t)task};
+    switch (step) {
+    case MR_DECODE_ENTROPY:
+        entropy(x, task);
+        break;
+    case MR_DECODE_IDCT:
+        for (; s.item < (p->most_blocks + GROUP_BLOCKS - 1) / GROUP_BLOCKS; s.item++)
+            mr_jpeg_idct(s, x->images, at, x->quants, 0, x->coef, 0, x->samples, 0);
+        break;
+    case MR_DECODE_PIXELS:
+        for (; s.item < p->most_pixels; s.item++)
+            mr_jpeg_pixels(s, x->images, at, x->samples, 0, x->rgb, 0);
+        break;
+    case MR_DECODE_ACROSS:
+        for (; s.item < p->most_lines; s.item++)
+            mr_jpeg_across(s, x->images, at, x->weights, 0, x->starts, 0, x->rgb, 0, x->lines, 0, x->size);
+        break;
+    case MR_DECODE_DOWN:
+        for (; s.item < x->size * x->size; s.item++)
+            mr_jpeg_down(s, x->images, at, x->weights, 0, x->starts, 0, x->lines, 0, x->norm, 0, x->out, 0, x->size);
+        break;
+    case MR_DECODE_STEPS:
+        break;
     }
-}
-
-static void run_resizing(const mr_decode_slab *s, const between *b, float *values)
-{
-    const mr_jpeg_image *images = section(s, MR_DECODE_IMAGES);
-    const int32_t *weights = section(s, MR_DECODE_WEIGHTS);
-    const uint32_t *starts = section(s, MR_DECODE_STARTS);
-    for (uint32_t row = 0; row < s->images; row++) {
-        for (uint32_t i = 0; i < s->most_lines; i++)
-            mr_jpeg_across((mr_spot){i, row}, images, weights, starts, b->rgb, b->lines, s->size);
-        for (uint32_t i = 0; i < s->size * s->size; i++)
-            mr_jpeg_down((mr_spot){i, row}, images, weights, starts, b->lines, section(s, MR_DECODE_NORM), values,
-                         s->size);
-    }
-}
-
-mr_status mr_decode_run_plain(const mr_decode_slab *s, float *values, uint32_t *failed, mr_error *err)
-{
-    if (!s->images)
-        return MR_OK;
-    MR_AUTO(between_free)
-    between b = {mr_alloc(1, s->coef), mr_alloc(1, s->samples), mr_alloc(1, s->rgb), mr_alloc(1, s->lines)};
-    if (!b.coef || !b.samples || !b.rgb || !b.lines)
-        return mr_fail_memory(err, "decoding a batch");
-    memset(failed, 0, s->images * sizeof *failed);
-    run_decoding(s, &b, failed);
-    run_resizing(s, &b, values);
-    return MR_OK;
 }

@@ -1,12 +1,7 @@
 /* base.cl - what every kernel of the trainer shares: tensors as arguments, sums over a group, dropout.
  * Invariant: a kernel's sums are added in an order that its arguments' shape alone decides, without atomics, so that
  * the same device gives the same bits on every run.
- *
- * A tensor is two arguments, memory and the number of its first element in it: OpenCL 1.2 cannot add to a buffer on
- * the host.  MR_START(x) applies it. */
-#define MR_TENSOR(type, name) MR_GLOBAL type *name, u64 name##_at
-#define MR_START(name)        name += name##_at
-
+ */
 #define MR_WIDTH 64 /* lanes of a group, except for products */
 
 /* The sum of x over the lanes of a group, for every lane; part: f32[MR_WIDTH]. */

@@ -90,6 +90,11 @@ typedef struct mr_spot { /* item: the item, or the group of a kernel with barrie
 #define MR_OF(name, lane)             name[lane]
 #endif
 
+/* A tensor is two arguments, memory and the number of its first element in it: OpenCL 1.2 cannot add to a buffer on the
+ * host.  MR_START(x) applies it. */
+#define MR_TENSOR(type, name) MR_GLOBAL type *name, u64 name##_at
+#define MR_START(name)        name += name##_at
+
 #ifndef MR_FOR_LANES /* on a device a phase is run by all lanes at once */
 #define MR_FOR_LANES(lane, lanes)     for (u32 lane = MR_LANE(), mr_once = 1; mr_once; mr_once = 0)
 #define MR_PRIVATE(type, name, lanes) type name[1]

@@ -221,10 +221,16 @@ MR_FN u32 mr_jpeg_part_run(MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_im
 
 /* Item: part.  coef must be zeros. */
 MR_KERNEL(mr_jpeg_entropy, 64)
-(MR_SPOT MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const mr_jpeg_part *parts,
- u32 count, MR_GLOBAL const mr_jpeg_lut *luts, MR_GLOBAL i16 *coef, MR_GLOBAL u32 *failed)
+(MR_SPOT MR_TENSOR(const u8, bytes), MR_TENSOR(const u8, images), MR_TENSOR(const u8, parts),
+ u32 count, MR_TENSOR(const u8, luts), MR_TENSOR(i16, coef), MR_TENSOR(u32, failed))
 {
     u32 i = MR_ITEM();
-    if (i < count && !mr_jpeg_part_run(bytes, images + parts[i].image, parts + i, luts, coef))
-        failed[parts[i].image] = 1; /* all that write it write the same */
+    MR_START(bytes);
+    MR_START(coef);
+    MR_START(failed);
+    if (i >= count)
+        return;
+    MR_GLOBAL const mr_jpeg_part *p = MR_ARRAY(mr_jpeg_part, parts, i);
+    if (!mr_jpeg_part_run(bytes, MR_ARRAY(mr_jpeg_image, images, p->image), p, MR_ARRAY(mr_jpeg_lut, luts, 0), coef))
+        failed[p->image] = 1; /* all that write it write the same */
 }

@@ -44,12 +44,15 @@ MR_FN void mr_idct_pass(const i32 *x, u32 shift, i32 *y)
 
 /* Group: eight blocks of an image, eight lanes each.  Row: image. */
 MR_KERNEL(mr_jpeg_idct, 64)
-(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i16 *quants, MR_GLOBAL const i16 *coef,
- MR_GLOBAL u8 *samples)
+(MR_SPOT MR_TENSOR(const u8, images), MR_TENSOR(const i16, quants), MR_TENSOR(const i16, coef),
+ MR_TENSOR(u8, samples))
 {
     MR_SHARED i32 w[8][8][9]; /* 9: fewer bank conflicts */
     MR_SHARED u32 any[8][8];  /* of a row: whether a coefficient is not zero */
-    MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
+    MR_START(quants);
+    MR_START(coef);
+    MR_START(samples);
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
     u32 across = im->mcu_right - im->mcu_left, group = MR_GROUP_ID();
     u32 count = across * (im->mcu_bottom - im->mcu_top) * im->blocks;
     if (group * 8 >= count)

@@ -1,10 +1,11 @@
-/* jpeg_job.h - what the planner (device/decode) tells the kernels jpeg_*.cl about a batch.
- * Invariant: the layout is the same for all compilers: 64-bit members first, then 32-bit ones, in whole 8 bytes.
+/* jpeg_job.h - what the planner (pixels/coded) tells the kernels jpeg_*.cl about a batch.
+ * Invariant: the layout is the same for all compilers: 64-bit members first, then 32-bit ones, in whole 8 bytes; it is
+ * that of mr_coded_image, mr_coded_part and mr_coded_codes in millrace.h, which device/decode/job.h checks.
  *
  *      file's scan    | MCU row: entry --part--> entry --part--> entry ... |      only parts that touch the region
  *      coefficients, samples     only of MCUs [mcu_left, mcu_right) x [mcu_top, mcu_bottom)
  *
- * Offsets are from the start of a section (bytes, samples ...) of the batch. */
+ * Offsets are from the start of a section of the batch (bytes, weights ...) or of memory of its piece (samples ...). */
 #ifndef MR_JPEG_JOB_H
 #define MR_JPEG_JOB_H
 
@@ -15,7 +16,7 @@
 enum { MR_LUT_BITS = 10, MR_LUT_SIZE = 1 << MR_LUT_BITS, MR_JPEG_MCU_BLOCKS = 6, MR_JPEG_NO_MARKER = 0 };
 
 typedef struct mr_jpeg_image {
-    u64 bytes, bytes_len; /* its part of the coded bytes: a multiple of 4, zeros at the end */
+    u64 bytes, bytes_len; /* its part of the coded bytes, multiples of 4; what follows its last part may be anything */
     u64 coef;             /* blocks */
     u64 plane[3];         /* bytes in `samples` */
     u64 rgb;              /* bytes: the region as seen, of seen_width pixels a row */
@@ -34,6 +35,7 @@ typedef struct mr_jpeg_image {
     u32 swapped, from_right, from_bottom;         /* orientation, as in pixels/region/orient.c */
     u32 seen_width, seen_height;
     u32 across_taps, down_taps;
+    u32 slot; /* of the batch: where the result goes */
 } mr_jpeg_image;
 
 typedef struct mr_jpeg_part { /* from an entry to the next */
@@ -49,5 +51,8 @@ typedef struct mr_jpeg_lut { /* a Huffman table, by the next MR_LUT_BITS bits */
     i32 offset[20];
     u8 values[256];
 } mr_jpeg_lut;
+
+/* An array of a section is an argument in bytes: its offset need not be a multiple of an entry's size. */
+#define MR_ARRAY(type, name, i) ((MR_GLOBAL const type *)((name) + name##_at) + (i))
 
 #endif

@@ -27,9 +27,11 @@ MR_FN i32 mr_jpeg_chroma(MR_GLOBAL const mr_jpeg_image *im, MR_GLOBAL const u8 *
 
 /* Item: stored pixel of the region.  Row: image. */
 MR_KERNEL(mr_jpeg_pixels, 64)
-(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const u8 *samples, MR_GLOBAL u8 *rgb)
+(MR_SPOT MR_TENSOR(const u8, images), MR_TENSOR(const u8, samples), MR_TENSOR(u8, rgb))
 {
-    MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
+    MR_START(samples);
+    MR_START(rgb);
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
     u32 i = MR_ITEM(), x = i % im->crop_width, y = i / im->crop_width;
     if (y >= im->crop_height)
         return;

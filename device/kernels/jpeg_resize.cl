@@ -9,10 +9,14 @@ MR_FN u32 mr_settled(u32 sum)
 
 /* Item: pixel of the region resized across only.  Row: image. */
 MR_KERNEL(mr_jpeg_across, 64)
-(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i32 *weights, MR_GLOBAL const u32 *starts,
- MR_GLOBAL const u8 *rgb, MR_GLOBAL u8 *lines, u32 size)
+(MR_SPOT MR_TENSOR(const u8, images), MR_TENSOR(const i32, weights), MR_TENSOR(const u32, starts),
+ MR_TENSOR(const u8, rgb), MR_TENSOR(u8, lines), u32 size)
 {
-    MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
+    MR_START(weights);
+    MR_START(starts);
+    MR_START(rgb);
+    MR_START(lines);
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
     u32 i = MR_ITEM(), o = i % size, row = i / size;
     if (row >= im->seen_height)
         return;
@@ -27,12 +31,17 @@ MR_KERNEL(mr_jpeg_across, 64)
         out[c] = (u8)mr_settled(sum[c]);
 }
 
-/* Item: pixel of the result.  Row: image.  norm: the float of each byte of each channel. */
+/* Item: pixel of the result.  Row: image.  out: of the batch.  norm: the float of each byte of each channel. */
 MR_KERNEL(mr_jpeg_down, 64)
-(MR_SPOT MR_GLOBAL const mr_jpeg_image *images, MR_GLOBAL const i32 *weights, MR_GLOBAL const u32 *starts,
- MR_GLOBAL const u8 *lines, MR_GLOBAL const f32 *norm, MR_GLOBAL f32 *out, u32 size)
+(MR_SPOT MR_TENSOR(const u8, images), MR_TENSOR(const i32, weights), MR_TENSOR(const u32, starts),
+ MR_TENSOR(const u8, lines), MR_TENSOR(const f32, norm), MR_TENSOR(f32, out), u32 size)
 {
-    MR_GLOBAL const mr_jpeg_image *im = images + MR_ROW();
+    MR_START(weights);
+    MR_START(starts);
+    MR_START(lines);
+    MR_START(norm);
+    MR_START(out);
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
     u32 i = MR_ITEM(), x = i % size, y = i / size;
     if (y >= size)
         return;
@@ -43,5 +52,5 @@ MR_KERNEL(mr_jpeg_down, 64)
         for (u32 c = 0; c < 3; c++)
             sum[c] += (u32)(k[t] * p[c]);
     for (u32 c = 0; c < 3; c++)
-        out[(((u64)MR_ROW() * 3 + c) * size + y) * size + x] = norm[c * 256 + mr_settled(sum[c])];
+        out[(((u64)im->slot * 3 + c) * size + y) * size + x] = norm[c * 256 + mr_settled(sum[c])];
 }

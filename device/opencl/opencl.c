@@ -193,4 +193,5 @@ const mr_device_card mr_device_opencl = {
     .sum_squares = mr_cl_sum_squares,
     .sgd = mr_cl_sgd,
     .adamw = mr_cl_adamw,
+    .decode = mr_cl_decode,
 };

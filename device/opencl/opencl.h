@@ -5,7 +5,7 @@
  *      memory.c      | inaccessible | addresses of a tensor, never accessible | inaccessible |  -> cl_mem, offset
  *      program.c     the text of device/kernels, built when memory is first asked for, and cached
  *      call.c        one launch of a kernel
- *      dense.c, rows.c, tokens.c, loss.c, attention.c    the operations
+ *      dense.c, rows.c, tokens.c, loss.c, attention.c, decode.c    the operations
  */
 #ifndef MR_OPENCL_H
 #define MR_OPENCL_H
@@ -41,7 +41,12 @@
     X(attention_forward)                                                                                               \
     X(attention_along)                                                                                                 \
     X(attention_back_q)                                                                                                \
-    X(attention_back_kv)
+    X(attention_back_kv)                                                                                               \
+    X(jpeg_entropy)                                                                                                    \
+    X(jpeg_idct)                                                                                                       \
+    X(jpeg_pixels)                                                                                                     \
+    X(jpeg_across)                                                                                                     \
+    X(jpeg_down)
 
 typedef enum mr_cl_kernel_id {
 #define X(name) MR_CL_##name,
@@ -156,5 +161,7 @@ void mr_cl_lookup_back(mr_device *device, const mr_lookup *l);
 mr_status mr_cl_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
 void mr_cl_attention(mr_device *device, const mr_attention *a);
 void mr_cl_attention_back(mr_device *device, const mr_attention_back *b);
+
+void mr_cl_decode(mr_device *device, const mr_decode *x);
 
 #endif

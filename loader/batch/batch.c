@@ -14,6 +14,11 @@ static size_t padded(size_t len)
     return (len + MR_SLAB_ALIGN - 1) / MR_SLAB_ALIGN * MR_SLAB_ALIGN;
 }
 
+static bool is_coded(const mr_work *w)
+{
+    return w->o.deliver == MR_DELIVER_CODED;
+}
+
 mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
 {
     /* No batch is larger than the first. */
@@ -25,7 +30,9 @@ mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
                        (ull)max, pixels);
     b->facts = mr_alloc(max ? max : 1, sizeof *b->facts);
     b->parts = mr_alloc(max ? max : 1, sizeof *b->parts);
-    return b->facts && b->parts ? MR_OK : mr_fail_memory(err, "opening a loader; a smaller global batch needs less");
+    if (!b->facts || !b->parts)
+        return mr_fail_memory(err, "opening a loader; a smaller global batch needs less");
+    return mr_coded_loading_init(&b->coded, w, max, err);
 }
 
 void mr_loading_free(mr_loading *b, const mr_work *w)
@@ -35,6 +42,7 @@ void mr_loading_free(mr_loading *b, const mr_work *w)
     free(b->facts);
     free(b->parts);
     free(b->bad);
+    mr_coded_loading_free(&b->coded);
     *b = (mr_loading){.state = 0};
 }
 
@@ -65,7 +73,9 @@ static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
 {
     mr_sample_facts *f = &b->facts[slot];
     size_t pixels = mr_work_pixel_bytes(&w->o), len = pixels ? pixels : padded(b->parts[slot].row.image_len);
-    if (len)
+    if (is_coded(w))
+        mr_coded_loading_zeros(&b->coded, slot);
+    else if (len)
         memset(b->data.data + (pixels ? slot * pixels : f->offset), 0, len);
     *f = (mr_sample_facts){.sample = f->sample, .item = f->item, .label = -1, .offset = f->offset};
 }
@@ -91,7 +101,10 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
             *err = why;
         return status;
     }
-    *used += mr_work_pixel_bytes(&w->o) ? 0 : padded(part->row.image_len);
+    if (is_coded(w))
+        *used += mr_coded_loading_plan(&b->coded, w, i, sample, &part->row);
+    else
+        *used += mr_work_pixel_bytes(&w->o) ? 0 : padded(part->row.image_len);
     b->meta_used += w->o.with_meta ? (size_t)part->row.meta_len + 1 : 0;
     return MR_OK;
 }
@@ -99,18 +112,22 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
 mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t step, mr_error *err)
 {
     uint64_t count = mr_schedule_count(&w->schedule, step, w->o.rank);
-    size_t used = 0;
+    size_t used = is_coded(w) ? MR_CODED_RECORDS : 0;
     b->lent = (mr_batch){.epoch = epoch, .step = step, .count = count, .samples = b->facts};
     b->bad_count = 0;
     b->meta_used = 0;
     b->taken = b->done = 0;
     b->status = MR_OK;
+    if (is_coded(w))
+        mr_coded_loading_begin(&b->coded, count);
     for (uint64_t i = 0; i < count; i++) {
         if (atomic_load_explicit(&w->stop, memory_order_relaxed))
             return MR_END;
         MR_TRY(plan_slot(b, w, i, &used, err));
     }
-    if (w->o.deliver != MR_DELIVER_ENCODED)
+    if (is_coded(w))
+        used = mr_coded_loading_place(&b->coded, w, used);
+    else if (w->o.deliver != MR_DELIVER_ENCODED)
         used = count * mr_work_pixel_bytes(&w->o);
     b->lent.data_bytes = used;
     return mr_slab_reserve(&b->meta, b->meta_used, 0, NULL, err);
@@ -118,8 +135,9 @@ mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t st
 
 mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_error *err)
 {
+    size_t sections = atomic_load_explicit(&w->sections, memory_order_relaxed);
     b->data = memory;
-    return mr_slab_reserve(&b->data, b->lent.data_bytes, 0, w->o.allocator, err);
+    return mr_slab_reserve(&b->data, b->lent.data_bytes + sections, 0, w->o.allocator, err);
 }
 
 /* ---- load ----------------------------------------------------------------------------------------------------- */
@@ -134,7 +152,7 @@ static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, 
     f->components = row->components;
     f->bits = row->bits;
     f->flags = row->flags;
-    f->length = w->o.deliver == MR_DELIVER_ENCODED ? row->image_len : 0;
+    f->length = w->o.deliver == MR_DELIVER_ENCODED ? row->image_len : 0; /* coded delivery: set when loaded */
     f->left = v->left;
     f->top = v->top;
     f->crop_width = v->width;
@@ -159,9 +177,20 @@ static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint6
     double read = mr_seconds();
     if (status == MR_OK)
         status = decode_pixels(b, w, worker, slot, v, err);
-    atomic_fetch_add_explicit(&w->reading, (uint64_t)((read - start) * 1e9), memory_order_relaxed);
-    atomic_fetch_add_explicit(&w->decoding, (uint64_t)((mr_seconds() - read) * 1e9), memory_order_relaxed);
+    mr_work_spend(w, read - start, mr_seconds() - read);
     return status;
+}
+
+static mr_status load_coded(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,
+                            mr_error *err)
+{
+    mr_sample_facts *f = &b->facts[slot];
+    const mr_coded_sample s = {slot, f->sample, f->offset, &b->parts[slot].row, *v};
+    if (b->coded.slots[slot].kind == MR_CODED_IMAGE)
+        f->length = s.row->image_len;
+    else
+        f->offset = 0;
+    return mr_coded_loading_load(&b->coded, w, worker, b->data.data, &s, err);
 }
 
 mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, mr_error *err)
@@ -176,6 +205,8 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t
         b->meta.data[part->meta_at + part->row.meta_len] = '\0';
         MR_TRY(mr_work_meta(w, f->sample, &part->row, b->meta.data + part->meta_at, err));
     }
+    if (is_coded(w))
+        return load_coded(b, w, worker, slot, &v, err);
     if (w->o.deliver != MR_DELIVER_ENCODED)
         return load_pixels(b, w, worker, slot, &v, err);
     uint8_t *at = b->data.data + f->offset;
@@ -212,6 +243,7 @@ static mr_status load_other(mr_loading *b, mr_work *w, mr_worker *worker, uint64
     b->facts[slot].sample = sample;
     b->facts[slot].item = item;
     b->facts[slot].offset = w->o.deliver == MR_DELIVER_ENCODED ? used : 0;
+    mr_coded_loading_by_host(&b->coded, slot);
     MR_TRY(mr_loading_load(b, w, worker, slot, err));
     b->lent.data_bytes += more;
     b->meta_used += w->o.with_meta ? (size_t)part.row.meta_len + 1 : 0;
@@ -233,6 +265,18 @@ static mr_status replace(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t 
                    w->split->name, (ull)items);
 }
 
+/* `replaced`, too, which counts what is noted. */
+static void point_at_metas(mr_loading *b, const mr_work *w)
+{
+    for (uint64_t i = 0; i < b->lent.count && w->o.with_meta; i++) {
+        if (b->parts[i].bad)
+            continue;
+        b->facts[i].meta = (const char *)b->meta.data + b->parts[i].meta_at;
+        b->facts[i].meta_len = b->parts[i].row.meta_len;
+    }
+    b->lent.replaced = b->bad_count;
+}
+
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err)
 {
     if (b->bad_count && w->o.on_bad == MR_ON_BAD_FAIL) {
@@ -246,15 +290,42 @@ mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_err
         else
             MR_TRY(replace(b, w, worker, b->bad[i].slot, err));
     }
-    for (uint64_t i = 0; i < b->lent.count && w->o.with_meta; i++) {
-        if (b->parts[i].bad)
-            continue;
-        b->facts[i].meta = (const char *)b->meta.data + b->parts[i].meta_at;
-        b->facts[i].meta_len = b->parts[i].row.meta_len;
-    }
-    b->lent.replaced = b->bad_count;
+    point_at_metas(b, w);
+    if (is_coded(w))
+        MR_TRY(mr_coded_loading_finish(&b->coded, w, &b->data, &b->lent.data_bytes, err));
     b->lent.data = b->data.data;
     return MR_OK;
+}
+
+static mr_status replace_or_mask(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, mr_error *err)
+{
+    if (w->o.on_bad == MR_ON_BAD_REPLACE)
+        return replace(b, w, worker, slot, err);
+    mask(b, w, slot);
+    memset(b->coded.elsewhere, 0, mr_work_pixel_bytes(&w->o));
+    return MR_OK;
+}
+
+mr_status mr_loading_decode(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, float *out, mr_error *err)
+{
+    mr_error why;
+    if (b->parts[slot].bad) { /* masked before */
+        memset(out, 0, mr_work_pixel_bytes(&w->o));
+        return MR_OK;
+    }
+    b->coded.elsewhere = out;
+    mr_coded_loading_by_host(&b->coded, slot);
+    mr_status status = mr_loading_load(b, w, worker, slot, &why);
+    if (mr_status_is_bad(status) && w->o.on_bad != MR_ON_BAD_FAIL) {
+        status = mr_loading_note(b, w, slot, &why, &why);
+        if (status == MR_OK)
+            status = replace_or_mask(b, w, worker, slot, &why);
+        point_at_metas(b, w);
+    }
+    b->coded.elsewhere = NULL;
+    if (status != MR_OK && err)
+        *err = why;
+    return status;
 }
 
 const mr_bad_slot *mr_batch_bad_slots(const mr_batch *batch)

@@ -6,11 +6,12 @@
  *   load     many threads   slot i alone: bytes or pixels into its place, its facts
  *   finish   one thread     bad slots handled according to `on_bad`, meta pointers, what the caller sees
  *
- *   slab     | sample 0 ..pad| sample 1 .....pad| ...        each at a multiple of 64, gaps zeroed
- *   tensor   | sample 0 | sample 1 | ...                     all of one size */
+ *   slab     | sample 0 ..pad| sample 1 .....pad| ...        each at a multiple of 64, gaps zeroed; coded:
+ * coded_batch.h tensor   | sample 0 | sample 1 | ...                     all of one size */
 #ifndef MR_LOADER_BATCH_H
 #define MR_LOADER_BATCH_H
 
+#include "batch/coded_batch.h"
 #include "batch/loader.h"
 #include "batch/work.h"
 
@@ -29,6 +30,7 @@ typedef struct mr_loading {
     mr_slab data; /* from mr_loading_bind() */
     mr_slab meta;
     size_t meta_used;
+    mr_coded_loading coded;
     mr_bad_slot *bad; /* in order of slots */
     size_t bad_count, bad_room;
     mr_status status; /* of the whole batch, once it is finished */
@@ -59,5 +61,8 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
 
 /* After all slots have been loaded or noted.  A failure fails the batch. */
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err);
+
+/* Of a finished coded batch: decodes a slot into `out`.  A damaged sample is noted and treated as by finish. */
+mr_status mr_loading_decode(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, float *out, mr_error *err);
 
 #endif

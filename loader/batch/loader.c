@@ -28,6 +28,7 @@ struct mr_loader {
     worker_thread *threads;
     unsigned started, thread_count; /* running; all (one, not started, for a loader without threads) */
     unsigned callers;               /* inside mr_loader_next() */
+    mr_worker *decoder;             /* of mr_batch_decode(); NULL: not used yet */
     bool settling;
     uint64_t *bad; /* bad samples of the batches handed out, ascending; kept only if there is a limit */
     size_t bad_count, bad_room;
@@ -155,6 +156,9 @@ void mr_loader_free(mr_loader *l)
     for (unsigned i = 0; i < l->thread_count; i++)
         mr_worker_free(&l->threads[i].worker);
     free(l->threads);
+    if (l->decoder)
+        mr_worker_free(l->decoder);
+    free(l->decoder);
     free(l->bad);
     mr_batch_queue_close(&l->queue);
     free(l);
@@ -320,6 +324,44 @@ mr_status mr_batch_detach(mr_loader *l, const mr_batch *batch, mr_batch **out, m
     if (!l->started) /* a caller may be waiting for the batch */
         pthread_cond_broadcast(&l->queue.ready);
     return MR_OK;
+}
+
+static mr_status open_decoder(mr_loader *l, mr_error *err)
+{
+    if (l->decoder)
+        return MR_OK;
+    mr_worker *w = mr_alloc(1, sizeof *w);
+    if (!w)
+        return mr_fail_memory(err, "decoding a picture");
+    mr_status status = mr_worker_init(w, &l->queue.work, err);
+    if (status == MR_OK)
+        l->decoder = w;
+    else
+        free(w);
+    return status;
+}
+
+mr_status mr_batch_decode(mr_loader *l, const mr_batch *batch, uint64_t slot, float *out, mr_error *err)
+{
+    mr_loading *b = (mr_loading *)(uintptr_t)batch;
+    uint64_t sample, noted = batch->replaced;
+    if (forked(l))
+        return fail_forked(err);
+    if (!b->coded.slots || slot >= batch->count)
+        return mr_fail(err, MR_MISUSE, "slot %llu cannot be decoded: the batch has %llu slots%s",
+                       (unsigned long long)slot, (unsigned long long)batch->count,
+                       b->coded.slots ? "" : ", and is not a lent coded one");
+    sample = batch->samples[slot].sample;
+    MR_TRY(open_decoder(l, err));
+    MR_TRY(mr_loading_decode(b, &l->queue.work, l->decoder, slot, out, err));
+    mr_status status = MR_OK;
+    pthread_mutex_lock(&l->queue.lock);
+    l->given.replaced += batch->replaced - noted;
+    for (size_t i = 0; i < b->bad_count && batch->replaced > noted && status == MR_OK; i++)
+        if (b->bad[i].slot == slot && b->bad[i].sample == sample)
+            status = count_bad(l, &b->bad[i], err);
+    pthread_mutex_unlock(&l->queue.lock);
+    return status;
 }
 
 void mr_batch_release(mr_loader *l, const mr_batch *batch)

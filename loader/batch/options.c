@@ -109,13 +109,15 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.max_pixels == 0)
         o.max_pixels = MR_DEFAULT_MAX_PIXELS;
     if ((unsigned)o.shuffle > MR_SHUFFLE_WINDOW || (unsigned)o.tail > MR_TAIL_PARTIAL ||
-        (unsigned)o.deliver > MR_DELIVER_BF16_NCHW || (unsigned)o.on_bad > MR_ON_BAD_MASK)
+        (unsigned)o.deliver > MR_DELIVER_CODED || (unsigned)o.on_bad > MR_ON_BAD_MASK)
         return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad is not a value of millrace.h");
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
         return mr_fail(err, MR_MISUSE,
                        "transform: unrounded pixels cannot be delivered in 8 bits; use float32 or bfloat16");
+    if (o.transform.unrounded && o.deliver == MR_DELIVER_CODED)
+        return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered coded; use float32");
     MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));
     MR_TRY(check_items(&o, split->samples, err));
     *out = o;

@@ -45,8 +45,11 @@ void mr_work_close(mr_work *w)
 
 mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err)
 {
+    bool coded = w->o.deliver == MR_DELIVER_CODED;
     *worker = (mr_worker){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
-    if (!worker->pixels || !worker->resizer) {
+    if (coded)
+        worker->planner = mr_coded_planner_new();
+    if (!worker->pixels || !worker->resizer || (coded && !worker->planner)) {
         mr_worker_free(worker);
         return mr_fail_memory(err, "opening a loader");
     }
@@ -63,6 +66,7 @@ void mr_worker_free(mr_worker *worker)
     mr_slab_free(&worker->seek, NULL);
     mr_pixels_scratch_free(worker->pixels);
     mr_resizer_free(worker->resizer);
+    mr_coded_planner_free(worker->planner);
     *worker = (mr_worker){0};
 }
 
@@ -257,6 +261,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
     case MR_DELIVER_U8_NHWC:
         return values;
     case MR_DELIVER_F32_NCHW:
+    case MR_DELIVER_CODED:
         return values * sizeof(float);
     case MR_DELIVER_BF16_NCHW:
         return values * sizeof(uint16_t);
@@ -330,6 +335,7 @@ mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const 
     case MR_DELIVER_U8_NHWC:
         return mr_resize_u8(worker->resizer, &job, out, err);
     case MR_DELIVER_F32_NCHW:
+    case MR_DELIVER_CODED:
         return mr_resize_f32(worker->resizer, &job, t->mean, t->std, out, err);
     case MR_DELIVER_BF16_NCHW:
         return mr_resize_bf16(worker->resizer, &job, t->mean, t->std, out, err);
@@ -337,4 +343,46 @@ mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const 
         break;
     }
     return MR_OK;
+}
+
+void mr_work_spend(mr_work *w, double reading, double decoding)
+{
+    atomic_fetch_add_explicit(&w->reading, (uint64_t)(reading * 1e9), memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->decoding, (uint64_t)(decoding * 1e9), memory_order_relaxed);
+}
+
+/* ---- coded delivery ---------------------------------------------------------------------------------------------- */
+
+bool mr_work_has_entries(mr_work *w, uint64_t sample, const mr_row *row)
+{
+    const mr_open_shard *open;
+    if (!seeks(w, row) || row->flags & (MR_FLAG_PROGRESSIVE | MR_FLAG_ARITHMETIC) ||
+        mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK)
+        return false;
+    size_t len = mr_shard_files_seek(w->files, open, row, NULL, NULL);
+    mr_shard_files_return(w->files, open);
+    return len > 0;
+}
+
+mr_status mr_work_describe(mr_work *w, mr_worker *worker, const mr_row *row, const mr_view *v, const mr_work_file *file,
+                           mr_coded_description *out, bool *taken, mr_error *err)
+{
+    const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
+    mr_coded_picture p = {
+        .bytes = file->bytes,
+        .seek = worker->seek_len ? worker->seek.data : NULL,
+        .len = row->image_len,
+        .seek_len = worker->seek_len,
+        .at = file->at,
+        .width = row->width,
+        .height = row->height,
+        .orientation = orientation_of(w, row),
+    };
+    *taken = false;
+    if (mr_image_check_size("a picture", row->width, row->height, &limits, NULL) != MR_OK ||
+        mr_view_check(v, NULL) != MR_OK)
+        return MR_OK;
+    p.region = mr_work_region(w, row, v);
+    p.resize = job_of(w, v);
+    return mr_coded_describe(worker->planner, &p, out, taken, err);
 }

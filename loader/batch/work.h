@@ -9,6 +9,7 @@
 
 #include "base/slab.h"
 #include "batch/shard_files.h"
+#include "coded/coded.h"
 #include "order/augment.h"
 #include "order/schedule.h"
 #include "region/pixels.h"
@@ -22,6 +23,7 @@ typedef struct mr_work { /* shared by all threads; only the atomics change after
     _Atomic bool stop;                  /* calls return MR_END as soon as they can */
     _Atomic int cold;                   /* records left to check for read-ahead, see work.c */
     _Atomic uint64_t reading, decoding; /* nanoseconds spent on decoded samples, summed over threads */
+    _Atomic uint64_t sections;          /* coded delivery: bytes added to a batch when it is finished, at most so far */
 } mr_work;
 
 /* Copies the options; the items and the allocator stay the caller's. */
@@ -34,6 +36,7 @@ typedef struct mr_worker { /* what a thread owns */
     size_t seek_len;
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
+    mr_coded_planner *planner; /* coded delivery */
 } mr_worker;
 
 mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err);
@@ -55,7 +58,7 @@ static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
  * times in an epoch is cropped differently each time. */
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
-/* Bytes of one decoded sample; 0 for encoded delivery. */
+/* Bytes of one decoded sample; 0 for encoded delivery.  Of coded delivery: of a tensor. */
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
 /* Reads into worker->bytes, and into worker->seek, which is valid for the next decode only. */
 mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, mr_error *err);
@@ -66,5 +69,20 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
 mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
 mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
+void mr_work_spend(mr_work *w, double reading, double decoding); /* seconds */
+
+/* ---- coded delivery ---------------------------------------------------------------------------------------------- */
+
+/* Whether the sample may be described for a device: a JPEG with entries in the shard's seek index. */
+bool mr_work_has_entries(mr_work *w, uint64_t sample, const mr_row *row);
+
+typedef struct mr_work_file {
+    const uint8_t *bytes;
+    uint64_t at; /* in the batch's records */
+} mr_work_file;
+/* Describes the view of a picture with the entries in worker->seek.  *taken false: the host decodes it, or says what is
+ * wrong with it. */
+mr_status mr_work_describe(mr_work *w, mr_worker *worker, const mr_row *row, const mr_view *v, const mr_work_file *file,
+                           mr_coded_description *out, bool *taken, mr_error *err);
 
 #endif

@@ -25,6 +25,7 @@ typedef struct bench {
     mr_work work; /* for the limits: rows, views, steps */
     mr_passes *passes;
     mr_loader *loader;
+    mr_bench_device device;
     uint64_t taken; /* batches since the first epoch began */
     size_t batches; /* per turn */
     mr_bench_record *records;
@@ -116,8 +117,10 @@ static mr_status begin(bench *b, const mr_dataset *ds, mr_bench_result *out, mr_
         return mr_fail(err, MR_MISUSE, "split \"%s\": has no samples to measure with", o.split);
     o.global_batch = (each ? each : 1) * world;
     o.prefetch = MR_BENCH_PREFETCH;
-    o.deliver = b->o->stage == MR_BENCH_READ ? MR_DELIVER_ENCODED : MR_DELIVER_F32_NCHW;
+    bool device = b->o->device && b->o->stage != MR_BENCH_READ;
+    o.deliver = b->o->stage == MR_BENCH_READ ? MR_DELIVER_ENCODED : device ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
     o.epochs = UINT64_MAX;
+    MR_TRY(mr_bench_device_open(&b->device, device ? b->o->device : NULL, err));
     return open_all(b, ds, o, out, err);
 }
 
@@ -160,6 +163,7 @@ static mr_status run_loader(bench *b, mr_bench_times *times, mr_error *err)
             return MR_OK;
         const mr_batch *batch;
         MR_TRY(mr_loader_next(b->loader, &batch, err));
+        MR_TRY(mr_bench_device_run(&b->device, b->loader, batch, b->work.o.transform.size, err));
         mr_batch_release(b->loader, batch);
     }
     mr_loader_settle(b->loader);
@@ -169,7 +173,7 @@ static mr_status run_loader(bench *b, mr_bench_times *times, mr_error *err)
 
 static mr_status run_product(bench *b, size_t count, mr_bench_times *times, mr_error *err)
 {
-    if (b->o->stage == MR_BENCH_DECODE)
+    if (b->o->stage == MR_BENCH_DECODE && !b->device.device)
         return mr_passes_run(b->passes, MR_PASS_STEPS, MR_BENCH_DECODE, b->records, count, times, err);
     return run_loader(b, times, err);
 }
@@ -207,6 +211,8 @@ static mr_status pass_copy(bench *b, size_t count, mr_bench_turn *t, mr_error *e
 
 static mr_status pass_steps(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
 {
+    if (b->device.device) /* its steps are not the host's */
+        return MR_OK;
     return mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &t->steps, err);
 }
 
@@ -271,9 +277,25 @@ static mr_status run_turns(bench *b, mr_error *err)
 static mr_status measure_stages(bench *b, mr_bench_result *out, mr_error *err)
 {
     double seconds = mr_bench_stages_seconds(&b->o->budget, mr_seconds());
-    if (b->o->stage == MR_BENCH_READ || b->o->loader.transform.libjpeg || 4 * out->decode_ms / 1e3 > seconds)
+    if (b->o->stage == MR_BENCH_READ || b->device.device || b->o->loader.transform.libjpeg ||
+        4 * out->decode_ms / 1e3 > seconds)
         return MR_OK;
     return mr_bench_stages_measure(&b->work, b->records, b->record_count, seconds, &out->stages, err);
+}
+
+/* The loader has done the work of more images than the device: those that are ready. */
+static void sum_up_device(const bench *b, mr_bench_on_device *out)
+{
+    mr_loader_spent spent = mr_loader_time(b->loader);
+    const uint64_t each = mr_schedule_count(&b->work.schedule, 0, b->work.o.rank);
+    out->counts = mr_images_count(b->device.images);
+    double decoded = (double)(out->counts.device + out->counts.host), ready = (double)(MR_BENCH_PREFETCH * each);
+    double loaded = decoded + (double)each + (b->work.o.threads ? ready : 0); /* the first batch is not decoded */
+    if (!(decoded > 0))
+        return;
+    out->read_us = spent.reading / loaded * 1e6;
+    out->describe_us = spent.decoding / loaded * 1e6;
+    out->device_us = b->device.seconds / decoded * 1e6;
 }
 
 static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
@@ -285,11 +307,14 @@ static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
     out->seek_refused = found.refused + found.foreign;
     out->jpegs = counts.own + counts.libjpeg;
     out->mean_bytes = mr_split_mean_bytes(b->work.split);
+    if (b->device.device)
+        sum_up_device(b, &out->on_device);
     return mr_bench_turns_sum(b->turns, b->turn_count, out, err);
 }
 
 static void release(bench *b)
 {
+    mr_bench_device_close(&b->device);
     mr_loader_free(b->loader);
     close_work(b);
     free(b->records);

@@ -6,6 +6,7 @@
  *   read     mr_loader, encoded: pread, hash          plain pread; for comparison memcpy
  *   decode   pread, hash, the region that is shown    plain decode of the whole picture by the codec's library
  *   input    mr_loader, float32: everything           the same
+ *            with a device: mr_loader, coded, and the device, in both stages
  *
  * This room: bench_budget divides the seconds; bench_limits runs passes over the records; bench_turns computes the
  * medians; bench_stages times the steps of millrace's own JPEG decoder.  `millrace bench` prints all of it.
@@ -15,6 +16,7 @@
 
 #include "base/buf.h"
 #include "bench/bench_budget.h"
+#include "bench/bench_device.h"
 
 typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } mr_bench_stage;
 
@@ -22,6 +24,7 @@ typedef struct mr_bench_options {
     mr_bench_stage stage;
     mr_loader_options loader; /* split, threads, transform, rank, world; the rest is set here */
     mr_bench_budget budget;
+    mr_device *device; /* decodes, except in the stage read; NULL: the host does */
 } mr_bench_options;
 
 typedef struct mr_bench_rate { /* medians over the turns */
@@ -33,6 +36,13 @@ typedef struct mr_bench_stages { /* of millrace's own JPEG decoder: means over p
     uint64_t pictures, with_seek;
 } mr_bench_stages;
 
+typedef struct mr_bench_on_device { /* means per image over all batches; no images: the host decodes */
+    double read_us;                 /* of the loader's threads: reading and hashing */
+    double describe_us;             /* the rest of the host's share, with pictures that only it can decode */
+    double device_us;               /* uploading and decoding */
+    mr_images_counts counts;
+} mr_bench_on_device;
+
 typedef struct mr_bench_result {
     mr_bench_rate product, limit, copy;            /* copy: memcpy, stage read only, otherwise 0 */
     double cpu_ratio, rate_ratio;                  /* product / limit: medians of the turns' ratios */
@@ -42,7 +52,8 @@ typedef struct mr_bench_result {
     uint64_t own_jpegs, jpegs;                     /* decoded step by step: by millrace's own decoder; all */
     uint64_t seek_jpegs;                           /* of own_jpegs: with a seek index */
     uint64_t seek_refused;                         /* entries, and whole seek indexes, that do not match */
-    mr_bench_stages stages;                        /* no pictures: stage read, or none that the decoder supports */
+    mr_bench_on_device on_device;
+    mr_bench_stages stages; /* no pictures: stage read, or none that the decoder supports */
     uint64_t turns, images, mean_bytes;
     unsigned batch;
 } mr_bench_result;

@@ -11,6 +11,7 @@
 
 #include "base/scope.h"
 #include "bench/digest.h"
+#include "images/images.h"
 #include "order/schedule.h"
 
 typedef struct run {
@@ -19,6 +20,10 @@ typedef struct run {
     mr_loader **loaders; /* of this process's ranks, in order */
     unsigned count;
     mr_running_digest *digest;
+    mr_images *images; /* of coded batches, and their memory on the device and here */
+    void *decoded;
+    size_t room;
+    mr_buf pixels;
     mr_damage *damage;
     mr_buf mine, all; /* passed between ranks: the digest's state, then text */
     uint64_t *lens;
@@ -50,18 +55,44 @@ static mr_status begin(run *r, const mr_dataset *ds, mr_error *err)
     r->lens = mr_alloc(mr_ranks_world(r->ranks), sizeof *r->lens);
     if (!r->digest || !r->lens)
         return mr_fail_memory(err, "replaying");
+    if (r->replay->options.deliver == MR_DELIVER_CODED)
+        MR_TRY(mr_images_new(r->replay->device, &r->images, err));
     return open_loaders(r, ds, err);
 }
 
+/* Decodes a coded batch on the device and adds its pixels. */
+static mr_status add_coded(run *r, mr_loader *l, const mr_batch *b, mr_error *err)
+{
+    mr_device *d = r->replay->device;
+    size_t side = r->replay->options.transform.size, bytes = b->count * 3 * side * side * sizeof(float);
+    if (bytes > r->room) {
+        d->card->free(d, r->decoded);
+        r->decoded = NULL;
+        r->room = 0;
+        MR_TRY(d->card->alloc(d, bytes, &r->decoded, err));
+        r->room = bytes;
+    }
+    MR_TRY(mr_images_make(r->images, l, b, r->decoded, err));
+    mr_buf_clear(&r->pixels);
+    if (!mr_buf_reserve(&r->pixels, bytes))
+        return mr_fail_memory(err, "replaying");
+    d->card->download(d, r->pixels.data, r->decoded, bytes);
+    MR_TRY(d->card->wait(d, err));
+    mr_running_digest_add(r->digest, r->pixels.data, bytes);
+    return MR_OK;
+}
+
 /* Adds the samples of one rank, in order, to the digest and the text. */
-static mr_status add_batch(run *r, const mr_batch *b, mr_error *err)
+static mr_status add_batch(run *r, mr_loader *l, const mr_batch *b, mr_error *err)
 {
     const mr_replay *p = r->replay;
+    bool encoded = p->options.deliver == MR_DELIVER_ENCODED;
+    if (r->images) /* may find more bad slots */
+        MR_TRY(add_coded(r, l, b, err));
     const mr_bad_slot *bad = mr_batch_bad_slots(b);
     const mr_bad_slot *bad_end = bad + b->replaced;
-    bool encoded = p->options.deliver == MR_DELIVER_ENCODED;
     MR_TRY(mr_damage_note(r->damage, b, err));
-    if (!encoded)
+    if (!encoded && !r->images)
         mr_running_digest_add(r->digest, b->data, b->data_bytes);
     for (uint64_t i = 0; i < b->count; i++) {
         const mr_sample_facts *f = &b->samples[i];
@@ -103,7 +134,7 @@ static mr_status work(run *r, mr_error *err)
         if (status == MR_END)
             return mr_fail(err, MR_SYSTEM, "replay: the epoch ended early");
         if (status == MR_OK)
-            status = add_batch(r, b, err);
+            status = add_batch(r, r->loaders[i], b, err);
         mr_batch_release(r->loaders[i], b);
         MR_TRY(status);
     }
@@ -160,6 +191,10 @@ static void release(run *r)
     free(r->loaders);
     free(r->lens);
     mr_running_digest_free(r->digest);
+    mr_images_free(r->images);
+    if (r->decoded)
+        r->replay->device->card->free(r->replay->device, r->decoded);
+    mr_buf_free(&r->pixels);
     mr_buf_free(&r->mine);
     mr_buf_free(&r->all);
 }

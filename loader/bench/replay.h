@@ -5,6 +5,7 @@
 #define MR_REPLAY_H
 
 #include "batch/damage.h"
+#include "device/device.h"
 
 typedef struct mr_replay_batch {
     uint64_t epoch, step;
@@ -15,6 +16,7 @@ typedef struct mr_replay_batch {
 
 typedef struct mr_replay {
     mr_loader_options options; /* rank and world are set by mr_replay_run() */
+    mr_device *device;         /* decodes, if options.deliver is MR_DELIVER_CODED: digests are those of float32 */
     unsigned world;            /* ranks; under a launcher, its number of ranks */
     uint64_t first, end;       /* steps of the epoch options.start.epoch */
     /* Appends text about a sample, in every process; NULL: no text.  `bad`: the damaged sample that it replaces (itself

@@ -162,14 +162,16 @@ static void how_often_is_a_number_from_one(void **state)
 /* ---- so many minutes ----------------------------------------------------------------------------------------------
  */
 
-/* `train` with clocks of rank `hurried` alone that make an hour of every moment. */
+/* `train` with clocks of rank `hurried` alone that make an hour of every moment: the
+ * others would take it to have stalled. */
 static void run_in_a_hurry(const char *dir, unsigned ranks, unsigned hurried, const char *run, const char *pace)
 {
     static const char script[] =
         "[ \"${OMPI_COMM_WORLD_RANK:-0}\" != $1 ] || export MILLRACE_TEST_HURRY=1e9\n"
         "export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 LD_PRELOAD=" MILLRACE_TEST_HURRY "\n"
         "exec \"$0\" train data --model vit --image-size 24 --patch 8 --hidden 16 --layers 2 --heads 2 --mlp 32 "
-        "--threads 1 --lr 0.05 --batch 6 --steps 5 --eval-every 0 --keep 0 -q --output $2 --checkpoint-every $3";
+        "--threads 1 --lr 0.05 --batch 6 --steps 5 --eval-every 0 --keep 0 -q --output $2 --checkpoint-every $3 "
+        "--stall-timeout 0";
     char *rank = support_path("%u", hurried);
     const char *argv[] = {"sh", "-c", script, support_millrace_path(), rank, run, pace, NULL};
     support_limits limits = {.directory = dir, .seconds = 60};

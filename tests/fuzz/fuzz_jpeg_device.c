@@ -2,15 +2,15 @@
  * after they were made. Promises: the host's tensor, or the picture is left to the host or flagged; what the host
  * refuses is never taken. */
 #include "base/hash.h"
-#include "decode/decode.h"
 #include "fuzz/pictures.h"
 #include "jpeg/seek.h"
+#include "support/coded.h"
 
 enum { SIZE = 8 };
 
 static const float mean[3] = {0, 0, 0}, std[3] = {1, 1, 1};
 
-static bool on_host(const mr_decode_picture *d, const mr_image_facts *f, float *out)
+static bool on_host(const mr_coded_picture *d, const mr_image_facts *f, float *out)
 {
     mr_error err;
     mr_pixels_scratch *s = mr_pixels_scratch_new();
@@ -29,23 +29,21 @@ static bool on_host(const mr_decode_picture *d, const mr_image_facts *f, float *
 }
 
 /* False: left to the host, or flagged. */
-static bool on_device(const mr_decode_picture *d, float *out)
+static bool on_device(const mr_coded_picture *d, float *out)
 {
     mr_error err;
     bool taken;
     uint32_t failed = 0;
-    mr_decode_slab slab = {.len = 0};
-    mr_decode_plan *plan = mr_decode_plan_new(SIZE);
-    FUZZ_MUST(plan && mr_decode_plan_begin(plan, mean, std, &err) == MR_OK);
-    FUZZ_MUST(mr_decode_plan_add(plan, d, &taken, &err) == MR_OK);
-    FUZZ_MUST(mr_decode_plan_pack(plan, &slab, &err) == MR_OK);
-    FUZZ_MUST(mr_decode_run_plain(&slab, out, &failed, &err) == MR_OK);
-    mr_decode_slab_free(&slab);
-    mr_decode_plan_free(plan);
+    coded_batch batch = {.count = 0};
+    FUZZ_MUST(coded_begin(&batch, SIZE, &err) == MR_OK);
+    FUZZ_MUST(coded_add(&batch, d, &taken, &err) == MR_OK);
+    FUZZ_MUST(coded_end(&batch, mean, std, &err) == MR_OK);
+    FUZZ_MUST(coded_run_plain(batch.slab.data, out, &failed));
+    coded_free(&batch);
     return taken && !failed;
 }
 
-static void both(const mr_decode_picture *d, const mr_image_facts *f)
+static void both(const mr_coded_picture *d, const mr_image_facts *f)
 {
     float *want = malloc(3 * SIZE * SIZE * sizeof *want), *got = malloc(3 * SIZE * SIZE * sizeof *got);
     FUZZ_MUST(want && got);
@@ -69,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(jpeg && copy);
     memcpy(copy, data, size);
     mr_jpeg_seek_make(jpeg, data, size, spacings[mr_random_below(&draw, MR_COUNT(spacings))], &seek);
-    mr_decode_picture d = {.bytes = copy, .len = size, .seek = seek.data, .seek_len = seek.len};
+    mr_coded_picture d = {.bytes = copy, .len = size, .seek = seek.data, .seek_len = seek.len};
     d.width = f.width;
     d.height = f.height;
     d.region = fuzz_region(&draw, f.width, f.height);

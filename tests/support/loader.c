@@ -149,21 +149,29 @@ void expect_no_loader(const mr_dataset *ds, const mr_loader_options *o, mr_statu
         fail_msg("status %d, \"%s\" does not speak of \"%s\"", got, err.text, words);
 }
 
-static uint64_t facts_hash(const mr_sample_facts *f)
+static uint64_t facts_hash(const mr_sample_facts *f, bool coded)
 {
-    uint64_t numbers[] = {f->sample,     f->width,      f->height,      f->codec,  f->orientation,
-                          f->components, f->bits,       f->flags,       f->length, f->left,
-                          f->top,        f->crop_width, f->crop_height, f->flip,   (uint32_t)f->label};
+    uint64_t numbers[] = {f->sample,      f->width,       f->height,
+                          f->codec,       f->orientation, f->components,
+                          f->bits,        f->flags,       coded ? 0 : f->length,
+                          f->left,        f->top,         f->crop_width,
+                          f->crop_height, f->flip,        (uint32_t)f->label};
     return mr_hash64(numbers, sizeof numbers);
 }
 
-static void see(seen_list *s, const mr_batch *b, const mr_loader_options *o)
+static void see(seen_list *s, mr_loader *l, const mr_batch *b, const mr_loader_options *o)
 {
+    bool coded = o->deliver == MR_DELIVER_CODED;
+    uint64_t noted = b->replaced;
+    float *floats = coded ? coded_floats(l, b, &s->ways, &s->status, &s->error) : NULL;
     size_t each = b->count && o->deliver != MR_DELIVER_ENCODED ? b->data_bytes / b->count : 0;
+    if (coded)
+        each = (size_t)3 * sizeof(float) * o->transform.size * o->transform.size;
+    assert_true(b->replaced >= noted);
     assert_int_equal((uintptr_t)b->data % 64, 0);
     for (uint64_t i = 0; i < b->count; i++) {
         const mr_sample_facts *f = &b->samples[i];
-        const uint8_t *data = b->data;
+        const uint8_t *data = coded ? (const uint8_t *)floats : b->data;
         assert_true(MR_GROW(s->items, s->count, s->room));
         if (o->deliver == MR_DELIVER_ENCODED)
             assert_true(f->offset % 64 == 0 && f->offset + f->length <= b->data_bytes);
@@ -173,7 +181,7 @@ static void see(seen_list *s, const mr_batch *b, const mr_loader_options *o)
             .epoch = b->epoch,
             .step = b->step,
             .sample = f->sample,
-            .facts = facts_hash(f),
+            .facts = facts_hash(f, coded),
             .weight = f->weight,
             .label = f->label,
             .meta = f->meta ? mr_hash64(f->meta, f->meta_len) : 0,
@@ -182,6 +190,7 @@ static void see(seen_list *s, const mr_batch *b, const mr_loader_options *o)
     }
     s->batches++;
     s->replaced += b->replaced;
+    free(floats);
 }
 
 seen_list run_loader(const mr_dataset *ds, const mr_loader_options *o, uint64_t batches)
@@ -204,7 +213,7 @@ seen_list run_ranks(const mr_dataset *ds, mr_loader_options o, unsigned world, u
             s.status = mr_loader_next(loaders[rank], &b, &s.error);
             if (s.status != MR_OK)
                 break;
-            see(&s, b, &o);
+            see(&s, loaders[rank], b, &o);
             mr_batch_release(loaders[rank], b);
         }
     s.cursor = mr_loader_cursor(loaders[0]);

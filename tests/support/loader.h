@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "millrace.h"
+#include "support/coded.h"
 #include "support/image.h"
 
 typedef struct seen { /* one sample of one batch */
@@ -22,6 +23,7 @@ typedef struct seen_list {
     mr_status status; /* MR_END, or the failure that came first */
     mr_error error;
     mr_cursor cursor; /* after the last batch */
+    coded_ways ways;  /* coded delivery: these are compared as the floats that they stand for */
 } seen_list;
 
 /* A dataset of "train": `count` pictures of 8 to 70 pixels a side in shards of `per_shard`: JPEG, PNG and WebP, gray

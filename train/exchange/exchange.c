@@ -65,8 +65,7 @@ static void drive_merge(mr_exchange *x)
 
 enum { ALL = -1, LEADER = 0 }; /* ranks of this host that are watched */
 
-/* -1 when `met` holds or work has failed, otherwise the rank of this host that is gone, so that it cannot hold. */
-static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watched)
+static int wait_here(mr_exchange *x, bool (*met)(const mr_exchange *), int watched)
 {
     double looked = mr_seconds();
     for (unsigned tries = 0;; tries++) {
@@ -86,6 +85,15 @@ static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watc
         if (gone >= 0 && !met(x)) /* it may have ended after doing its part */
             return gone;
     }
+}
+
+/* -1 when `met` holds or work has failed, otherwise the rank of this host that is gone, so that it cannot hold. */
+static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watched)
+{
+    mr_ranks_waits(x->ranks, true);
+    int gone = wait_here(x, met, watched);
+    mr_ranks_waits(x->ranks, false);
+    return gone;
 }
 
 /* ---- one update ------------------------------------------------------------------------------------------------- */

@@ -45,11 +45,12 @@ static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
     f->host.keys = mr_alloc(f->room, sizeof *f->host.keys);
     if (!f->host.labels || !f->host.weights || !f->host.keys || !reserve_text(f))
         return mr_fail_memory(err, "preparing batches");
-    if (c->host_memory) {
+    if (c->host_memory)
         f->on_device = f->host;
+    if (!c->host_memory || f->decoder)
+        MR_TRY(c->alloc(f->device, f->room * image_bytes, (void **)&f->on_device.images, err));
+    if (c->host_memory)
         return MR_OK;
-    }
-    MR_TRY(c->alloc(f->device, f->room * image_bytes, (void **)&f->on_device.images, err));
     MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.labels, (void **)&f->on_device.labels, err));
     MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.weights, (void **)&f->on_device.weights, err));
     MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.keys, (void **)&f->on_device.keys, err));
@@ -60,7 +61,8 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
                        mr_device *device, mr_feed *out, mr_error *err)
 {
     mr_loader_options o = *options;
-    o.deliver = MR_DELIVER_F32_NCHW;
+    bool coded = o.deliver == MR_DELIVER_CODED && !o.transform.unrounded;
+    o.deliver = coded ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
     MR_AUTO(mr_feed_close)
     mr_feed f = {.device = device,
                  .split = options->split,
@@ -76,6 +78,8 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
         f.text = *text;
         o.with_meta = 1;
     }
+    if (coded)
+        MR_TRY(mr_images_new(device, &f.decoder, err));
     MR_TRY(reserve(&f, (size_t)3 * o.transform.size * o.transform.size * sizeof(float), err));
     MR_TRY(mr_loader_open(ds, &o, &f.loader, err));
     *out = f;
@@ -110,9 +114,11 @@ void mr_feed_close(mr_feed *f)
     if (f->loader)
         mr_batch_release(f->loader, f->batch);
     mr_loader_free(f->loader);
+    mr_images_free(f->decoder);
+    if (f->device)
+        f->device->card->free(f->device, f->on_device.images);
     if (f->device && !f->device->card->host_memory) {
         void (*release)(mr_device *, void *) = f->device->card->free;
-        release(f->device, f->on_device.images);
         release(f->device, f->on_device.labels);
         release(f->device, f->on_device.weights);
         release(f->device, f->on_device.keys);
@@ -296,7 +302,8 @@ static void send(mr_feed *f)
 {
     const mr_batch *b = f->batch;
     void (*upload)(mr_device *, void *, const void *, size_t) = f->device->card->upload;
-    upload(f->device, f->on_device.images, b->data, b->data_bytes);
+    if (!f->decoder)
+        upload(f->device, f->on_device.images, b->data, b->data_bytes);
     upload(f->device, f->on_device.labels, f->host.labels, b->count * sizeof *f->host.labels);
     upload(f->device, f->on_device.weights, f->host.weights, b->count * sizeof *f->host.weights);
     upload(f->device, f->on_device.keys, f->host.keys, b->count * sizeof *f->host.keys);
@@ -317,6 +324,8 @@ static mr_status take(mr_feed *f, mr_error *err)
     mr_error why;
     mr_status status = mr_loader_next(f->loader, &f->batch, &why);
     f->waited += mr_seconds() - start;
+    if (status == MR_OK && f->decoder)
+        status = mr_images_make(f->decoder, f->loader, f->batch, f->on_device.images, &why);
     if (status == MR_OK)
         return mr_damage_note(&f->damage, f->batch, err);
     if (f->fails && mr_status_is_bad(status))
@@ -336,7 +345,7 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
         send(f);
     *in = (mr_model_input){
         .count = f->batch->count,
-        .images = f->device->card->host_memory ? f->batch->data : f->on_device.images,
+        .images = f->on_device.images ? f->on_device.images : f->batch->data,
         .labels = f->on_device.labels,
         .weights = f->on_device.weights,
         .targets = f->on_device.targets,

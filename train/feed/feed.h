@@ -11,6 +11,7 @@
 
 #include "batch/damage.h"
 #include "feed/targets.h"
+#include "images/images.h"
 #include "model/model.h"
 #include "text/captions.h"
 #include "text/tokenizer.h"
@@ -38,13 +39,14 @@ typedef struct mr_feed {
     mr_device *device;
     const char *split;     /* for messages */
     const mr_batch *batch; /* held, NULL: none */
+    mr_images *decoder;    /* of coded batches; NULL: the loader decodes */
     size_t room;           /* samples */
     uint64_t seed;
     size_t class_count;     /* of the dataset */
     const int32_t *classes; /* [class_count]: the model's class, or -1; NULL: the same */
     bool unlabelled;        /* samples without a label are accepted, with weight 0 */
     struct {                /* one micro-batch, on the host and on the device */
-        float *images;      /* device only, NULL where it can use host memory */
+        float *images;      /* device only, NULL where the loader's memory is used */
         int32_t *labels;
         float *weights;
         float *targets, *positive; /* [room, classes], [classes]; with targets, else NULL */
@@ -72,7 +74,8 @@ uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
 mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, size_t len, mr_buf *out, mr_error *err);
 
 /* `options`: of the loader; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
- * `room`: its largest batch of this rank.  Images are delivered as float32.  Zeroed before. */
+ * `room`: its largest batch of this rank.  Images are float32: decoded on the device if options.deliver is
+ * MR_DELIVER_CODED, otherwise by the loader.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
                        mr_device *device, mr_feed *out, mr_error *err);
 /* Before the first batch of a feed of labels; without it: one label per sample, all of weight 1. */

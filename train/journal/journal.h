@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "evaluate/retrieval.h"
+#include "images/images.h"
 #include "journal/events.h"
 #include "json/json.h"
 
@@ -62,6 +63,7 @@ typedef struct mr_journal_end {
     double best_accuracy;            /* -1: never evaluated */
     uint64_t best_update;
     uint64_t damaged, eval_damaged; /* samples skipped by all ranks in training, and in the last evaluation */
+    mr_images_counts decoded;       /* by all ranks, in training; zeros: the loader decodes */
 } mr_journal_end;
 
 /* Writes the results and the last lines, throughput and bottleneck:

@@ -97,6 +97,11 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     add_evaluations(&m, j, end);
     mr_member_count(&m, "damaged_samples", end->damaged);
     mr_member_count(&m, "eval_damaged_samples", end->eval_damaged);
+    if (end->decoded.device || end->decoded.host) {
+        mr_member_count(&m, "decoded_on_device", end->decoded.device);
+        mr_member_count(&m, "decoded_on_host", end->decoded.host);
+        mr_member_count(&m, "flagged_by_device", end->decoded.flagged);
+    }
     mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().max / 1e6);
     mr_member_text(&m, "formula",
                    "train_samples_per_second = (train_samples - warmup_samples) / (train_runtime - warmup_runtime); "
@@ -119,6 +124,14 @@ static void add_bottleneck(mr_buf *out, const mr_journal_results *r)
     mr_buf_add_text(out, ")\n");
 }
 
+static void add_decoded(mr_buf *out, const mr_images_counts *c)
+{
+    mr_buf_printf(out, "Pictures decoded: %llu on the device, %llu on the host", (ull)c->device, (ull)c->host);
+    if (c->flagged)
+        mr_buf_printf(out, " (%llu of them after the device could not)", (ull)c->flagged);
+    mr_buf_add_text(out, "\n");
+}
+
 void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r)
 {
     char seconds[32];
@@ -131,6 +144,8 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
     if (end->damaged || end->eval_damaged)
         mr_buf_printf(out, "Damaged samples skipped: %llu in training, %llu in the last evaluation\n",
                       (ull)end->damaged, (ull)end->eval_damaged);
+    if (end->decoded.device || end->decoded.host)
+        add_decoded(out, &end->decoded);
     if (!j->all.updates)
         return;
     mr_buf_printf(out, "Throughput: %.1f samples/sec, %.2f steps/sec: %llu steps in %s, data wait included",

@@ -26,6 +26,7 @@ static void set_shape(mr_model_config *out, const mr_model_card *card, const cha
     out->dropout = card->text ? shape->dropout : old.dropout;
     out->compute = old.compute;
     out->every_token = old.every_token;
+    out->recompute = old.recompute;
     out->frozen = old.frozen;
 }
 

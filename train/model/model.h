@@ -23,6 +23,8 @@ typedef struct mr_model_config {
     double dropout;   /* 0 <= dropout < 1 */
     mr_type compute;  /* of the activations */
     bool every_token; /* also compute what no output needs, for tests; off: 7 % less work */
+    bool recompute;   /* keep only the inputs of blocks; the backward pass computes the rest again.  Not part of the
+                       * shape, and not in a checkpoint: the results have the same bits */
     /* Of models of images and text; 0 in others. */
     uint32_t cross_layers, vocab, positions, embed; /* positions: rows of the table of text positions */
     uint32_t text;                                  /* most tokens of a text */

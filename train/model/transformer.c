@@ -197,7 +197,7 @@ void mr_mlp_plan(const mr_transformer *t, mr_memory_plan *p, mr_mlp_kept *k, siz
     k->active = keeps ? mr_memory_take(p, rows, width, size) : k->wide;
 }
 
-void mr_mlp_forward(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, const void *x, const mr_activate *f)
+void mr_mlp_widen(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, const void *x, const mr_activate *f)
 {
     k->x = x;
     k->activation = *f;
@@ -207,6 +207,11 @@ void mr_mlp_forward(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k
     k->activation.y = k->active;
     mr_dense_forward(t, &at->wide, f->rows, x, k->wide, t->config.compute);
     t->device->card->activate(t->device, &k->activation);
+}
+
+void mr_mlp_forward(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, const void *x, const mr_activate *f)
+{
+    mr_mlp_widen(t, at, k, x, f);
     mr_dense_forward(t, &at->narrow, f->rows, k->active, t->branch, t->config.compute);
 }
 

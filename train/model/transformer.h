@@ -1,7 +1,11 @@
 /* transformer.h - what Vision Transformer and BridgeTower are made of: patches, dense layers, norms, attention and
- * MLPs, each with its backward pass, and the memory and parameters that an open model has. Invariant: a backward pass
- * reads only what its forward pass kept; nothing is computed twice but masks of dropout, which are hashes.  A pass
- * allocates nothing.
+ * MLPs, each with its backward pass, and the memory and parameters that an open model has.
+ * Invariant: a backward pass reads only what its forward pass kept, and computes nothing twice but masks of dropout,
+ * which are hashes.  A pass allocates nothing.
+ *
+ * With config.recompute, the parts of a model share the memory for all but their inputs.  Their forward pass then runs
+ * again before their backward pass, except that of the last part, whose results are still there.  The operations and
+ * their arguments are the same as before, and so are the bits.
  *
  * `*_forward` of a branch leaves its output in t->branch; the norm that reads it takes the sum with the residual. */
 #ifndef MR_TRANSFORMER_H
@@ -86,6 +90,8 @@ typedef struct mr_mlp_kept {
 void mr_mlp_plan(const mr_transformer *t, mr_memory_plan *p, mr_mlp_kept *k, size_t rows, size_t width, bool keeps);
 /* `f`: kind, rows, sample_rows and dropout of the activation. */
 void mr_mlp_forward(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, const void *x, const mr_activate *f);
+/* The same without the second dense layer, whose output no backward pass reads. */
+void mr_mlp_widen(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, const void *x, const mr_activate *f);
 void mr_mlp_backward(const mr_transformer *t, const mr_mlp_at *at, const mr_mlp_kept *k, const void *d_y, void *d_x,
                      bool accumulate);
 

@@ -10,7 +10,7 @@
 
 typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *dataset, *checkpoint, *split, *device, *text_column;
-    uint64_t batch, threads, max_bad, max_pixels;
+    uint64_t batch, threads, max_bad, max_pixels, stall;
     bool best, no_labels;
 } mr_session_request;
 

@@ -108,6 +108,13 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, decoder, "decoder", NULL, "auto", MR_KEPT,                                            \
       "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same",                      \
       .words = MR_WORDS("auto", "libjpeg"), .own = true)                                                               \
+    X(MR_ARG_TEXT, const char *, decode_on, "decode-on", NULL, "auto", MR_KEPT,                                        \
+      "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are the same", \
+      .words = MR_WORDS("auto", "host", "device"), .own = true)                                                        \
+    X(MR_ARG_TEXT, const char *, recompute, "recompute", NULL, "no", MR_KEPT,                                          \
+      "keep only the inputs of a model's blocks and compute the rest again in the backward pass: less memory, up to "  \
+      "a third more work, the same results to the bit",                                                                \
+      .optional = "yes", .words = MR_WORDS("no", "yes"))                                                               \
     X(MR_ARG_TEXT, const char *, exchange, "exchange", NULL, "flat", MR_KEPT,                                          \
       "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
       .words = MR_WORDS("flat", "buckets"))                                                                            \
@@ -134,6 +141,7 @@ typedef enum mr_setting_life {
       .own = true)                                                                                                     \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
+    X(MR_ARG_COUNT, uint64_t, stall_timeout, "stall-timeout", "SECONDS", "60", MR_ONCE, MR_STALL_HELP)                 \
     X(MR_ARG_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                              \
       "print parameters, FLOPs, memory and steps of the run, and do not run it")                                       \
     X(MR_ARG_FLAG, bool, quiet, "quiet", NULL, "", MR_ONCE, "no progress, no table", .own = true, .key = 'q')

@@ -126,7 +126,10 @@ static mr_status keep_outcomes(mr_trainer *t, const mr_outcomes *outcomes, mr_er
     mr_buf_printf(&path, "%s/" MR_RUN_OUTCOMES, t->settings->output);
     MR_TRY(mr_buf_status(&path, err, "keeping an evaluation"));
     MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    return mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
+    mr_status status = mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
+    if (status != MR_OK) /* a folder that has just gone is the reason, not what follows from it */
+        MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
+    return status;
 }
 
 static mr_status evaluate(mr_trainer *t, mr_error *err)
@@ -147,6 +150,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
                    .item_count = t->pairs.eval_count,
                    .threads = t->threads,
                    .prefetch = (unsigned)s->prefetch,
+                   .deliver = mr_trainer_delivery(t),
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
                    .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL,
                    .max_bad = s->max_bad,
@@ -315,8 +319,26 @@ static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
     return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
 }
 
+/* Of all ranks.  Collective. */
+static mr_status count_decoded(mr_trainer *t, mr_images_counts *sum, mr_error *err)
+{
+    mr_images_counts mine = t->feed.decoder ? mr_images_count(t->feed.decoder) : (mr_images_counts){.device = 0};
+    MR_AUTO(mr_buf_free) mr_buf packed = {0}, all = {0};
+    mr_buf_add(&packed, &mine, sizeof mine);
+    MR_TRY(mr_ranks_agree(t->ranks, mr_buf_status(&packed, err, "training"), err));
+    MR_TRY(mr_ranks_gather(t->ranks, &packed, &all, NULL, err));
+    *sum = (mr_images_counts){.device = 0};
+    for (size_t at = 0; at + sizeof mine <= all.len; at += sizeof mine) {
+        memcpy(&mine, all.data + at, sizeof mine);
+        sum->device += mine.device;
+        sum->host += mine.host;
+        sum->flagged += mine.flagged;
+    }
+    return MR_OK;
+}
+
 /* The results and the last lines. */
-static mr_status finish(mr_trainer *t, mr_error *err)
+static mr_status finish(mr_trainer *t, mr_images_counts decoded, mr_error *err)
 {
     mr_loader_spent spent = mr_loader_time(t->feed.loader);
     double work = spent.reading + spent.decoding;
@@ -330,6 +352,7 @@ static mr_status finish(mr_trainer *t, mr_error *err)
         .eval_damaged = t->eval_damage.count,
         .read_share = work > 0 ? spent.reading / work : 0,
         .decode_share = work > 0 ? spent.decoding / work : 0,
+        .decoded = decoded,
     };
     MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
     return mr_journal_finish(t->journal, &last, err);
@@ -339,6 +362,7 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
     update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
     uint64_t end = t->updates;
+    mr_images_counts decoded = {.device = 0};
     mr_status status = mr_ranks_agree(t->ranks, u.losses ? MR_OK : mr_fail_memory(err, "training"), err);
     if (status != MR_OK) {
         free(u.losses);
@@ -356,7 +380,9 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     if (status == MR_OK)
         status = mr_damage_join(&t->feed.damage, t->ranks, err);
     if (status == MR_OK)
-        status = mr_ranks_agree(t->ranks, finish(t, err), err);
+        status = count_decoded(t, &decoded, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(t->ranks, finish(t, decoded, err), err);
     mr_pause_end(&u.pause);
     free(u.losses);
     return status;

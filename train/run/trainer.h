@@ -74,6 +74,8 @@ mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err);
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
 /* MR_MISUSE: the options or the dataset are not those of the run to resume. */
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
+/* How a feed of the run gets its images: MR_DELIVER_CODED where the device decodes. */
+mr_delivery mr_trainer_delivery(const mr_trainer *t);
 /* Samples that a loss is computed against: what is learned depends on it. */
 uint64_t mr_trainer_negatives(const mr_trainer *t);
 /* MR_MISUSE: --log is what the run reads or writes otherwise, or exists and is not a log. */

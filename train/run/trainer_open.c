@@ -73,6 +73,13 @@ static mr_status restore(mr_trainer *t, mr_error *err)
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
+mr_delivery mr_trainer_delivery(const mr_trainer *t)
+{
+    const char *where = t->settings->decode_on;
+    bool device = where[0] == 'd' || (where[0] == 'a' && !t->device->card->host_memory);
+    return device ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
+}
+
 static mr_status open_feed(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -91,6 +98,7 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
         .prefetch = (unsigned)s->prefetch,
         .seed = s->seed,
         .tail = MR_TAIL_PARTIAL,
+        .deliver = mr_trainer_delivery(t),
         .transform = t->config.card->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
         .items = t->pairs.items,
         .item_count = t->pairs.item_count,
@@ -108,6 +116,10 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
                                    .smoothing = (float)s->label_smoothing,
                                    .weights = t->learning.weights};
     const mr_feed_text *text = t->config.card->text ? &t->pairs.text : NULL;
+    if (s->decode_on[0] == 'd' && o.transform.unrounded)
+        return mr_fail(err, MR_MISUSE,
+                       "--decode-on device: this model's pictures are resized without rounding, which only the host "
+                       "does; leave the option out");
     MR_TRY(mr_feed_open(t->ds, &o, text, s->batch, t->device, &t->feed, err));
     return text ? MR_OK : mr_feed_learn(&t->feed, &labels, err);
 }

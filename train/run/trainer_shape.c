@@ -189,5 +189,6 @@ static mr_status resume_shape(mr_trainer *t, mr_error *err)
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
 {
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, resume_shape(t, err), err) : begin_shape(t, err));
+    t->config.recompute = t->settings->recompute[0] == 'y';
     return mr_ranks_agree(t->ranks, t->config.card->params(&t->config, &t->params, err), err);
 }

@@ -1,13 +1,14 @@
 /* test_decode.c - the kernels that decode JPEGs, run as plain C, give the host's tensors to the bit; damaged pictures
- * are flagged or give what the host gives. Covers decode/plan.c, decode/plain.c.  MILLRACE_DECODE_CASES and
- * MILLRACE_DECODE_DAMAGED: how many cases of each; MILLRACE_DECODE_STRIDE 1: all real samples. */
+ * are flagged or give what the host gives. Covers coded/plan.c, coded/pack.c, decode/plain.c, cpu/decode.c.
+ * MILLRACE_DECODE_CASES and MILLRACE_DECODE_DAMAGED: how many cases of each; MILLRACE_DECODE_STRIDE 1: all real
+ * samples. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "decode/decode.h"
 #include "jpeg/parse.h"
 #include "jpeg/seek.h"
+#include "support/coded.h"
 #include "support/jpeg.h"
 #include "support/pixels.h"
 
@@ -20,7 +21,8 @@ typedef struct tools {
     mr_jpeg_decoder *jpeg;
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
-    mr_decode_slab slab;
+    coded_batch batch;
+    unsigned pieces;                       /* batches of several */
     unsigned same, left, flagged, refused; /* refused: flagged, and the host refuses it too */
 } tools;
 
@@ -44,7 +46,7 @@ static void tools_close(tools *t)
     mr_jpeg_decoder_free(t->jpeg);
     mr_pixels_scratch_free(t->pixels);
     mr_resizer_free(t->resizer);
-    mr_decode_slab_free(&t->slab);
+    coded_free(&t->batch);
 }
 
 static uint32_t below(tools *t, uint32_t n)
@@ -53,15 +55,15 @@ static uint32_t below(tools *t, uint32_t n)
 }
 
 /* A drawn box of the picture as seen, resized and cropped at random to size x size. */
-static mr_decode_picture draw_job(tools *t, picture p, const mr_buf *seek, uint32_t size, const mr_image_facts *f)
+static mr_coded_picture draw_job(tools *t, picture p, const mr_buf *seek, uint32_t size, const mr_image_facts *f)
 {
-    mr_decode_picture d = {.bytes = p.bytes,
-                           .len = p.len,
-                           .seek = seek->data,
-                           .seek_len = seek->len,
-                           .width = f->width,
-                           .height = f->height,
-                           .orientation = (uint8_t)(1 + below(t, 8))};
+    mr_coded_picture d = {.bytes = p.bytes,
+                          .len = p.len,
+                          .seek = seek->data,
+                          .seek_len = seek->len,
+                          .width = f->width,
+                          .height = f->height,
+                          .orientation = (uint8_t)(1 + below(t, 8))};
     uint32_t width = f->width, height = f->height;
     mr_orient_size(d.orientation, &width, &height);
     mr_region box = pixels_region(&t->rnd, width, height);
@@ -80,7 +82,7 @@ static mr_decode_picture draw_job(tools *t, picture p, const mr_buf *seek, uint3
 }
 
 /* What the host makes of it; false: it refuses the picture. */
-static bool host(tools *t, const mr_decode_picture *d, const mr_image_facts *f, float *out)
+static bool host(tools *t, const mr_coded_picture *d, const mr_image_facts *f, float *out)
 {
     const uint8_t *rgb, *turned;
     mr_error err;
@@ -95,26 +97,26 @@ static bool host(tools *t, const mr_decode_picture *d, const mr_image_facts *f, 
 }
 
 /* Runs a batch; flags[i] 2: left to the host.  The tensors are followed by a canary. */
-static float *device(tools *t, const mr_decode_picture *d, unsigned n, uint32_t size, uint32_t *flags)
+static float *device(tools *t, const mr_coded_picture *d, unsigned n, uint32_t size, uint32_t *flags)
 {
     mr_error err;
-    mr_decode_plan *plan = mr_decode_plan_new(size);
     size_t tensor = (size_t)size * size * 3, at[BATCH], images = 0;
     uint32_t failed[BATCH];
-    assert_non_null(plan);
-    assert_int_equal(mr_decode_plan_begin(plan, mean, std, &err), MR_OK);
+    t->batch.piece_bytes = below(t, 3) ? 0 : 1 + below(t, 1 << 16); /* a picture or a few at a time */
+    assert_int_equal(coded_begin(&t->batch, size, &err), MR_OK);
     for (unsigned i = 0; i < n; i++) {
         bool taken;
-        assert_int_equal(mr_decode_plan_add(plan, &d[i], &taken, &err), MR_OK);
+        assert_int_equal(coded_add(&t->batch, &d[i], &taken, &err), MR_OK);
         flags[i] = taken ? 0 : 2;
         at[i] = images;
         images += taken;
     }
-    assert_int_equal(mr_decode_plan_pack(plan, &t->slab, &err), MR_OK);
+    assert_int_equal(coded_end(&t->batch, mean, std, &err), MR_OK);
     float *values = pixels_take((BATCH * tensor) * sizeof(float) + CANARY),
           *out = pixels_take(BATCH * tensor * sizeof(float));
     memset(values + images * tensor, 0xA5, CANARY);
-    assert_int_equal(mr_decode_run_plain(&t->slab, values, failed, &err), MR_OK);
+    assert_true(coded_run_plain(t->batch.slab.data, values, failed));
+    t->pieces += coded_head(&t->batch)->pieces > 1;
     for (unsigned i = 0; i < CANARY; i++)
         assert_int_equal(((uint8_t *)(values + images * tensor))[i], 0xA5);
     for (unsigned i = 0; i < n; i++) {
@@ -124,11 +126,10 @@ static float *device(tools *t, const mr_decode_picture *d, unsigned n, uint32_t 
         memcpy(out + i * tensor, values + at[i] * tensor, tensor * sizeof(float));
     }
     free(values);
-    mr_decode_plan_free(plan);
     return out;
 }
 
-static void judge(tools *t, const mr_decode_picture *d, const mr_image_facts *f, const float *got, uint32_t flag,
+static void judge(tools *t, const mr_coded_picture *d, const mr_image_facts *f, const float *got, uint32_t flag,
                   uint32_t size)
 {
     float *want = pixels_take((size_t)size * size * 3 * sizeof(float));
@@ -152,7 +153,7 @@ static void judge(tools *t, const mr_decode_picture *d, const mr_image_facts *f,
 /* Up to BATCH jobs of one picture as one batch. */
 static void check(tools *t, picture p, const mr_buf *seek, unsigned n, const mr_image_facts *f, uint32_t size)
 {
-    mr_decode_picture jobs[BATCH];
+    mr_coded_picture jobs[BATCH];
     uint32_t flags[BATCH];
     for (unsigned i = 0; i < n; i++)
         jobs[i] = draw_job(t, p, seek, size, f);
@@ -185,6 +186,7 @@ static void drawn_pictures_and_regions(void **state)
         assert_true(i < cases + 100);
     }
     assert_int_equal(t.flagged, 0);
+    assert_true(t.pieces > 0);
     print_message("%u tensors are equal, %u pictures were left to the host\n", t.same, t.left);
     tools_close(&t);
 }

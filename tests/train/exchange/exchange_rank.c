@@ -6,6 +6,8 @@
  *          apart: rank 1 cannot open the others' memory
  *      exchange_rank fails WHEN RANK RANKS_A_HOST
  *          that rank fails in the third update: status, kill, kill-late, exit or leave; all must end
+ *      exchange_rank stalls HOW RANK RANKS_A_HOST
+ *          that rank is stopped (stop) or sleeps (sleep) in the third update; all must end within some seconds
  *      exchange_rank lacks RANK
  *          that rank has no memory for what the others send; all must learn of it and go on
  */
@@ -197,6 +199,10 @@ static mr_status update_once(const run *r, mr_exchange *x, const char *when, mr_
         kill(getpid(), SIGKILL);
     if (strcmp(when, "exit") == 0)
         _exit(0);
+    if (strcmp(when, "stop") == 0)
+        raise(SIGSTOP);
+    while (strcmp(when, "sleep") == 0)
+        pause();
     if (strcmp(when, "leave") == 0)
         return MR_END;
     if (strcmp(when, "status") == 0)
@@ -222,6 +228,11 @@ static int fails(const run *r, const char *when, unsigned who)
         fprintf(stderr, "exchange_rank: %s\n", err.text);
     mr_exchange_free(x);
     return mr_exit_code(status);
+}
+
+static void tell(const mr_error *err)
+{
+    fprintf(stderr, "exchange_rank: %s\n", err->text);
 }
 
 static int lacks(const run *r, unsigned who)
@@ -263,7 +274,9 @@ int main(int argc, char **argv)
         run_sums(r);
         code = 0;
     }
-    if (argc == 5 && strcmp(argv[1], "fails") == 0) {
+    if (argc == 5 && strcmp(argv[1], "stalls") == 0)
+        MUST(mr_ranks_watch(r->ranks, 1, tell, &err) == MR_OK);
+    if (argc == 5 && (strcmp(argv[1], "fails") == 0 || strcmp(argv[1], "stalls") == 0)) {
         r->count = 100000;
         r->bucket = 40000;
         r->ranks_a_host = (unsigned)atoi(argv[4]);

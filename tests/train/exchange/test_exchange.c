@@ -1,7 +1,7 @@
 /* test_exchange.c - the gradients of all ranks become one sum, and a rank that fails ends the run.
  * Invariant tested: the bits depend only on the ranks and their placement on hosts, and nothing is left over. The
  * ranks (exchange_rank.c) check each sum themselves.
- * Covers base/ranks.c, base/ranks_mpi.c. */
+ * Covers base/ranks.c, base/ranks_calls.c, base/ranks_watch.c, base/ranks_mpi.c. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +247,36 @@ static void test_impossible_sizes(void **state)
     mr_ranks_end(ranks);
 }
 
+/* ---- stalls ------------------------------------------------------------------------------------------------------ */
+
+static void stall_and_end(const char *how, const char *who, const char *a_host, const char *text)
+{
+    char *program = rank_program();
+    support_result r = support_mpirun(2, (const char *const[]){program, "stalls", how, who, a_host, NULL});
+    support_assert_status(&r, 3);
+    if (times_in(r.err, text) != 1)
+        fail_msg("not said once: %s\n%s", text, r.err);
+    support_watch("waiting for the last rank to end, and for its memory to go");
+    while (processes(program) || left_behind())
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    support_watch(NULL);
+    support_result_free(&r);
+    free(program);
+}
+
+/* MPI itself waits for such a rank forever. */
+static void test_a_stopped_rank_ends_all(void **state)
+{
+    (void)state;
+    stall_and_end("stop", "0", "1", "has not been heard from for 1 s: it is stopped");
+}
+
+static void test_an_idle_rank_ends_all(void **state)
+{
+    (void)state;
+    stall_and_end("sleep", "1", "1", "has done nothing for 1 s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +289,8 @@ int main(void)
         cmocka_unit_test(test_a_status_ends_all),
         cmocka_unit_test(test_a_killed_rank_ends_all),
         cmocka_unit_test(test_a_rank_that_leaves_ends_all),
+        cmocka_unit_test(test_a_stopped_rank_ends_all),
+        cmocka_unit_test(test_an_idle_rank_ends_all),
         cmocka_unit_test(test_a_rank_without_memory_does_not_block_the_others),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

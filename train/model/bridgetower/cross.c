@@ -69,6 +69,8 @@ static void join(mr_bt *m, const mr_bt_kept_layer *k)
 void mr_bt_cross_backward(mr_bt *m, size_t j)
 {
     void **d_cross = m->d_cross, **d_other = m->d_other;
+    if (!m->keeps_cross && j + 1 < m->t.config.cross_layers)
+        mr_bt_cross_forward(m, j);
     for (unsigned side = 0; side < 2; side++) {
         const mr_bt_kept_layer *k = &m->cross[side][j];
         const mr_bt_layer_gradients self = {

@@ -61,6 +61,7 @@ typedef struct mr_bt {
     mr_bt_saved saved;
     bool learns[2];             /* the tower of this side has a backward pass */
     bool keeps[2], keeps_cross; /* layers do not share their memory */
+    bool again[2];              /* layers of this tower share it, but for their inputs, and run again (recompute) */
     size_t tokens[2];           /* rows per sample: of the texts of the batch, of images */
     mr_model_output out;
 
@@ -129,11 +130,11 @@ void mr_bt_layer_backward(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_laye
 /* text.c, vision.c: layer or block i; the tower's embedding. */
 void mr_bt_text_embedding_forward(mr_bt *m);
 void mr_bt_text_forward(mr_bt *m, size_t i);
-void mr_bt_text_backward(mr_bt *m, size_t i);
+void mr_bt_text_backward(mr_bt *m, size_t i); /* with `again`: fills in first what the layer kept */
 void mr_bt_text_embedding_backward(mr_bt *m);
 void mr_bt_image_embedding_forward(mr_bt *m);
 void mr_bt_vision_forward(mr_bt *m, size_t i); /* what it adds to its norm2.total is left in t.branch */
-void mr_bt_vision_backward(mr_bt *m, size_t i);
+void mr_bt_vision_backward(mr_bt *m, size_t i); /* the same */
 void mr_bt_image_embedding_backward(mr_bt *m);
 
 /* cross.c: bridge j of one side, right after the layer or block that it reads; cross layers j. */

@@ -4,7 +4,8 @@
  *      training   | text 0 | text 1 | ... | vision 0 | ... | bridges, cross layers 0 | ... | heads | gradients |
  *      else       | one layer's memory    | one block's    | one pair's of each            | heads |
  *
- * A frozen tower shares its memory in training, too, except what the bridges read. */
+ * A frozen tower shares its memory in training, too, except what the bridges read; with recompute all do, except the
+ * inputs of layers and blocks.  Bridges keep theirs, as cross layers begin from it. */
 #include <stdlib.h>
 
 #include "base/scope.h"
@@ -78,13 +79,14 @@ static void plan_block(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_block *k)
 {
     size_t size = mr_type_size(m->t.config.compute), rows = m->t.batch * m->tokens[MR_BT_IMAGE];
     size_t hidden = m->t.config.hidden;
-    *k = (mr_bt_kept_block){.attention = mr_bt_block_attention(m, m->t.batch)};
-    mr_normed_plan(&m->t, p, &k->norm1, rows, false, false);
+    bool has_input = m->again[MR_BT_IMAGE];
+    *k = (mr_bt_kept_block){.attention = mr_bt_block_attention(m, m->t.batch), .norm1.total = k->norm1.total};
+    mr_normed_plan(&m->t, p, &k->norm1, rows, has_input, false);
     k->qkv = mr_memory_take(p, rows, 3 * hidden, size);
     k->out = mr_memory_take(p, rows, hidden, size);
     k->attention.saved = mr_memory_take(p, m->saved.vision, 1, 1);
     mr_normed_plan(&m->t, p, &k->norm2, rows, false, false);
-    mr_mlp_plan(&m->t, p, &k->mlp, rows, 4 * hidden, m->keeps[MR_BT_IMAGE]);
+    mr_mlp_plan(&m->t, p, &k->mlp, rows, 4 * hidden, m->keeps[MR_BT_IMAGE] || has_input);
 }
 
 /* ---- towers --------------------------------------------------------------------------------------------------- */
@@ -100,6 +102,12 @@ static void end_part(mr_memory_plan *p, part *at, bool keeps)
     p->used = keeps ? p->used : at->start;
 }
 
+/* The output of a layer of text outlives its memory: a transform learns from it, or the next layer runs again. */
+static bool reads_text(const mr_bt *m, size_t i)
+{
+    return m->t.training && !m->keeps[MR_BT_TEXT] && (m->again[MR_BT_TEXT] || i + 1 >= m->split);
+}
+
 static void plan_text(mr_bt *m, mr_memory_plan *p)
 {
     const mr_model_config *c = &m->t.config;
@@ -107,13 +115,13 @@ static void plan_text(mr_bt *m, mr_memory_plan *p)
     bool keeps = m->keeps[MR_BT_TEXT];
     mr_normed_plan(&m->t, p, &m->words, rows, false, false);
     for (size_t i = 0; i < c->layers; i++) {
-        bool read = m->t.training && !keeps && i + 1 >= m->split; /* a transform learns from it */
+        bool read = reads_text(m, i);
         m->text[i] = (mr_bt_kept_layer){.side = MR_BT_TEXT, .site = 1 + MR_BT_SITES * (uint32_t)i};
         m->text[i].norm.y = read ? mr_memory_take(p, rows, c->hidden, mr_type_size(c->compute)) : NULL;
     }
     part at = {.start = p->used};
     for (size_t i = 0; i < c->layers; i++) {
-        plan_layer(m, p, &m->text[i], false, keeps, m->t.training && !keeps && i + 1 >= m->split);
+        plan_layer(m, p, &m->text[i], false, keeps || m->again[MR_BT_TEXT], reads_text(m, i));
         end_part(p, &at, keeps);
     }
     p->used = at.end;
@@ -126,6 +134,8 @@ static void plan_vision(mr_bt *m, mr_memory_plan *p)
     m->pixels = mr_memory_take(p, rows - m->t.batch, (size_t)3 * c->patch * c->patch, size);
     mr_normed_plan(&m->t, p, &m->pre, rows, false, true);
     m->last_total = mr_memory_take(p, rows, c->hidden, size);
+    for (size_t i = 0; i < c->layers && m->again[MR_BT_IMAGE]; i++)
+        m->vision[i].norm1.total = mr_memory_take(p, rows, c->hidden, size);
     part at = {.start = p->used};
     for (size_t i = 0; i < c->layers; i++) {
         plan_block(m, p, &m->vision[i]);
@@ -151,16 +161,23 @@ static void plan_bridge(mr_bt *m, mr_memory_plan *p, unsigned side, size_t j)
 static void plan_cross(mr_bt *m, mr_memory_plan *p)
 {
     const mr_model_config *c = &m->t.config;
-    part at = {.start = p->used};
-    for (size_t j = 0; j < c->cross_layers; j++) {
+    bool again = m->t.training && !m->keeps_cross;
+    for (size_t j = 0; j < c->cross_layers && again; j++) {
         plan_bridge(m, p, MR_BT_TEXT, j);
         plan_bridge(m, p, MR_BT_IMAGE, j);
+    }
+    part at = {.start = p->used};
+    for (size_t j = 0; j < c->cross_layers; j++) {
+        if (!again) {
+            plan_bridge(m, p, MR_BT_TEXT, j);
+            plan_bridge(m, p, MR_BT_IMAGE, j);
+        }
         for (unsigned side = 0; side < 2; side++) {
             uint32_t number = c->layers + side * c->cross_layers + (uint32_t)j;
             m->cross[side][j] = (mr_bt_kept_layer){.side = side,
                                                    .site = 1 + MR_BT_SITES * number,
                                                    .first_only = !c->every_token && j + 1 == c->cross_layers};
-            plan_layer(m, p, &m->cross[side][j], true, m->keeps_cross, false);
+            plan_layer(m, p, &m->cross[side][j], true, m->keeps_cross || again, false);
         }
         end_part(p, &at, m->keeps_cross);
     }
@@ -232,13 +249,14 @@ bool mr_bt_make(mr_bt *m, const mr_model_config *c, size_t batch, bool training)
     size_t grid = c->image / c->patch;
     m->tokens[MR_BT_TEXT] = c->text;
     m->tokens[MR_BT_IMAGE] = 1 + grid * grid;
-    m->keeps_cross = training || c->every_token;
+    m->keeps_cross = (training && !c->recompute) || c->every_token;
     m->text = mr_alloc(c->layers, sizeof *m->text);
     m->vision = mr_alloc(c->layers, sizeof *m->vision);
     bool made = m->text && m->vision;
     for (unsigned side = 0; side < 2; side++) {
         m->learns[side] = training && !(c->frozen & frozen[side]);
-        m->keeps[side] = m->learns[side] || c->every_token;
+        m->again[side] = m->learns[side] && c->recompute && !c->every_token;
+        m->keeps[side] = (m->learns[side] && !m->again[side]) || c->every_token;
         m->bridge[side] = mr_alloc(c->cross_layers, sizeof *m->bridge[side]);
         m->cross[side] = mr_alloc(c->cross_layers, sizeof *m->cross[side]);
         made = made && m->bridge[side] && m->cross[side];

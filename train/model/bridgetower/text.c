@@ -40,6 +40,8 @@ void mr_bt_text_forward(mr_bt *m, size_t i)
 void mr_bt_text_backward(mr_bt *m, size_t i)
 {
     const mr_bt_layer_gradients self = {.d = &m->d_stream[MR_BT_TEXT]};
+    if (m->again[MR_BT_TEXT] && i + 1 < m->t.config.layers)
+        mr_bt_text_forward(m, i);
     mr_bt_layer_backward(m, &m->layout.text[i], &m->text[i], &self, NULL);
 }
 

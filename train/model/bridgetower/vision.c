@@ -42,18 +42,41 @@ static void attend(mr_bt *m, mr_bt_kept_block *k)
     m->t.device->card->attention(m->t.device, &k->attention);
 }
 
-void mr_bt_vision_forward(mr_bt *m, size_t i)
+static mr_activate quick_gelu_of(const mr_bt *m)
+{
+    return (mr_activate){.kind = MR_QUICK_GELU, .rows = mr_bt_rows(m, MR_BT_IMAGE), .sample_rows = 1};
+}
+
+/* From norm1.y to norm2.y. */
+static void attend_and_norm(mr_bt *m, size_t i)
 {
     const mr_bt_block *at = &m->layout.vision[i];
     mr_bt_kept_block *k = &m->vision[i];
     size_t rows = mr_bt_rows(m, MR_BT_IMAGE);
-    const mr_activate quick_gelu = {.kind = MR_QUICK_GELU, .rows = rows, .sample_rows = 1};
-    norm_stream(m, i);
     mr_dense_forward(&m->t, &at->qkv, rows, k->norm1.y, k->qkv, m->t.config.compute);
     attend(m, k);
     mr_dense_forward(&m->t, &at->out, rows, k->out, m->t.branch, m->t.config.compute);
     mr_norm_forward(&m->t, &at->norm2, &k->norm2, m->tokens[MR_BT_IMAGE], m->t.branch, k->norm1.total, (mr_dropout){0});
-    mr_mlp_forward(&m->t, &at->mlp, &k->mlp, k->norm2.y, &quick_gelu);
+}
+
+void mr_bt_vision_forward(mr_bt *m, size_t i)
+{
+    mr_bt_kept_block *k = &m->vision[i];
+    const mr_activate quick_gelu = quick_gelu_of(m);
+    norm_stream(m, i);
+    attend_and_norm(m, i);
+    mr_mlp_forward(&m->t, &m->layout.vision[i].mlp, &k->mlp, k->norm2.y, &quick_gelu);
+}
+
+/* Fills in again what block i kept, from its norm1.total. */
+static void run_again(mr_bt *m, size_t i)
+{
+    const mr_bt_block *at = &m->layout.vision[i];
+    mr_bt_kept_block *k = &m->vision[i];
+    const mr_activate quick_gelu = quick_gelu_of(m);
+    mr_norm_forward(&m->t, &at->norm1, &k->norm1, m->tokens[MR_BT_IMAGE], k->norm1.total, NULL, (mr_dropout){0});
+    attend_and_norm(m, i);
+    mr_mlp_widen(&m->t, &at->mlp, &k->mlp, k->norm2.y, &quick_gelu);
 }
 
 void mr_bt_vision_backward(mr_bt *m, size_t i)
@@ -66,6 +89,8 @@ void mr_bt_vision_backward(mr_bt *m, size_t i)
     uint8_t *d_qkv = t->d_wide;
     const mr_attention_back back = {
         .forward = &k->attention, .d_out = t->branch, .d_q = d_qkv, .d_k = d_qkv + one, .d_v = d_qkv + 2 * one};
+    if (m->again[MR_BT_IMAGE] && i + 1 < t->config.layers)
+        run_again(m, i);
     mr_mlp_backward(t, &at->mlp, &k->mlp, d, t->branch, false);
     mr_norm_backward(t, &at->norm2, &k->norm2, rows, t->branch, d, d);
     mr_dense_backward(t, &at->out, rows, k->out, d, t->branch, false);

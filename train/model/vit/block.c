@@ -24,21 +24,39 @@ static void attend(mr_vit *m, size_t i)
     mr_attended_forward(&m->t, &m->layout.blocks[i].attention, &b->attended, &shape);
 }
 
-static void mlp_forward(mr_vit *m, size_t i)
+static mr_activate gelu_of(const mr_vit *m, size_t i)
 {
-    mr_vit_block *b = &m->blocks[i];
-    const mr_vit_block_at *at = &m->layout.blocks[i];
-    const mr_activate gelu = {
-        .kind = MR_GELU, .rows = m->t.in.count * b->kept, .sample_rows = b->kept, .dropout = mr_vit_gelu_dropout(m, i)};
-    mr_norm_forward(&m->t, &at->norm2, &b->norm2, b->kept, m->t.branch, b->first_total, (mr_dropout){0});
-    mr_mlp_forward(&m->t, &at->mlp, &b->mlp, b->norm2.y, &gelu);
+    size_t kept = m->blocks[i].kept;
+    return (mr_activate){
+        .kind = MR_GELU, .rows = m->t.in.count * kept, .sample_rows = kept, .dropout = mr_vit_gelu_dropout(m, i)};
+}
+
+static void norm_attended(mr_vit *m, size_t i)
+{
+    const mr_vit_block *b = &m->blocks[i];
+    mr_norm_forward(&m->t, &m->layout.blocks[i].norm2, &b->norm2, b->kept, m->t.branch, b->first_total,
+                    (mr_dropout){0});
 }
 
 void mr_vit_block_forward(mr_vit *m, size_t i)
 {
+    mr_vit_block *b = &m->blocks[i];
+    const mr_activate gelu = gelu_of(m, i);
     norm_stream(m, i);
     attend(m, i);
-    mlp_forward(m, i);
+    norm_attended(m, i);
+    mr_mlp_forward(&m->t, &m->layout.blocks[i].mlp, &b->mlp, b->norm2.y, &gelu);
+}
+
+void mr_vit_block_again(mr_vit *m, size_t i)
+{
+    mr_vit_block *b = &m->blocks[i];
+    const mr_vit_block_at *at = &m->layout.blocks[i];
+    const mr_activate gelu = gelu_of(m, i);
+    mr_norm_forward(&m->t, &at->norm0, &b->norm0, m->tokens, b->norm0.total, NULL, (mr_dropout){0});
+    attend(m, i);
+    norm_attended(m, i);
+    mr_mlp_widen(&m->t, &at->mlp, &b->mlp, b->norm2.y, &gelu);
 }
 
 /* ---- backward --------------------------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ typedef struct mr_vit {
     size_t tokens;          /* per sample: 1 + patches */
     size_t saved_all;       /* bytes that attention keeps where it has all queries, */
     size_t saved_first;     /* and where it has one per sample */
-    mr_vit_block *blocks;   /* [layers]; without `training` they share their memory */
+    mr_vit_block *blocks;   /* [layers]; their memory is apart, or shared (plan.c) */
     void *pixels;           /* [batch * (tokens - 1), patch * patch * 3] */
     void *last_total;       /* [few of the last block, hidden]: its output */
     mr_normed encoded;      /* [batch, hidden]: first tokens of last_total, and after the last norm */
@@ -83,6 +83,8 @@ static inline mr_dropout mr_vit_mlp_dropout(const mr_vit *m, size_t block)
 
 /* Block i: reads t.branch (of the block before; block 0: its norm0.total is set) and leaves its own branch there. */
 void mr_vit_block_forward(mr_vit *m, size_t i);
+/* Fills in again what block i keeps, from its norm0.total: nothing else of it need be there. */
+void mr_vit_block_again(mr_vit *m, size_t i);
 /* d_stream [few, hidden] (of the last block: d_few, if it sees only first tokens) to d_stream [rows, hidden]. */
 void mr_vit_block_backward(mr_vit *m, size_t i);
 

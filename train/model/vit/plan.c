@@ -2,6 +2,7 @@
  * Invariant: the same walk counts the bytes and hands out the pointers, so the two cannot differ.
  *
  *      training   | pixels | block 0 | block 1 | ... | last | gradients, shared by all blocks |
+ *      recompute  | pixels | norm0.total of every block | one block's memory, used by all | last | gradients |
  *      else       | pixels | one block's memory, used by all | last |
  */
 #include "vit/parts.h"
@@ -13,15 +14,16 @@ mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count)
     return mr_attention_shape(&m->t, count, c->heads, first_only ? 1 : m->tokens, m->tokens);
 }
 
-static void plan_block(mr_vit *m, mr_memory_plan *p, size_t i)
+/* has_input: norm0.total is elsewhere, and set. */
+static void plan_block(mr_vit *m, mr_memory_plan *p, size_t i, bool has_input)
 {
     const mr_model_config *c = &m->t.config;
     const mr_attention shape = mr_vit_attention(m, i, m->t.batch);
     mr_vit_block *b = &m->blocks[i];
-    *b = (mr_vit_block){.kept = shape.queries};
+    *b = (mr_vit_block){.kept = shape.queries, .norm0.total = b->norm0.total};
     bool all = b->kept == m->tokens;
     size_t size = mr_type_size(c->compute), few = m->t.batch * b->kept;
-    mr_normed_plan(&m->t, p, &b->norm0, m->t.batch * m->tokens, false, false);
+    mr_normed_plan(&m->t, p, &b->norm0, m->t.batch * m->tokens, has_input, false);
     b->first_total = all ? b->norm0.total : mr_memory_take(p, few, c->hidden, size);
     b->first_y = all ? b->norm0.y : mr_memory_take(p, few, c->hidden, size);
     mr_attended_plan(&m->t, p, &b->attended, &shape, all ? m->saved_all : m->saved_first);
@@ -29,15 +31,20 @@ static void plan_block(mr_vit *m, mr_memory_plan *p, size_t i)
     mr_mlp_plan(&m->t, p, &b->mlp, few, c->mlp, m->t.training);
 }
 
-/* Without a backward pass each block may overwrite the one before: its norm2.total is read only while norm0 is written,
- * which is first in a block and so has the same place in every block. */
+/* Blocks whose memory is shared overwrite the one before: its norm2.total is read only while norm0 is written, which is
+ * first in a block and so has the same place in every block. */
 static void plan_blocks(mr_vit *m, mr_memory_plan *p)
 {
+    const mr_model_config *c = &m->t.config;
+    bool inputs = m->t.training && c->recompute, shared = !m->t.training || inputs;
+    size_t rows = m->t.batch * m->tokens;
+    for (size_t i = 0; i < c->layers && inputs; i++)
+        m->blocks[i].norm0.total = mr_memory_take(p, rows, c->hidden, mr_type_size(c->compute));
     size_t start = p->used, end = start;
-    for (size_t i = 0; i < m->t.config.layers; i++) {
-        if (!m->t.training)
+    for (size_t i = 0; i < c->layers; i++) {
+        if (shared)
             p->used = start;
-        plan_block(m, p, i);
+        plan_block(m, p, i, inputs);
         end = p->used > end ? p->used : end;
     }
     p->used = end;

@@ -156,6 +156,8 @@ static void backward(mr_model *model, const float *values, float *gradients, mr_
     if (ready)
         ready(ctx, m->layout.norm.gain);
     for (size_t i = m->t.config.layers; i-- > 0;) {
+        if (m->t.config.recompute && i + 1 < m->t.config.layers)
+            mr_vit_block_again(m, i);
         mr_vit_block_backward(m, i);
         if (ready)
             ready(ctx, m->layout.blocks[i].first);

@@ -1,0 +1,30 @@
+/* images.h - coded batches of the loader become float32 images on a device.
+ * Invariant: the images are those of MR_DELIVER_F32_NCHW to the bit, wherever they are decoded.
+ *
+ *      records, sections --upload--> decode, piece by piece --> images          flags --download--> host
+ *      tensors of the host --upload---------------------------> images <--upload-- flagged pictures, decoded by the
+ * host
+ *
+ * Device memory grows to what the largest batch needs; that between the steps to at most MR_CODED_PIECE_BYTES. */
+#ifndef MR_IMAGES_H
+#define MR_IMAGES_H
+
+#include "coded/coded.h"
+#include "device/device.h"
+
+typedef struct mr_images_counts {
+    uint64_t device, host; /* pictures, by where they were decoded */
+    uint64_t flagged;      /* of those of the host: the device could not decode them */
+} mr_images_counts;
+
+typedef struct mr_images mr_images;
+/* The device must outlive it. */
+mr_status mr_images_new(mr_device *device, mr_images **out, mr_error *err);
+void mr_images_free(mr_images *m); /* NULL is fine */
+
+/* out: memory of the device for [batch->count, 3, size, size].  Damage that only shows now changes the batch's facts,
+ * see mr_batch_decode().  MR_SYSTEM: the device failed, or has too little memory. */
+mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, float *out, mr_error *err);
+mr_images_counts mr_images_count(const mr_images *m);
+
+#endif

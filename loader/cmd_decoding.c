@@ -1,0 +1,46 @@
+/* cmd_decoding.c - the options --device and --decode-on; see cmd_decoding.h. */
+#include "loader/cmd_decoding.h"
+
+#include <string.h>
+
+#include "base/scope.h"
+
+const mr_option cmd_decoding_options[] = {
+    {"device", 0, MR_ARG_TEXT, MR_FIELD(mr_decoding, device), .value = "NAME", .standard = "cpu", .own = true,
+     .help = "a device of 'millrace devices', for --decode-on"},
+    {"decode-on", 0, MR_ARG_WORD, MR_FIELD(mr_decoding, on),
+     .words =
+         (const char *const[]){
+             [MR_DECODE_ON_AUTO] = "auto", [MR_DECODE_ON_HOST] = "host", [MR_DECODE_ON_DEVICE] = "device", NULL},
+     .standard = "auto", .own = true,
+     .help = "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are "
+             "the same"},
+    {0},
+};
+
+/* Without opening it. */
+static bool is_host(const char *word)
+{
+    size_t len = strcspn(word, ":");
+    const mr_device_card *card;
+    for (size_t i = 0; (card = mr_device_card_at(i)); i++)
+        if (strlen(card->name) == len && strncmp(card->name, word, len) == 0)
+            return card->host_memory;
+    return false;
+}
+
+mr_status cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const char *advice, mr_error *err)
+{
+    bool wanted = d->on == MR_DECODE_ON_DEVICE || (d->on == MR_DECODE_ON_AUTO && !is_host(d->device));
+    if (!wanted || deliver == MR_DELIVER_F32_NCHW)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "%s: devices decode to float32 only; %s",
+                   d->on == MR_DECODE_ON_DEVICE ? "--decode-on device" : "--device", advice);
+}
+
+mr_status cmd_decoding_open(const mr_decoding *d, mr_delivery deliver, const mr_device_options *options,
+                            mr_device **out, mr_error *err)
+{
+    bool host = d->on == MR_DECODE_ON_HOST || (d->on == MR_DECODE_ON_AUTO && is_host(d->device));
+    return host || deliver != MR_DELIVER_F32_NCHW ? MR_OK : mr_device_open(d->device, options, out, err);
+}

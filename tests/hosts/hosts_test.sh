@@ -1,0 +1,157 @@
+#!/bin/bash
+# hosts_test.sh MILLRACE [all] - ranks on several hosts: the same bytes and bits as on one, and an end with a reason when
+# a rank stops, a link is cut, or a disk is not shared.  Skipped (77) where namespaces are not permitted.
+# Invariant: no time decides; what hangs is ended by the limit of the whole script.  `all`: also what takes longer.
+set -eu
+# shellcheck source=tests/hosts/hosts.sh
+. "$(dirname "$(readlink -f "$0")")/hosts.sh"
+enter_namespaces 500 "$(readlink -f "$0")" "$@"
+
+work=$2 all=${4:-}
+millrace=$(readlink -f "$3")
+cd "$work"
+PATH=$(dirname "$millrace"):$PATH
+start_hosts 3
+
+model=(--model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 16 --batch 4 --threads 1
+    --eval-every 0 --quiet)
+weights() {
+    sha256sum <"$1/step-$2/weights.npz"
+}
+millrace sample source --layout imagenette --images 60 --size 32 --quiet
+millrace ingest source one --quiet
+
+# ---- the same bytes, the same bits -----------------------------------------------------------------------------------
+
+ranks h1:2,h2:1,h3:1 millrace ingest source several --quiet >out 2>&1 || fail "ingest"
+diff -r one several >out || fail "bytes differ"
+ranks h1:1,h2:2 millrace verify several --quiet >out 2>&1 || fail "verify"
+echo "ok: ingest and verify on several hosts"
+
+ranks h1:2,h2:2 millrace train one "${model[@]}" --steps 6 --output run >out 2>&1 || fail "train"
+ranks h1:2,h3:2 millrace train one "${model[@]}" --steps 6 --output parts --stop-after 3 >out 2>&1 || fail "train, first part"
+ranks h3:2,h2:2 millrace train one --output parts --resume --quiet >out 2>&1 || fail "train, second part"
+[ "$(weights run 00000006)" = "$(weights parts 00000006)" ] || fail "a run resumed on other hosts differs"
+millrace eval one run --json | grep -o '"accuracy": *[0-9.]*' >expected
+ranks h1:1,h2:1,h3:1 millrace eval one run --json 2>&1 | tee out | grep -o '"accuracy": *[0-9.]*' | diff - expected ||
+    fail "eval differs"
+echo "ok: train, resume and eval on several hosts"
+
+stall=1 # seconds: --stall-timeout
+
+# ---- what ends a run -------------------------------------------------------------------------------------------------
+
+# Starts a run that would take for ever on these hosts, and waits until it trains.
+begin() {
+    rm -rf run log
+    ranks "$@" millrace train one "${model[@]}" --steps 9000000 --checkpoint-every 20 --log log --output run \
+        --stall-timeout "$stall" >out 2>&1 &
+    mpirun=$!
+    until_true test -s log
+}
+
+# Its exit code, and what was said.
+expect_end() {
+    local code=0
+    wait "$mpirun" || code=$?
+    [ "$code" = "$1" ] || fail "exit code $code instead of $1"
+    [ "$(grep -c "^millrace: $2" out)" = 1 ] || fail "not said once: $2"
+    until_true no_rank
+}
+
+no_rank() {
+    local host
+    for host in h1 h2 h3; do
+        [ -z "$(process "$host" millrace)" ] || return 1
+        [ -z "$(ls -A "/proc/$(cat "/run/hosts/$host")/root/dev/shm")" ] || return 1
+    done
+}
+
+has_checkpoint() {
+    [ -n "$(find run -name 'step-*' 2>/dev/null)" ]
+}
+
+whole() {
+    has_checkpoint || fail "$1: no checkpoint"
+    millrace eval one run >/dev/null || fail "$1: the checkpoint is damaged"
+}
+
+begin h1:1,h2:1
+until_true has_checkpoint
+link h2 down
+until_true grep -q "^millrace: rank 1 on h2 has not been heard from for $stall s: " out
+until_true no_rank
+link h2 up
+expect_end 3 "rank 1 on h2 has not been heard from for $stall s: it is stopped, or its host or the network is down"
+whole "a link that is cut"
+echo "ok: a link that is cut, all ranks on both sides of it"
+
+# ---- what takes longer -----------------------------------------------------------------------------------------------
+
+[ "$all" = all ] || exit 0
+stall=2
+
+begin h1:1,h2:1
+until_true has_checkpoint
+kill -STOP "$(process h2 millrace)"
+expect_end 3 "rank 1 on h2 has not been heard from for $stall s: it is stopped"
+whole "a stopped rank"
+echo "ok: a rank that is stopped"
+
+# Each host sends every one of 4 x 2 x 1,000,003 floats less than twice.
+sent() {
+    on "$1" ip -s -o link show eth0 | awk '{ for (i = 1; i <= NF; i++) if ($i == "TX:") { print $(i + 8); exit } }'
+}
+before=$(sent h1)
+ranks h1:1,h2:1,h3:1 exchange_rank sums 1000003:1:0 >out 2>&1 || fail "sums"
+bytes=$(($(sent h1) - before))
+[ "$bytes" -gt 32000000 ] && [ "$bytes" -lt 70000000 ] || fail "the sums of three hosts took $bytes bytes of one of them"
+echo "ok: sums between hosts send each number less than twice"
+
+begin h1:1,h2:1,h3:1
+for _ in 1 2 3; do
+    link h2 down
+    sleep 1
+    link h2 up
+    sleep 2
+done
+kill -USR1 "$(process h3 millrace)"
+wait "$mpirun" && fail "USR1: exit code 0"
+grep -q "^millrace: .* for $stall s: " out && fail "a link that was back in time"
+whole "a link that was back in time"
+echo "ok: a link that is back in time"
+
+begin h1:2,h2:1
+kill -KILL "$(process h2 millrace)"
+wait "$mpirun" && fail "a killed rank: exit code 0"
+until_true no_rank
+echo "ok: a rank that is killed"
+
+# The same for every command, as soon as its ranks have met.
+millrace sample many --layout imagenette --images 12000 --size 96 --quiet
+millrace ingest many more --quiet
+ended_or_said() {
+    grep -q "for $stall s: " out || ! kill -0 "$mpirun" 2>/dev/null
+}
+
+cut_off() {
+    local name=$1 side=$2
+    shift 2
+    ranks h1:1,h2:1,h3:1 "$@" --stall-timeout "$stall" >out 2>&1 &
+    mpirun=$!
+    until_true process h2 millrace >/dev/null
+    until_true process h3 millrace >/dev/null
+    sleep "0.$((RANDOM % 5 + 4))" # MPI has started
+    link "$side" down
+    until_true ended_or_said
+    until_true no_rank
+    link "$side" up
+    wait "$mpirun" && echo "ok: $name had ended before the cut" && return
+    echo "ok: $name with $side cut off: $(grep -m1 "for $stall s: " out | cut -c1-60)"
+}
+for side in h1 h2 h3; do
+    cut_off ingest "$side" millrace ingest many "of-$side" --quiet --jobs 1
+    cut_off verify "$side" millrace verify more --quiet --decode
+    cut_off eval "$side" millrace eval more run --batch 4 --threads 1
+    cut_off predict "$side" millrace predict more run --batch 4 --threads 1
+done
