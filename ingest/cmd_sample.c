@@ -46,7 +46,7 @@ static const mr_option options[] = {
      .help = "shorter side in pixels, 32 to 4096 (default: depends on the layout)"},
     {"simple", 0, MR_ARG_FLAG, MR_FIELD(request, sketch.simple),
      .help = "pictures that a small model learns in a minute or two: a plain background with one large figure in the "
-             "middle (imagenette) or one at each side (newyorker)"},
+             "middle, or one at a side or both"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
@@ -85,8 +85,6 @@ static mr_status check(void *ctx, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--variant: %s has only one form", layout->name);
     if (s->variant && !has_word(layout->variants, s->variant))
         return mr_fail(err, MR_MISUSE, "--variant %s: %s has %s", s->variant, layout->name, layout->variants);
-    if (s->simple && !layout->has_simple)
-        return mr_fail(err, MR_MISUSE, "--simple: %s has no simple form", layout->name);
     if (!s->variant)
         s->variant = *layout->variants ? "folder" : "";
     if (!s->min_side) {

@@ -70,12 +70,60 @@ static mr_status print_recall(const mr_session *t, const char *split, const mr_e
     return mr_table_print(table, stdout, err);
 }
 
+/* ---- several labels ---------------------------------------------------------------------------------------------- */
+
+static mr_status print_classes(const mr_session *t, const mr_scores *s, mr_error *err)
+{
+    char number[40], cell[4][16];
+    mr_table *table = mr_table_new(6);
+    mr_table_row(table, "class", "samples", "average precision", "precision", "recall", "F1");
+    for (size_t i = 0; i < s->classes; i++) {
+        const mr_class_score *c = &s->each[i];
+        const double shares[4] = {c->average_precision, c->precision, c->recall, c->f1};
+        for (int k = 0; k < 4; k++)
+            snprintf(cell[k], sizeof cell[k], c->positives ? "%.4f" : "-", shares[k]);
+        mr_table_row(table, mr_session_class(t, (int32_t)i), mr_text_count(c->positives, number), cell[0], cell[1],
+                     cell[2], cell[3]);
+    }
+    return mr_table_print(table, stdout, err);
+}
+
+static mr_status print_scores(const mr_session *t, const char *split, const mr_evaluation *r, const mr_scores *s,
+                              mr_error *err)
+{
+    char number[40], out[60];
+    printf("%s, %s: %s samples, mAP %s%.5f%s, F1 %.5f at probability %.4f, loss %.5f%s\n", t->path, split,
+           mr_text_count(r->samples, number), mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), r->f1,
+           r->threshold, r->loss, left_out(r, out));
+    return print_classes(t, s, err);
+}
+
+static json_t *scores_json(const mr_session *t, const mr_evaluation *r, const mr_scores *s)
+{
+    json_t *classes = json_array();
+    for (size_t i = 0; i < s->classes; i++) {
+        const mr_class_score *c = &s->each[i];
+        bool known = c->positives > 0;
+        json_array_append_new(classes,
+                              json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "class", mr_session_class(t, (int32_t)i),
+                                        "samples", (json_int_t)c->positives, "average_precision",
+                                        known ? json_real(c->average_precision) : json_null(), "precision",
+                                        known ? json_real(c->precision) : json_null(), "recall",
+                                        known ? json_real(c->recall) : json_null(), "f1",
+                                        known ? json_real(c->f1) : json_null()));
+    }
+    return json_pack("{s:f, s:f, s:f, s:o}", "mean_average_precision", r->accuracy, "f1", r->f1, "threshold",
+                     r->threshold, "classes", classes);
+}
+
+/* ---- the result -------------------------------------------------------------------------------------------------- */
+
 static json_t *path(const char *bytes)
 {
     return mr_json_path(bytes, strlen(bytes));
 }
 
-static mr_status print(const request *q, const mr_session *t, const mr_evaluation *r, mr_error *err)
+static mr_status print(const request *q, const mr_session *t, const mr_evaluation *r, const mr_scores *s, mr_error *err)
 {
     const char *split = t->evaluator.loader.split;
     bool pairs = t->checkpoint.model.card->text;
@@ -86,6 +134,8 @@ static mr_status print(const request *q, const mr_session *t, const mr_evaluatio
                                 isfinite(r->loss) ? json_real(r->loss) : json_null(), "seconds", r->seconds);
         if (pairs)
             json_object_update_new(doc, recall_json(&r->recall));
+        else if (t->several)
+            json_object_update_new(doc, scores_json(t, r, s));
         else
             json_object_set_new(doc, "accuracy", json_real(r->accuracy));
         mr_status status = doc ? mr_json_print(doc, err) : mr_fail_memory(err, "printing");
@@ -95,6 +145,8 @@ static mr_status print(const request *q, const mr_session *t, const mr_evaluatio
     char number[2][40], out[60];
     if (pairs)
         return print_recall(t, split, r, err);
+    if (t->several)
+        return print_scores(t, split, r, s, err);
     printf("%s, %s of %s: accuracy %s%.5f%s (%s of %s), loss %.5f%s\n", t->path, split, q->trained.dataset,
            mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), mr_text_count(r->right, number[0]),
            mr_text_count(r->samples, number[1]), r->loss, left_out(r, out));
@@ -107,6 +159,8 @@ static mr_status check_labels(const request *q, const mr_session *t, mr_error *e
     if (t->checkpoint.model.card->text)
         return MR_OK;
     const mr_split *split = mr_manifest_split(mr_dataset_manifest(t->ds), t->evaluator.loader.split);
+    if (t->several)
+        return mr_labels_check_targets(&t->targets, split, q->trained.dataset, err);
     return mr_labels_check(t->ds, split, q->trained.dataset, "let 'millrace predict' say what it sees in each sample",
                            err);
 }
@@ -114,12 +168,17 @@ static mr_status check_labels(const request *q, const mr_session *t, mr_error *e
 static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     mr_evaluation result;
+    MR_AUTO(mr_scores_release) mr_scores scores = {0};
     MR_TRY(mr_session_open(&q->trained, ranks, t, err));
     MR_TRY(mr_ranks_agree(ranks, check_labels(q, t, err), err));
+    if (t->several) {
+        t->evaluator.targets = &t->targets;
+        t->evaluator.scores = &scores;
+    }
     MR_TRY(mr_evaluate(&t->evaluator, t->values, &result, err));
     if (mr_ranks_rank(ranks) != 0)
         return MR_OK;
-    MR_TRY(print(q, t, &result, err));
+    MR_TRY(print(q, t, &result, &scores, err));
     return cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err);
 }
 
@@ -149,7 +208,8 @@ const mr_command cmd_eval = {
                "step-NNNNNNNN in it.  Classes meet by name.  A model of pictures and words is evaluated by its "
                "loss in batches of --batch, and by recall: how often the picture that belongs to a text is "
                "among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts "
-               "are one; ties count against.",
+               "are one; ties count against.  A model of several labels per sample is evaluated by its mean "
+               "average precision (mAP) and by F1, of each class as well.",
     .notes = "Examples:\n"
              "  millrace eval flowers run\n"
              "  millrace eval flowers run --split test --best --json\n"

@@ -28,6 +28,7 @@ typedef struct request {
 static const mr_option options[] = {
     {.kind = MR_ARG_TABLE, MR_FIELD(request, asked.trained), .rows = cmd_session_options},
     {"top", 0, MR_ARG_COUNT, MR_FIELD(request, asked.top), .value = "K", .low = 1, .standard = "5",
+     .given = offsetof(request, asked.top_given),
      .help = "classes per sample, the likeliest first; or nearest pictures"},
     {"format", 0, MR_ARG_WORD, MR_FIELD(request, asked.json), .words = MR_WORDS("csv", "json"), .standard = "csv",
      .help = "json: one object per line"},
@@ -109,21 +110,26 @@ static mr_status print_damaged(request *q, const mr_verdict *v, size_t top, mr_b
     return mr_buf_status(out, err, "printing predictions");
 }
 
+mr_status mr_predict_source(const mr_session *t, const mr_verdict *v, mr_buf *out, mr_error *err)
+{
+    mr_meta_facts facts;
+    mr_buf_clear(out);
+    if (!(v->facts->weight > 0))
+        mr_sample_source(t->ds, t->evaluator.loader.split, v->facts->sample, out);
+    else if (v->facts->meta)
+        return mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, out, err);
+    return MR_OK;
+}
+
 static mr_status print_sample(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
 {
     request *q = ctx;
     const mr_manifest *m = mr_dataset_manifest(q->model->ds);
     size_t classes = q->model->checkpoint.model.classes, top = q->asked.top < classes ? q->asked.top : classes;
-    mr_meta_facts facts;
     double sum = 0, largest;
-    mr_buf_clear(&q->source);
-    bool damaged = !(v->facts->weight > 0); /* skipped, as --max-bad allows: a line without classes */
-    if (damaged) {
-        mr_sample_source(q->model->ds, q->model->evaluator.loader.split, v->facts->sample, &q->source);
+    MR_TRY(mr_predict_source(q->model, v, &q->source, err));
+    if (!(v->facts->weight > 0)) /* skipped, as --max-bad allows: a line without classes */
         return print_damaged(q, v, top, out, err);
-    }
-    if (v->facts->meta)
-        MR_TRY(mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err));
     rank_classes(q, v->logits, classes, top);
     largest = (double)v->logits[v->best];
     for (size_t i = 0; i < classes; i++)
@@ -140,7 +146,7 @@ static mr_status print_sample(void *ctx, const mr_verdict *v, mr_buf *out, mr_er
     return mr_buf_status(out, err, "printing predictions");
 }
 
-static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
+mr_status mr_predict_take(void *ctx, const char *text, size_t len, mr_error *err)
 {
     (void)ctx;
     fwrite(text, 1, len, stdout);
@@ -164,25 +170,40 @@ static mr_status predict_classes(request *q, mr_session *t, mr_error *err)
     mr_evaluation ignored;
     size_t classes = t->checkpoint.model.classes;
     q->model = t;
-    if (q->asked.embeddings || q->asked.find)
-        return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
-                       t->path);
     q->order = mr_alloc(classes, sizeof *q->order);
     MR_TRY(mr_ranks_agree(t->evaluator.ranks, q->order ? MR_OK : mr_fail_memory(err, "predicting"), err));
     if (mr_ranks_rank(t->evaluator.ranks) == 0)
         print_head(q, classes);
     t->evaluator.unlabelled = true;
     t->evaluator.tell = print_sample;
-    t->evaluator.take = take;
+    t->evaluator.take = mr_predict_take;
     t->evaluator.ctx = q;
     return mr_evaluate(&t->evaluator, t->values, &ignored, err);
+}
+
+static mr_status check_options(const mr_predict_request *q, const mr_session *t, mr_error *err)
+{
+    if (t->checkpoint.model.card->text)
+        return MR_OK;
+    if (q->embeddings || q->find)
+        return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
+                       t->path);
+    if (t->several && q->top_given)
+        return mr_fail(err, MR_MISUSE,
+                       "--top: %s is a model of several labels per sample, whose lines have every class; --threshold "
+                       "sets which of them count as found",
+                       t->path);
+    return MR_OK;
 }
 
 static mr_status predict(request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     MR_TRY(mr_session_open(&q->asked.trained, ranks, t, err));
+    MR_TRY(check_options(&q->asked, t, err));
     if (t->checkpoint.model.card->text)
         MR_TRY(mr_predict_pairs(&q->asked, t, err));
+    else if (t->several)
+        MR_TRY(mr_predict_labels(&q->asked, t, err));
     else
         MR_TRY(predict_classes(q, t, err));
     return mr_ranks_rank(ranks) == 0 ? cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err) : MR_OK;
@@ -214,7 +235,8 @@ const mr_command cmd_predict = {
     .summary = "Prints for each sample of a split its number, source path, label and the classes that a "
                "trained model finds likeliest, with probabilities.  RUN is the --output of millrace train, "
                "or one step-NNNNNNNN in it.  Classes meet by name, in whatever order the dataset has them.  "
-               "A model of pictures and words finds for each sample's words the nearest pictures of the "
+               "A model of several labels per sample prints the probability of every class, and those that count as "
+               "found.  A model of pictures and words finds for each sample's words the nearest pictures of the "
                "split; samples without words are left out.",
     .notes = "Examples:\n"
              "  millrace predict flowers run --split test --top 1 > predictions.csv\n"

@@ -11,6 +11,10 @@ const mr_option cmd_session_options[] = {
      .help = "of the checkpoints in RUN the one with the best accuracy, not the newest"},
     {"text-column", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, text_column), .value = "NAME",
      .help = "of pictures and words: where the words are (default: as trained)"},
+    {"threshold", 0, MR_ARG_REAL, MR_FIELD(mr_session_request, threshold), .value = "P", .low = 0, .above = true,
+     .high = 1,
+     .help = "of several labels: probability from which a class counts as found (default: the model's, "
+             "chosen on the split that its training evaluated)"},
     {"batch", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, batch), .value = "N", .low = 1, .high = MAX_BATCH,
      .standard = "32", .help = "samples per rank and step"},
     {"threads", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, threads), .value = "N", .high = MAX_BATCH, .own = true,

@@ -273,6 +273,15 @@ static size_t compose(mr_scene *scene, bool empty, bool crowd, mr_random *r)
     return crowd ? first : scene->count;
 }
 
+/* One or two large figures, no crowd, no person. */
+static size_t compose_simply(mr_scene *scene, bool empty, mr_random *r)
+{
+    unsigned figures = 1 + (unsigned)mr_random_below(r, 2);
+    mr_shape shape = (mr_shape)mr_random_below(r, MR_SHAPE_CLASSES);
+    mr_scene_add_apart(scene, shape, empty ? 0 : figures, r);
+    return scene->count;
+}
+
 static mr_status draw_one(album *a, uint64_t n, uint64_t in_split, mr_error *err)
 {
     mr_scene scene;
@@ -280,10 +289,10 @@ static mr_status draw_one(album *a, uint64_t n, uint64_t in_split, mr_error *err
     uint32_t width, height;
     mr_random r = mr_sketch_random(a->s, n);
     uint64_t image = (n * 4801 + a->s->seed % 999983) % 999983; /* distinct: no common divisor */
-    mr_sketch_size(a->s, mr_random_real(&r, 1.2, 1.5), &r, &width, &height);
+    mr_sketch_size(a->s, a->s->simple ? 1 : mr_random_real(&r, 1.2, 1.5), &r, &width, &height);
     mr_scene_begin(&scene, width, height, false, &r);
     bool empty = in_split % 20 == 2;
-    size_t crowd = compose(&scene, empty, in_split == 1, &r);
+    size_t crowd = a->s->simple ? compose_simply(&scene, empty, &r) : compose(&scene, empty, in_split == 1, &r);
     mr_buf_printf(&a->images,
                   "%s{\"license\": 1, \"file_name\": \"%012llu.jpg\", \"coco_url\": \"\", \"height\": %u, "
                   "\"width\": %u, \"date_captured\": \"2013-11-14 17:02:52\", \"flickr_url\": \"\", \"id\": %llu}",

@@ -123,7 +123,6 @@ const mr_sketch_layout mr_sketch_imagenette = {
     .min_side = 160,
     .max_side = 160,
     .splits = {"train", "val", NULL},
-    .has_simple = true,
     .remark = "classes in order: circle, square, triangle, star, ring, cross, hexagon, moon, heart, arrow",
     .draw = draw,
 };

@@ -79,17 +79,6 @@ static mr_status zip_close(mr_sketch *s, zip *z, mr_status status, mr_error *err
 
 /* ---- cartoons ------------------------------------------------------------------------------------------------- */
 
-/* One at the left, one at the right: a small model can distinguish them. */
-static void compose_simply(mr_scene *scene, unsigned shape, mr_random *r)
-{
-    scene->paper = MR_PAPER_plain;
-    for (int right = 0; right < 2; right++) {
-        double y = mr_random_real(r, .44, .56);
-        mr_scene_add_at(scene, (mr_shape)shape, .22, right ? .75 : .25, y, r);
-        shape = (shape + 1 + (unsigned)mr_random_below(r, MR_SHAPE_CLASSES - 1)) % MR_SHAPE_CLASSES;
-    }
-}
-
 /* Two or three figures of different shapes.  Contest 3 has the cartoon of contest 2; both are in train. */
 static mr_random compose(const mr_sketch *s, uint64_t n, mr_scene *scene)
 {
@@ -100,7 +89,7 @@ static mr_random compose(const mr_sketch *s, uint64_t n, mr_scene *scene)
     mr_scene_begin(scene, width, height, true, &r);
     unsigned shape = (unsigned)(drawn % MR_SHAPE_CLASSES);
     if (s->simple) {
-        compose_simply(scene, shape, &r);
+        mr_scene_add_apart(scene, (mr_shape)shape, 2, &r);
         return r;
     }
     for (uint64_t more = 2 + mr_random_below(&r, 2); more; more--) {
@@ -296,6 +285,5 @@ const mr_sketch_layout mr_sketch_newyorker = {
     .min_side = 280,
     .max_side = 400,
     .splits = {"train", "val", "test"},
-    .has_simple = true,
     .draw = draw,
 };

@@ -47,10 +47,15 @@ static void compose(const export *e, uint64_t group, mr_scene *scene, mr_random 
     mr_scene_begin(scene, width, height, false, r);
     mr_shape subject = (mr_shape)(group % MR_SHAPE_CLASSES);
     if (e->folders) {
-        mr_scene_add(scene, subject, mr_random_real(r, .22, .42), r);
+        scene->paper = e->s->simple ? MR_PAPER_plain : scene->paper;
+        mr_scene_add(scene, subject, e->s->simple ? .42 : mr_random_real(r, .22, .42), r);
         return;
     }
-    uint64_t wanted = group % 9 == 8 ? 0 : 1 + mr_random_below(r, 3);
+    uint64_t wanted = group % 9 == 8 ? 0 : 1 + mr_random_below(r, e->s->simple ? 2 : 3);
+    if (e->s->simple) {
+        mr_scene_add_apart(scene, subject, (unsigned)wanted, r);
+        return;
+    }
     for (uint64_t i = 0; i < wanted; i++) {
         mr_scene_add(scene, subject, mr_random_real(r, .12, .24), r);
         subject = (mr_shape)((subject + 1 + mr_random_below(r, 3)) % MR_SHAPE_CLASSES);

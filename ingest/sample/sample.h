@@ -78,6 +78,8 @@ void mr_scene_begin(mr_scene *scene, uint32_t width, uint32_t height, bool carto
 bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r);
 /* Puts one at a place, given by width and height, over what is there. */
 void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r);
+/* Figures of different shapes, this one first, on plain paper: one at the left, one at the right.  `count`: 1 or 2. */
+void mr_scene_add_apart(mr_scene *scene, mr_shape shape, unsigned count, mr_random *r);
 /* The same scene seen again: figures shifted and turned a little, another light. */
 void mr_scene_jitter(mr_scene *scene, mr_random *r);
 
@@ -126,7 +128,7 @@ typedef struct mr_sketch {
     const char *variant; /* one of the layout's */
     uint64_t images, seed;
     uint32_t min_side, max_side; /* of the shorter side */
-    bool simple;                 /* square pictures, plain paper, a large figure, or one at each side */
+    bool simple;                 /* square pictures, plain paper, a large figure, or one at a side or both */
     uint64_t files, bytes;       /* written so far */
     uint64_t in_split[3];        /* pictures: train, val, test */
     char *last_folder;           /* known to exist */
@@ -137,7 +139,6 @@ typedef struct mr_sketch_layout {
     const char *variants; /* "folder multi-class coco clip", the default first; "": none */
     uint32_t min_side, max_side;
     const char *splits[3]; /* their names there; NULL: none */
-    bool has_simple;       /* knows mr_sketch.simple */
     const char *remark;    /* for the summary; NULL: none */
     mr_status (*draw)(mr_sketch *s, mr_error *err);
 } mr_sketch_layout;

@@ -225,6 +225,17 @@ static double keep_inside(double at, double radius, double side)
     return at < room ? room : at > side - room ? side - room : at;
 }
 
+void mr_scene_add_apart(mr_scene *scene, mr_shape shape, unsigned count, mr_random *r)
+{
+    unsigned next = (unsigned)shape;
+    scene->paper = MR_PAPER_plain;
+    for (unsigned right = 0; right < count; right++) {
+        double y = mr_random_real(r, .44, .56);
+        mr_scene_add_at(scene, (mr_shape)next, .22, right ? .75 : .25, y, r);
+        next = (next + 1 + (unsigned)mr_random_below(r, MR_SHAPE_CLASSES - 1)) % MR_SHAPE_CLASSES;
+    }
+}
+
 void mr_scene_jitter(mr_scene *scene, mr_random *r)
 {
     scene->light = mr_random_real(r, 0.82, 1.18);

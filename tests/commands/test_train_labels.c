@@ -1,4 +1,4 @@
-/* test_train_labels.c - a classifier on samples without labels.
+/* test_train_labels.c - a classifier of one label per sample, on samples that do not have one.
  * Invariant tested: they are reported before the first update, for the training and the evaluation split, with their
  * number, the first of them and what to do.
  * Covers run/labels.c, run/model_session.c. */
@@ -43,12 +43,12 @@ static void a_few_are_counted(void **state)
     } cases[] = {
         {"train", "12", NULL,
          "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
-         "classifier needs labels; ingest the source without it, or learn from its text by --model"},
+         "classifier needs labels; ingest the source without it, or learn several labels per sample by --loss bce"},
         {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
         {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
         {"valid", "3", NULL,
          "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
-         "classifier needs labels; ingest the source without it, or choose another --eval-split"},
+         "classifier needs labels; ingest the source without it, or choose another --eval-split, or learn several"},
         {"valid", "2,$", NULL,
          "no sample of val has a label of its own, and a classifier needs labels; "
          "choose another --eval-split"},
@@ -57,7 +57,8 @@ static void a_few_are_counted(void **state)
         char *run = support_path("few-%zu", i);
         TRAIN_PATH(folder, *state, run);
         make_data(*state, run, cases[i].split, cases[i].lines);
-        support_result r = train_run(folder, 0, "--steps", "1", "--batch", "4", cases[i].option, "9", (char *)NULL);
+        support_result r =
+            train_run(folder, 0, "--steps", "1", "--batch", "4", "--loss", "ce", cases[i].option, "9", (char *)NULL);
         if (r.status != 2 || *r.out || !strstr(r.err, cases[i].words))
             fail_msg("%zu: status %d, said %s%s", i, r.status, r.out, r.err);
         support_result_free(&r);
@@ -91,13 +92,13 @@ static void eval_counts_them_too(void **state)
     support_result_free(&r);
 }
 
-/* COCO's samples have boxes and captions, but no label of their own. */
+/* COCO's samples have objects and captions, but no label of their own. */
 static void a_split_without_a_label_is_refused_at_once(void **state)
 {
     TRAIN_PATH(folder, *state, "captions");
     assert_int_equal(mkdir(folder, 0777), 0);
     train_make_captions(folder);
-    support_result r = train_run(folder, 0, "--steps", "1", (char *)NULL);
+    support_result r = train_run(folder, 0, "--steps", "1", "--loss", "ce", (char *)NULL);
     support_assert_status(&r, 2);
     assert_string_equal(r.out, "");
     assert_non_null(strstr(r.err, "no sample of train has a label of its own"));

@@ -12,7 +12,8 @@
 #include "format/meta.h"
 #include "format/objects.h"
 
-enum { EACH = 512, SILENT = -1, UNREADABLE = -2 }; /* samples per task; in place of n */
+enum { EACH = 512 };                               /* samples per task */
+enum { SILENT = -1, UNREADABLE = -2, LABEL = -3 }; /* in place of n; LABEL: 1, the sample's own label */
 
 typedef struct reading {
     const mr_dataset *ds;
@@ -89,9 +90,11 @@ static mr_status add_sample(const reading *r, uint64_t n, mr_sample_view *view, 
                        (unsigned long long)n, (int)items[count - 1], r->classes);
     if (count == 0 && !told)
         count = SILENT;
+    if (status == MR_OK && view->label >= 0)
+        count = LABEL;
     mr_buf_add(out, &count, sizeof count);
-    if (count > 0)
-        mr_buf_add(out, items, (size_t)count * sizeof *items);
+    if (count > 0 || count == LABEL)
+        mr_buf_add(out, items, count > 0 ? (size_t)count * sizeof *items : sizeof *items);
     return MR_OK;
 }
 
@@ -140,7 +143,8 @@ static mr_status unpack(const mr_buf *all, uint64_t samples, mr_targets *out, mr
             out->first_silent = out->silent++ ? out->first_silent : n;
         out->none += count == 0 || count == SILENT;
         out->several += count > 1;
-        for (int32_t i = 0; i < count; i++)
+        out->listed += count >= 0;
+        for (int32_t i = 0; i < (count == LABEL ? 1 : count); i++)
             out->classes[total++] = *at++;
         out->at[n + 1] = total;
     }

@@ -1,4 +1,4 @@
-/* labels.c - counts the samples of a split that have no label of their own.
+/* labels.c - counts the samples of a split that lack what a classifier learns.
  * Invariant: what cannot be read counts as labelled: the loader reports it, sample by sample. */
 #include "run/labels.h"
 
@@ -63,4 +63,19 @@ mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const cha
                    "and a classifier needs labels; ingest the source without %s, or %s",
                    dataset, mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
                    one ? "is" : "are", one ? "its" : "their", (unsigned long long)u.first, one ? "it" : "them", advice);
+}
+
+mr_status mr_labels_check_targets(const mr_targets *t, const mr_split *split, const char *dataset, mr_error *err)
+{
+    char number[2][40];
+    if (t->none == t->samples)
+        return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a class, and a classifier needs labels", dataset,
+                       split->name);
+    if (!t->silent)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE,
+                   "%s: for %s of the %s samples of %s (the first is %llu) the source does not say which classes they "
+                   "have; ingest it without them",
+                   dataset, mr_text_count(t->silent, number[0]), mr_text_count(t->samples, number[1]), split->name,
+                   (unsigned long long)t->first_silent);
 }

@@ -9,8 +9,6 @@
 #include "base/text.h"
 #include "run/labels.h"
 
-typedef unsigned long long ull;
-
 static const double positive_most = 100; /* a class that one sample in a million has would drown all others */
 
 void mr_learning_release(mr_learning *l)
@@ -37,30 +35,15 @@ mr_status mr_learning_refuse(const mr_settings *s, mr_error *err)
 
 static mr_status one_label(const mr_learning_splits *in, mr_error *err)
 {
-    MR_TRY(mr_labels_check(in->ds, in->train, in->dataset,
-                           "learn from its text by --model bridgetower (--text-column captions, for example)", err));
-    return in->eval ? mr_labels_check(in->ds, in->eval, in->dataset, "choose another --eval-split", err) : MR_OK;
-}
-
-static mr_status check_silent(const mr_targets *t, const mr_split *split, const char *dataset, mr_error *err)
-{
-    char number[2][40];
-    if (t->none == t->samples)
-        return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a class, and a classifier needs labels", dataset,
-                       split->name);
-    if (!t->silent)
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE,
-                   "%s: of %s of the %s samples of %s the source does not say which classes they have (the first is "
-                   "%llu); ingest the source without them",
-                   dataset, mr_text_count(t->silent, number[0]), mr_text_count(t->samples, number[1]), split->name,
-                   (ull)t->first_silent);
-}
-
-/* Whether a sample's source names several classes, or none on purpose: then one label is not what it means. */
-static bool means_several(const mr_targets *t)
-{
-    return t->several > 0 || t->none > t->silent;
+    MR_TRY(mr_labels_check(
+        in->ds, in->train, in->dataset,
+        "learn several labels per sample by --loss bce, or from its text by --model bridgetower (--text-column "
+        "captions, for example)",
+        err));
+    return in->eval
+               ? mr_labels_check(in->ds, in->eval, in->dataset,
+                                 "choose another --eval-split, or learn several labels per sample by --loss bce", err)
+               : MR_OK;
 }
 
 static void remark(const mr_targets *t, bool asked, mr_buf *remarks)
@@ -76,11 +59,11 @@ static mr_status several_labels(const mr_learning_splits *in, unsigned threads, 
 {
     if (!out->train.samples)
         MR_TRY(mr_targets_read(in->ds, in->train, threads, ranks, &out->train, err));
-    MR_TRY(check_silent(&out->train, in->train, in->dataset, err));
+    MR_TRY(mr_labels_check_targets(&out->train, in->train, in->dataset, err));
     if (!in->eval)
         return MR_OK;
     MR_TRY(mr_targets_read(in->ds, in->eval, threads, ranks, &out->eval, err));
-    return check_silent(&out->eval, in->eval, in->dataset, err);
+    return mr_labels_check_targets(&out->eval, in->eval, in->dataset, err);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -128,7 +111,7 @@ static mr_status choose(const mr_settings *s, const mr_learning_splits *in, unsi
         MR_TRY(some_missing(in, ranks, &missing, err));
     if (missing) {
         MR_TRY(mr_targets_read(in->ds, in->train, threads, ranks, &out->train, err));
-        out->several = means_several(&out->train);
+        out->several = out->train.listed > 0;
     }
     out->several |= asked;
     return out->several ? several_labels(in, threads, ranks, out, err) : one_label(in, err);

@@ -99,6 +99,30 @@ mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_s
     return MR_OK;
 }
 
+/* ---- several labels ---------------------------------------------------------------------------------------------- */
+
+enum { HALF = 50 }; /* percent: the threshold of a model that was never evaluated in its training */
+
+static mr_status choose_threshold(const mr_session_request *q, mr_session *t, mr_error *err)
+{
+    const char *loss = json_string_value(json_object_get(t->checkpoint.facts, "loss"));
+    t->several = loss && strcmp(loss, "bce") == 0;
+    if (!t->several && q->threshold > 0)
+        return mr_fail(err, MR_MISUSE, "--threshold: %s is not a model of several labels per sample", t->path);
+    t->threshold = q->threshold > 0              ? q->threshold
+                   : t->checkpoint.threshold > 0 ? t->checkpoint.threshold
+                                                 : HALF / 100.0;
+    return MR_OK;
+}
+
+static mr_status read_targets(mr_session *t, mr_ranks *ranks, const char *split, unsigned threads, mr_error *err)
+{
+    if (!t->several)
+        return MR_OK;
+    return mr_targets_read(t->ds, mr_manifest_split(mr_dataset_manifest(t->ds), split), threads, ranks, &t->targets,
+                           err);
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err)
@@ -175,6 +199,7 @@ static mr_status match(const mr_session_request *q, mr_session *t, const char **
     const mr_manifest *m = mr_dataset_manifest(t->ds);
     MR_TRY(find_split(q, m, split, err));
     MR_TRY(mr_session_transform(t, transform, err));
+    MR_TRY(choose_threshold(q, t, err));
     return t->checkpoint.model.card->text ? MR_OK : mr_session_map(q, m, t, err);
 }
 
@@ -188,6 +213,7 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(read_checkpoint(q, ranks, t, err));
     MR_TRY(mr_ranks_agree(ranks, match(q, t, &split, &transform, err), err));
+    MR_TRY(read_targets(t, ranks, split, threads, err));
     if (t->checkpoint.model.card->text)
         MR_TRY(open_pairs(q, ranks, t, split, err));
     MR_TRY(mr_rank_on_host(ranks, &device.local_rank, err));
@@ -202,6 +228,7 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
         .classes = t->classes,
         .text = &t->pairs.text,
         .damage = &t->damage,
+        .threshold = t->threshold,
         .loader = {.split = split,
                    .items = t->pairs.eval_items,
                    .item_count = t->pairs.eval_count,
@@ -226,6 +253,7 @@ void mr_session_close(mr_session *t)
     mr_dataset_free(t->ds);
     mr_pairs_close(&t->pairs);
     mr_damage_release(&t->damage);
+    mr_targets_release(&t->targets);
     free(t->classes);
     free(t->path);
     memset(t, 0, sizeof *t);

@@ -11,6 +11,7 @@
 typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *dataset, *checkpoint, *split, *device, *text_column;
     uint64_t batch, threads, max_bad, max_pixels, stall;
+    double threshold; /* of several labels; 0: the checkpoint's */
     bool best, no_labels;
 } mr_session_request;
 
@@ -20,15 +21,19 @@ typedef struct mr_session {
     mr_dataset *ds;
     mr_device *device;
     mr_model *model;
-    float *values;    /* on the device */
-    int32_t *classes; /* dataset's class -> model's; NULL: no classes */
-    mr_pairs pairs;   /* of a model of images and texts */
+    float *values;      /* on the device */
+    int32_t *classes;   /* dataset's class -> model's; NULL: no classes */
+    bool several;       /* it was trained with several labels per sample */
+    double threshold;   /* with several: the probability from which a class counts as found */
+    mr_targets targets; /* with several: the classes of the split's samples, as far as their source says */
+    mr_pairs pairs;     /* of a model of images and texts */
     mr_evaluator evaluator;
     mr_damage damage; /* what the evaluator passed over */
 } mr_session;
 
 /* Everything but the evaluation.  Collective: all ranks have the same dataset, weights and samples, or all fail.
- * MR_MISUSE: no such split; a class of the dataset that the model does not have (accepted with no_labels). */
+ * MR_MISUSE: no such split; a class of the dataset that the model does not have (accepted with no_labels); a threshold
+ * for a model without one. */
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *out, mr_error *err);
 void mr_session_close(mr_session *t); /* a zeroed one is fine */
 
