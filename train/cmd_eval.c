@@ -76,7 +76,7 @@ static mr_status print_classes(const mr_session *t, const mr_scores *s, mr_error
 {
     char number[40], cell[4][16];
     mr_table *table = mr_table_new(6);
-    mr_table_row(table, "class", "samples", "average precision", "precision", "recall", "F1");
+    mr_table_row(table, "class", ">samples", ">average precision", ">precision", ">recall", ">F1");
     for (size_t i = 0; i < s->classes; i++) {
         const mr_class_score *c = &s->each[i];
         const double shares[4] = {c->average_precision, c->precision, c->recall, c->f1};
@@ -132,6 +132,7 @@ static mr_status print(const request *q, const mr_session *t, const mr_evaluatio
                                 "checkpoint", path(t->path), "split", split, "update", (json_int_t)t->checkpoint.update,
                                 "samples", (json_int_t)r->samples, "damaged", (json_int_t)r->damaged, "loss",
                                 isfinite(r->loss) ? json_real(r->loss) : json_null(), "seconds", r->seconds);
+        mr_session_origin_json(t, doc);
         if (pairs)
             json_object_update_new(doc, recall_json(&r->recall));
         else if (t->several)
@@ -179,6 +180,7 @@ static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_e
     if (mr_ranks_rank(ranks) != 0)
         return MR_OK;
     MR_TRY(print(q, t, &result, &scores, err));
+    MR_TRY(cmd_session_note(t, err));
     return cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err);
 }
 

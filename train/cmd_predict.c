@@ -206,6 +206,8 @@ static mr_status predict(request *q, mr_ranks *ranks, mr_session *t, mr_error *e
         MR_TRY(mr_predict_labels(&q->asked, t, err));
     else
         MR_TRY(predict_classes(q, t, err));
+    if (mr_ranks_rank(ranks) == 0)
+        MR_TRY(cmd_session_note(t, err));
     return mr_ranks_rank(ranks) == 0 ? cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err) : MR_OK;
 }
 

@@ -1,7 +1,12 @@
 /* cmd_session.c - the options that eval and predict share. */
 #include "train/cmd_session.h"
 
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/term.h"
 #include "codec/image.h"
+#include "dataset/dataset.h"
 enum { MAX_BATCH = 1 << 20 };
 
 const mr_option cmd_session_options[] = {
@@ -28,3 +33,19 @@ const mr_option cmd_session_options[] = {
     MR_OPTION_STALL(mr_session_request, stall),
     {0},
 };
+
+mr_status cmd_session_note(const mr_session *t, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    const char *trained = mr_session_trained_on(t), *own = mr_dataset_sha256(t->ds);
+    if (trained && strcmp(trained, own) != 0)
+        mr_buf_printf(&text, "note: %s was trained on another dataset (digest %.16s...; this one's is %.16s...)",
+                      t->path, trained, own);
+    if (strcmp(t->checkpoint.version, MILLRACE_VERSION) != 0)
+        mr_buf_printf(&text, "%s by millrace %s; this is %s", text.len ? "," : "note: the model was trained",
+                      t->checkpoint.version, MILLRACE_VERSION);
+    MR_TRY(mr_buf_status(&text, err, "printing"));
+    if (text.len)
+        mr_term_warn(mr_buf_text(&text));
+    return MR_OK;
+}

@@ -7,6 +7,9 @@
 
 extern const mr_option cmd_session_options[]; /* of mr_session_request */
 
+/* Says on stderr if the model was trained on another dataset, or by another version of the program. */
+mr_status cmd_session_note(const mr_session *t, mr_error *err);
+
 /* DATASET RUN, for a request that has the mr_session_request as `field`. */
 #define CMD_SESSION_ARGUMENTS(type, field)                                                                             \
     {.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(type, field.dataset)},                                          \

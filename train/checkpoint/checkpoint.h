@@ -17,6 +17,8 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
+enum { MR_VERSION_TEXT = 32 };
+
 typedef struct mr_checkpoint {
     mr_model_config model;
     mr_params params;
@@ -30,10 +32,11 @@ typedef struct mr_checkpoint {
     double accuracy, best_accuracy; /* of the last and the best evaluation, 0 to 1; -1: none yet */
     double threshold;               /* of several labels: the probability from which a class counts as found; 0: none */
     uint64_t best_update;
-    bool evaluation_due; /* these weights are to be evaluated */
-    json_t *facts;       /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
-    mr_buf tokenizer;    /* the bytes of tokenizer.json; empty: none */
-    DIR *claim;          /* to write: the caller's claim on OUTPUT; NULL: none */
+    bool evaluation_due;           /* these weights are to be evaluated */
+    json_t *facts;                 /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
+    char version[MR_VERSION_TEXT]; /* of the millrace that wrote it; "?": it does not say */
+    mr_buf tokenizer;              /* the bytes of tokenizer.json; empty: none */
+    DIR *claim;                    /* to write: the caller's claim on OUTPUT; NULL: none */
 } mr_checkpoint;
 
 /* Contents, not the struct; a zeroed one is fine. */

@@ -168,10 +168,21 @@ static mr_status get_files(const json_t *doc, const mr_model_card *card, const c
     return MR_OK;
 }
 
+/* It is printed, so only letters, digits and the marks of Debian's versions count. */
+static void get_version(const json_t *doc, char out[MR_VERSION_TEXT])
+{
+    const char *said = json_string_value(json_object_get(doc, "version"));
+    size_t len = said ? strlen(said) : 0;
+    size_t plain = said ? strspn(said, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+~-") : 0;
+    bool fine = len > 0 && plain == len && len < MR_VERSION_TEXT;
+    snprintf(out, MR_VERSION_TEXT, "%s", fine ? said : "?");
+}
+
 static mr_status get_counts(const json_t *doc, const char *name, mr_checkpoint *out, mr_error *err)
 {
     json_t *cursor;
     const char *seed;
+    get_version(doc, out->version);
     MR_TRY(mr_json_get_u64(doc, "update", name, &out->update, err));
     MR_TRY(mr_json_get(doc, "cursor", JSON_OBJECT, name, &cursor, err));
     MR_TRY(mr_json_get_u64(cursor, "epoch", name, &out->cursor.epoch, err));

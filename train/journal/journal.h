@@ -57,6 +57,7 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
 
 typedef struct mr_journal_end {
     const char *dataset;
+    const json_t *facts;             /* of the checkpoints: where the results name what was trained on what */
     double read_share, decode_share; /* of the loader's work; both 0: not known */
     bool pairs;                      /* accuracy is the mean of both recalls at 1 */
     bool several;                    /* accuracy is the mean average precision */

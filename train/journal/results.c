@@ -2,6 +2,7 @@
  * Invariant: the file and the lines for users come from one set of sums, so that they cannot disagree. */
 #include "journal/parts.h"
 
+#include "base/error.h"
 #include "base/text.h"
 
 typedef unsigned long long ull;
@@ -50,6 +51,22 @@ void mr_results_make(const mr_journal *j, const mr_journal_end *end, mr_journal_
     set_shares(out, end);
 }
 
+/* What makes the run repeatable. */
+static void add_origin(mr_members *m, const json_t *facts)
+{
+    static const char *const keys[][2] = {{"dataset_digest", "dataset"}, {"order", "order"}};
+    const json_t *options = json_object_get(facts, "options");
+    mr_member_text(m, "version", MILLRACE_VERSION);
+    for (size_t i = 0; i < MR_COUNT(keys); i++) {
+        const char *value = json_string_value(json_object_get(facts, keys[i][1]));
+        if (value)
+            mr_member_text(m, keys[i][0], value);
+    }
+    const char *seed = json_string_value(json_object_get(options, "seed"));
+    if (seed)
+        mr_member_text(m, "seed", seed);
+}
+
 static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal_end *end)
 {
     if (j->evaluation.update) {
@@ -73,6 +90,7 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     mr_members m = {out, "{\n ", ",\n "};
     if (end->dataset)
         mr_member_text(&m, "dataset", end->dataset);
+    add_origin(&m, end->facts);
     mr_member_count(&m, "first_step", j->options.first + 1);
     mr_member_count(&m, "last_step", j->last);
     mr_member_count(&m, "train_steps", j->all.updates);

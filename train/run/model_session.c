@@ -20,6 +20,19 @@ const char *mr_session_class(const mr_session *t, int32_t class)
     return name ? name : "";
 }
 
+const char *mr_session_trained_on(const mr_session *t)
+{
+    return json_string_value(json_object_get(t->checkpoint.facts, "dataset"));
+}
+
+void mr_session_origin_json(const mr_session *t, json_t *doc)
+{
+    const char *trained = mr_session_trained_on(t);
+    json_object_set_new(doc, "dataset_digest", json_string(mr_dataset_sha256(t->ds)));
+    json_object_set_new(doc, "trained_on", trained ? json_string(trained) : json_null());
+    json_object_set_new(doc, "trained_by", json_string(t->checkpoint.version));
+}
+
 /* Equal names in equal order are the same classes, even if several share a name. */
 static bool same_classes(const mr_manifest *m, const mr_session *t, size_t known)
 {

@@ -37,6 +37,9 @@ typedef struct mr_session {
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *out, mr_error *err);
 void mr_session_close(mr_session *t); /* a zeroed one is fine */
 
+const char *mr_session_trained_on(const mr_session *t); /* the digest of the training's dataset; NULL: not known */
+/* Adds the digests of both datasets and the version that trained to a result; `doc` NULL is fine. */
+void mr_session_origin_json(const mr_session *t, json_t *doc);
 const char *mr_session_class(const mr_session *t, int32_t class); /* "" for -1 */
 
 /* ---- what is read from the checkpoint's facts -------------------------------------------------------------------- */

@@ -344,6 +344,7 @@ static mr_status finish(mr_trainer *t, mr_images_counts decoded, mr_error *err)
     double work = spent.reading + spent.decoding;
     mr_journal_end last = {
         .dataset = t->settings->dataset,
+        .facts = t->facts,
         .pairs = t->config.card->text,
         .several = t->learning.several,
         .best_accuracy = t->best_accuracy,

@@ -201,6 +201,8 @@ static mr_status describe(mr_trainer *t, const char *digest, mr_error *err)
                          mr_settings_json(s), "dataset", digest, "global_batch", (json_int_t)global_batch(t), "world",
                          (json_int_t)mr_ranks_world(t->ranks));
     bool ok = t->facts && json_array_size(classes) == t->manifest->class_count;
+    ok = ok && json_object_set_new(t->facts, "dataset_path", mr_json_path(s->dataset, strlen(s->dataset))) == 0 &&
+         json_object_set_new(t->facts, "order", json_string("full")) == 0;
     if (ok && !t->config.card->text)
         ok = json_object_set_new(t->facts, "loss", json_string(t->learning.several ? "bce" : "ce")) == 0;
     if (ok && t->config.card->text)

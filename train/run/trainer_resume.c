@@ -95,7 +95,10 @@ static mr_status read_checkpoint(mr_trainer *t, mr_error *err)
     if (status != MR_OK)
         return mr_fail(err, status, "%s", why.text);
     t->resumed = true;
-    mr_buf_printf(&t->remarks, "Going on from %s, %llu updates done\n", found, (ull)t->restored.update);
+    mr_buf_printf(&t->remarks, "Going on from %s, %llu updates done", found, (ull)t->restored.update);
+    if (strcmp(t->restored.version, MILLRACE_VERSION) != 0)
+        mr_buf_printf(&t->remarks, " by millrace %s; this is %s", t->restored.version, MILLRACE_VERSION);
+    mr_buf_add_text(&t->remarks, "\n");
     return MR_OK;
 }
 

@@ -1,6 +1,6 @@
 /* test_leak_near.c - --near-duplicates of ingest and inspect: what is reported, where, and with which words.
  * Invariant: the same whatever the number of threads, and with or without --check decode.
- * Covers similar/similar.c, shards/cmd_inspect_near_print.c. */
+ * Covers similar/similar.c, report/cmd_inspect_near_print.c. */
 #include <stdlib.h>
 #include <string.h>
 

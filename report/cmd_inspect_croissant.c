@@ -1,6 +1,6 @@
 /* cmd_inspect_croissant.c - prints the Croissant description of a dataset: manifest and shards with their SHA-256,
  * classes and splits. Invariant: paths are relative to the dataset's folder, where the description belongs. */
-#include "shards/cmd_inspect_croissant.h"
+#include "report/cmd_inspect_croissant.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* cmd_inspect_objects.c - the objects of a dataset: of each class, their sizes, and what is odd about them.
  * Invariant: the counts of the classes of a split add up to its objects. */
-#include "shards/cmd_inspect_objects.h"
+#include "report/cmd_inspect_objects.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "format/meta.h"
-#include "shards/cmd_inspect_near.h"
+#include "report/cmd_inspect_near.h"
 
 enum { SHOWN = 10, LISTED = 100000 }; /* for people, in JSON; of each kind */
 

@@ -1,4 +1,4 @@
-/* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
+/* cmd_inspect.c - `millrace inspect DST|RUN`: what is in this dataset, or what was trained on what?
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
  * the indexes is read only for --classes, metas only for --objects, and images only for --near-duplicates. */
 #include <stdio.h>
@@ -12,11 +12,13 @@
 #include "dataset/dataset.h"
 #include "format/class_counts.h"
 #include "format/index.h"
-#include "shards/cmd_inspect_croissant.h"
-#include "shards/cmd_inspect_near.h"
-#include "shards/cmd_inspect_objects.h"
+#include "report/cmd_inspect_croissant.h"
+#include "report/cmd_inspect_near.h"
+#include "report/cmd_inspect_objects.h"
+#include "report/commands.h"
+#include "report/run_facts.h"
+#include "report/run_print.h"
 #include "shards/cmd_seek.h"
-#include "shards/commands.h"
 
 enum { CLASSES_SHOWN = 20 };
 
@@ -55,7 +57,7 @@ static mr_status check(void *ctx, mr_error *err)
     return MR_OK;
 }
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DST|RUN", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
@@ -351,6 +353,16 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
 }
 
+static mr_status inspect_run(const request *q, mr_error *err)
+{
+    if (q->croissant || q->classes || q->objects || q->near)
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is a run; --croissant, --classes, --objects and --near-duplicates are for "
+                       "datasets",
+                       q->dir);
+    return mr_run_print(q->dir, q->json, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {0};
@@ -359,8 +371,9 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_inspect, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_dataset_open(q.dir, &ds, &err);
-    if (status == MR_OK)
+    bool run = mr_run_is(q.dir);
+    mr_status status = run ? inspect_run(&q, &err) : mr_dataset_open(q.dir, &ds, &err);
+    if (status == MR_OK && !run)
         status = inspect(&q, ds, &err);
     mr_dataset_free(ds);
     return mr_cli_end(NULL, status, &err);
@@ -368,21 +381,23 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_inspect = {
     .name = "inspect",
-    .title = "summarise a dataset: splits, classes, digest",
-    .usage = "DST",
+    .title = "summarise a dataset or a training run",
+    .usage = "DST|RUN",
     .example = "millrace inspect imagenette",
     .summary = "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and "
-               "its digest (the same wherever the same source is ingested).",
+               "its digest (the same wherever the same source is ingested).  Of a training run (the --output of "
+               "millrace train, or a checkpoint): what was trained on what, from its newest checkpoint.",
     .notes = "Examples:\n"
              "  millrace inspect imagenette\n"
              "  millrace inspect --classes imagenette\n"
              "  millrace inspect --objects coco\n"
              "  millrace inspect --near-duplicates imagenette\n"
              "  millrace inspect --croissant imagenette > imagenette/croissant.json\n"
+             "  millrace inspect run\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
-             "is damaged; 2 wrong use or no dataset there; 3 the system failed.",
+             "or a checkpoint is damaged; 2 wrong use or neither there; 3 the system failed.",
     .options = options,
     .arguments = arguments,
     .check = check,
