@@ -130,7 +130,7 @@ static void eval_finds_what_the_training_found(void **state)
     json_decref(lines);
     support_result r = train_command(0, dir, 0, "eval", "data", "judged", "--threshold", "0.9999", (char *)NULL);
     assert_non_null(strstr(r.out, ", F1 0.00000 at probability 0.9999, loss "));
-    assert_non_null(strstr(r.out, "\n  class     samples  average precision  precision  recall  F1\n"));
+    assert_non_null(strstr(r.out, "\n  class     samples  average precision  precision  recall      F1\n"));
     support_result_free(&r);
 }
 
@@ -169,6 +169,8 @@ static void what_does_not_fit_is_refused(void **state)
         {{"train", "data", "--label-smoothing", "1", "--model", "ViT-B_16"}, "--label-smoothing 1: is a share"},
         {{"train", "data", "--loss", "hinge"}, "hinge"},
         {{"train", "data", "--loss", "bce", "--model", "bridgetower-large"}, "--loss: is for models that learn labels"},
+        {{"train", "data", "--class-weights", "balanced", "--model", "bridgetower"},
+         "--class-weights: is for models that learn labels"},
         {{"eval", "single", "one-label", "--threshold", "0.5"}, "is not a model of several labels per sample"},
         {{"predict", "data", "refusing", "--top", "3"}, "--top: refusing/step-00000001 is a model of several labels"},
         {{"predict", "data", "refusing", "--find", "images"}, "--embeddings and --find are for pictures and words"},

@@ -21,10 +21,10 @@ void mr_learning_release(mr_learning *l)
 
 mr_status mr_learning_refuse(const mr_settings *s, mr_error *err)
 {
-    const char *given = s->given.loss              ? "--loss"
-                        : s->given.label_smoothing ? "--label-smoothing"
-                        : s->given.class_weights   ? "--class-weights"
-                                                   : NULL;
+    const char *given = s->loss[0] != 'a'            ? "--loss"
+                        : s->label_smoothing > 0     ? "--label-smoothing"
+                        : s->class_weights[0] != 'n' ? "--class-weights"
+                                                     : NULL;
     if (!given)
         return MR_OK;
     return mr_fail(err, MR_MISUSE, "%s: is for models that learn labels; %s learns from pictures and words", given,

@@ -255,8 +255,6 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     MR_TRY(mr_ranks_agree(ranks, open_dataset(t, digest, err), err));
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(mr_trainer_shape(t, err));
-    if (t->config.card->text)
-        MR_TRY(mr_learning_refuse(settings, err));
     MR_TRY(mr_ranks_agree(ranks, find_splits(t, &train, err), err));
     MR_TRY(t->config.card->text ? find_pairs(t, err) : find_labels(t, train, err));
     return mr_ranks_agree(ranks, plan_run(t, train, digest, err), err);

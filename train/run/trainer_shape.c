@@ -121,6 +121,8 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
 {
     const mr_settings *s = t->settings;
     MR_TRY(mr_model_find(s->model, c, err));
+    if (c->card->text)
+        MR_TRY(mr_learning_refuse(s, err));
     MR_TRY(check_options(s, c, err));
     if (*s->config && c->card->configure)
         MR_TRY(c->card->configure(s->config, c, err));
