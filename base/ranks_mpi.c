@@ -30,8 +30,8 @@ static int describe(MPI_Comm c, void **group, unsigned *rank, unsigned *world)
     return 0;
 }
 
-/* By itself, Open MPI 4.1 moves two to three times as many bytes for MPI_Iallreduce in place as Rabenseifner's algorithm
- * (3), with which each rank sends every number less than twice.  What the user set stays. */
+/* By itself, Open MPI 4.1 moves two to three times as many bytes for MPI_Iallreduce in place as Rabenseifner's
+ * algorithm (3), with which each rank sends every number less than twice.  What the user set stays. */
 static void choose_sums(void)
 {
     setenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "3", 0);

@@ -145,14 +145,14 @@ static mr_status add_search(const mr_run_facts *f, const mr_search *s, mr_thumbs
 mr_status mr_searches_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out, mr_error *err)
 {
     const mr_outcomes *o = &f->outcomes;
-    size_t shown = o->search_count < SEARCHES ? o->search_count : SEARCHES;
-    if (!shown)
+    if (!o->search_count)
         return MR_OK;
     mr_html_section(out, "searches", "Searches");
     mr_run_origin_add(f, out);
     mr_buf_add_text(out,
                     "<p class=\"note\">What words find among the pictures, nearest first, with the cosine of their "
                     "embeddings.</p>\n");
+    size_t shown = o->search_count < SEARCHES ? o->search_count : SEARCHES;
     for (size_t i = 0; i < shown; i++)
         MR_TRY(add_search(f, &o->searches[i * o->search_count / shown], thumbs, out, err));
     mr_buf_add_text(out, "</section>\n");

@@ -133,7 +133,7 @@ void mr_bt_text_forward(mr_bt *m, size_t i);
 void mr_bt_text_backward(mr_bt *m, size_t i); /* with `again`: fills in first what the layer kept */
 void mr_bt_text_embedding_backward(mr_bt *m);
 void mr_bt_image_embedding_forward(mr_bt *m);
-void mr_bt_vision_forward(mr_bt *m, size_t i); /* what it adds to its norm2.total is left in t.branch */
+void mr_bt_vision_forward(mr_bt *m, size_t i);  /* what it adds to its norm2.total is left in t.branch */
 void mr_bt_vision_backward(mr_bt *m, size_t i); /* the same */
 void mr_bt_image_embedding_backward(mr_bt *m);
 
