@@ -152,9 +152,10 @@ mr_status mr_searches_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out,
     mr_buf_add_text(out,
                     "<p class=\"note\">What words find among the pictures, nearest first, with the cosine of their "
                     "embeddings.</p>\n");
-    size_t shown = o->search_count < SEARCHES ? o->search_count : SEARCHES;
-    for (size_t i = 0; i < shown; i++)
-        MR_TRY(add_search(f, &o->searches[i * o->search_count / shown], thumbs, out, err));
+    for (size_t i = 0; i < SEARCHES && i < o->search_count; i++) {
+        size_t each = o->search_count < SEARCHES ? 1 : o->search_count / SEARCHES;
+        MR_TRY(add_search(f, &o->searches[i * each], thumbs, out, err));
+    }
     mr_buf_add_text(out, "</section>\n");
     return mr_buf_status(out, err, "showing searches");
 }
