@@ -65,7 +65,7 @@ static int by_recall(const void *a, const void *b)
     return (x->class > y->class) - (x->class < y->class);
 }
 
-static mr_status count(confusion *c, mr_error *err)
+static mr_status count_pairs(confusion *c, mr_error *err)
 {
     const mr_outcomes *o = &c->f->outcomes;
     c->classes = json_array_size(c->f->classes);
@@ -218,7 +218,7 @@ mr_status mr_confusion_add(const mr_run_facts *f, mr_buf *out, mr_error *err)
     int32_t shown[MATRIX_MOST];
     if (!f->outcomes.count)
         return MR_OK;
-    MR_TRY(count(&c, err));
+    MR_TRY(count_pairs(&c, err));
     mr_html_section(out, "classes", "Classes");
     mr_run_origin_add(f, out);
     size_t chosen = choose(&c, shown);

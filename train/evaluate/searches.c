@@ -28,8 +28,8 @@ static mr_status search(const mr_evaluator *e, const mr_embeddings *g, size_t ro
 mr_status mr_searches_keep(const mr_evaluator *e, const mr_embeddings *g, mr_outcomes *out, mr_error *err)
 {
     MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
-    size_t most = g->count < MR_SEARCHES_MOST ? g->count : MR_SEARCHES_MOST;
-    for (size_t i = 0; i < most; i++)
-        MR_TRY(search(e, g, i * g->count / most, &view, out, err));
+    size_t each = g->count < MR_SEARCHES_MOST ? 1 : g->count / MR_SEARCHES_MOST;
+    for (size_t i = 0; i < MR_SEARCHES_MOST && i * each < g->count; i++)
+        MR_TRY(search(e, g, i * each, &view, out, err));
     return MR_OK;
 }
