@@ -39,7 +39,7 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     const mr_settings *s = t->settings;
     char shape[200], number[40], flops[60], update[60], bytes[5][32], steps[60];
     mr_model_costs costs;
-    t->config.card->costs(&t->config, s->batch, true, &costs);
+    t->config.card->costs(&t->config, mr_trainer_rows(t), true, &costs);
     unsigned world = mr_ranks_world(t->ranks), slots = t->update_rule.kind == MR_ADAMW ? 2 : 1;
     uint64_t buffer = t->params.total * sizeof(float), image = (uint64_t)12 * t->config.image * t->config.image;
     uint64_t loader = (s->prefetch + 2) * s->batch * image;
@@ -72,8 +72,8 @@ static void print_recompute(const mr_trainer *t)
     mr_model_costs less, more;
     char bytes[2][32];
     keeping.recompute = false;
-    t->config.card->costs(&t->config, t->settings->batch, true, &less);
-    t->config.card->costs(&keeping, t->settings->batch, true, &more);
+    t->config.card->costs(&t->config, mr_trainer_rows(t), true, &less);
+    t->config.card->costs(&keeping, mr_trainer_rows(t), true, &more);
     printf("recompute: %s of activations per rank instead of %s\n", mr_text_bytes(less.activation_bytes, bytes[0]),
            mr_text_bytes(more.activation_bytes, bytes[1]));
 }

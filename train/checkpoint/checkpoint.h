@@ -62,6 +62,9 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
  * written with evaluation_due, then removes as above. */
 mr_status mr_checkpoint_evaluated(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err);
 
+/* Removes all checkpoints of OUTPUT, and nothing else.  MR_SYSTEM: one is still there. */
+mr_status mr_checkpoint_clear(DIR *claim, const char *output, mr_error *err);
+
 /* Only removes, as above, after a run that had nothing to do; reads c->update, best_accuracy, best_update and claim.
  * OUTPUT may be absent. */
 mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err);

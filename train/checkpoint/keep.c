@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 static const char *const kinds[] = {"tmp", "old", "gone"};
@@ -231,4 +232,22 @@ mr_status mr_steps_sweep(int dirfd, const char *output, mr_error *err)
     }
     closedir(dir);
     return MR_OK;
+}
+
+mr_status mr_checkpoint_clear(DIR *claim, const char *output, mr_error *err)
+{
+    mr_steps steps = {0};
+    MR_TRY(mr_checkpoint_held(claim, output, err));
+    MR_TRY(mr_steps_sweep(dirfd(claim), output, err));
+    MR_TRY(mr_steps_list(dirfd(claim), output, &steps, err));
+    for (size_t i = 0; i < steps.count; i++)
+        mr_step_remove(dirfd(claim), &steps.items[i]);
+    free(steps.items);
+    steps = (mr_steps){0};
+    MR_TRY(mr_steps_list(dirfd(claim), output, &steps, err));
+    mr_status status = MR_OK;
+    if (steps.count)
+        status = mr_fail(err, MR_SYSTEM, "%s/%s: cannot be removed", output, steps.items[0].name);
+    free(steps.items);
+    return status;
 }

@@ -35,6 +35,10 @@ mr_status mr_events_read(const char *dir, mr_scalar_fn take, void *ctx, mr_error
 mr_status mr_events_parse(const void *bytes, size_t size, const char *path, mr_scalar_fn take, void *ctx,
                           mr_error *err);
 
+/* Removes the event files in the folder `name` of dirfd, and the folder if nothing else is in it; it may be absent.
+ * `parent`: of the folder, in messages. */
+mr_status mr_events_remove(int dirfd, const char *name, const char *parent, mr_error *err);
+
 uint32_t mr_masked_crc32c(const void *bytes, size_t len); /* as TFRecord stores it */
 uint32_t mr_crc32c(const void *bytes, size_t len);        /* Castagnoli, as in RFC 3720: "123456789" is E3069283 */
 

@@ -188,3 +188,27 @@ mr_status mr_events_read(const char *dir, mr_scalar_fn take, void *ctx, mr_error
     free(names);
     return status;
 }
+
+/* ---- removing ---------------------------------------------------------------------------------------------------- */
+
+mr_status mr_events_remove(int dirfd, const char *name, const char *parent, mr_error *err)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        return fd < 0 && (why == ENOENT || why == ENOTDIR || why == ELOOP)
+                   ? MR_OK
+                   : mr_fail_errno(err, why, "%s/%s: cannot list the directory", parent, name);
+    }
+    mr_status status = MR_OK;
+    for (struct dirent *e; status == MR_OK && (e = readdir(dir));)
+        if (strncmp(e->d_name, MR_EVENTS_NAME, strlen(MR_EVENTS_NAME)) == 0 && unlinkat(fd, e->d_name, 0) != 0)
+            status = mr_fail_errno(err, errno, "%s/%s/%s: cannot be removed", parent, name, e->d_name);
+    closedir(dir);
+    if (status == MR_OK)
+        unlinkat(dirfd, name, AT_REMOVEDIR); /* stays where strangers' files are in it */
+    return status;
+}

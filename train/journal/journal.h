@@ -9,6 +9,7 @@
 #include "evaluate/retrieval.h"
 #include "images/images.h"
 #include "journal/events.h"
+#include "journal/rank_use.h"
 #include "json/json.h"
 
 typedef struct mr_journal_options {
@@ -64,7 +65,7 @@ typedef struct mr_journal_end {
     double best_accuracy;            /* -1: never evaluated */
     uint64_t best_update;
     uint64_t damaged, eval_damaged; /* samples skipped by all ranks in training, and in the last evaluation */
-    mr_images_counts decoded;       /* by all ranks, in training; zeros: the loader decodes */
+    const mr_rank_uses *uses;       /* of all ranks, in training; NULL: not known */
 } mr_journal_end;
 
 /* Writes the results and the last lines, throughput and bottleneck:

@@ -18,31 +18,6 @@ double mr_per_second(double count, double seconds)
     return seconds > 0 ? count / seconds : 0;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t status_bytes(const char *status, const char *key)
-{
-    const char *at = strstr(status, key);
-    return at ? strtoull(at + strlen(key), NULL, 10) * 1024 : 0;
-}
-
-mr_memory_use mr_memory_in_use(void)
-{
-    mr_memory_use use = {0};
-    char status[4096];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return use;
-    ssize_t n = read(fd, status, sizeof status - 1);
-    close(fd);
-    if (n <= 0)
-        return use;
-    status[n] = '\0';
-    use.now = status_bytes(status, "\nVmRSS:");
-    use.max = status_bytes(status, "\nVmHWM:");
-    return use;
-}
-
 /* ---- for users -------------------------------------------------------------------------------------------------- */
 
 /* At the pace of the updates done so far, evaluations included; the warm-up is left out if more than that was done. */
@@ -56,7 +31,7 @@ static double time_left(const mr_journal *j, uint64_t update)
 
 void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u)
 {
-    char left[32], now[32], max[32];
+    char left[32], now[32], max[32], available[32];
     mr_memory_use use = mr_memory_in_use();
     mr_buf_printf(out, "Training (%llu / %llu Steps) (loss=%2.5f images/sec=%2.5f)", (ull)u->update,
                   (ull)j->options.steps, u->loss, mr_per_second((double)j->line.samples, j->line.seconds));
@@ -64,6 +39,8 @@ void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update 
                   u->wait * 1e3);
     if (use.now)
         mr_buf_printf(out, " memory=%s max=%s", mr_text_bytes(use.now, now), mr_text_bytes(use.max, max));
+    if (use.available)
+        mr_buf_printf(out, " available=%s", mr_text_bytes(use.available, available));
 }
 
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
@@ -85,7 +62,7 @@ void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
 
 /* ---- for programs ----------------------------------------------------------------------------------------------- */
 
-static void begin_member(mr_members *m, const char *key)
+void mr_member_begin(mr_members *m, const char *key)
 {
     mr_buf_printf(m->out, "%s\"%s\": ", m->before, key);
     m->before = m->between;
@@ -93,14 +70,14 @@ static void begin_member(mr_members *m, const char *key)
 
 void mr_member_count(mr_members *m, const char *key, uint64_t value)
 {
-    begin_member(m, key);
+    mr_member_begin(m, key);
     mr_buf_printf(m->out, "%llu", (ull)value);
 }
 
 void mr_member_real(mr_members *m, const char *key, double value)
 {
     char digits[32] = "null";
-    begin_member(m, key);
+    mr_member_begin(m, key);
     for (int n = 15; isfinite(value) && n <= 17; n++) {
         snprintf(digits, sizeof digits, "%.*g", n, value);
         if (strtod(digits, NULL) == value)
@@ -111,7 +88,7 @@ void mr_member_real(mr_members *m, const char *key, double value)
 
 void mr_member_time(mr_members *m, const char *key, double value)
 {
-    begin_member(m, key);
+    mr_member_begin(m, key);
     if (isfinite(value))
         mr_buf_printf(m->out, "%.7g", value);
     else
@@ -120,7 +97,7 @@ void mr_member_time(mr_members *m, const char *key, double value)
 
 void mr_member_text(mr_members *m, const char *key, const char *bytes)
 {
-    begin_member(m, key);
+    mr_member_begin(m, key);
     mr_json_add_path(m->out, bytes, strlen(bytes));
 }
 

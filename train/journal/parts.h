@@ -28,8 +28,11 @@ struct mr_journal {
 
 /* ---- line.c --------------------------------------------------------------------------------------------- */
 
-typedef struct mr_memory_use { /* resident bytes of this process; 0: not known */
-    uint64_t now, max;
+/* ---- memory.c ------------------------------------------------------------------------------------------- */
+
+typedef struct mr_memory_use { /* 0: not known */
+    uint64_t now, max;         /* resident bytes of this process */
+    uint64_t available;        /* bytes that this host, or the process's control group, could still give out */
 } mr_memory_use;
 mr_memory_use mr_memory_in_use(void);
 
@@ -49,6 +52,7 @@ void mr_member_count(mr_members *m, const char *key, uint64_t value);
 void mr_member_real(mr_members *m, const char *key,
                     double value); /* shortest digits that read back; not finite: null */
 void mr_member_time(mr_members *m, const char *key, double value);      /* 7 digits */
+void mr_member_begin(mr_members *m, const char *key);                   /* its value comes next */
 void mr_member_text(mr_members *m, const char *key, const char *bytes); /* as path text */
 /* eval_accuracy, or eval_text_to_image_recall_at_1 and so on. */
 void mr_member_metrics(mr_members *m, const mr_journal_evaluation *e);

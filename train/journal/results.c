@@ -85,6 +85,20 @@ static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal
     }
 }
 
+static void add_ranks(mr_members *m, const mr_rank_uses *uses)
+{
+    if (!uses)
+        return;
+    const mr_images_counts decoded = mr_rank_uses_decoded(uses);
+    if (decoded.device || decoded.host) {
+        mr_member_count(m, "decoded_on_device", decoded.device);
+        mr_member_count(m, "decoded_on_host", decoded.host);
+        mr_member_count(m, "flagged_by_device", decoded.flagged);
+    }
+    mr_member_begin(m, "ranks");
+    mr_rank_uses_json(uses, m->out);
+}
+
 void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r)
 {
     mr_members m = {out, "{\n ", ",\n "};
@@ -115,12 +129,10 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     add_evaluations(&m, j, end);
     mr_member_count(&m, "damaged_samples", end->damaged);
     mr_member_count(&m, "eval_damaged_samples", end->eval_damaged);
-    if (end->decoded.device || end->decoded.host) {
-        mr_member_count(&m, "decoded_on_device", end->decoded.device);
-        mr_member_count(&m, "decoded_on_host", end->decoded.host);
-        mr_member_count(&m, "flagged_by_device", end->decoded.flagged);
-    }
-    mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().max / 1e6);
+    add_ranks(&m, end->uses);
+    mr_memory_use memory = mr_memory_in_use();
+    mr_member_time(&m, "memory_max_mb", (double)memory.max / 1e6);
+    mr_member_time(&m, "memory_available_mb", (double)memory.available / 1e6);
     mr_member_text(&m, "formula",
                    "train_samples_per_second = (train_samples - warmup_samples) / (train_runtime - warmup_runtime); "
                    "runtime: wall time of the updates of this run, with their waiting for data, without evaluations "
@@ -162,8 +174,9 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
     if (end->damaged || end->eval_damaged)
         mr_buf_printf(out, "Damaged samples skipped: %llu in training, %llu in the last evaluation\n",
                       (ull)end->damaged, (ull)end->eval_damaged);
-    if (end->decoded.device || end->decoded.host)
-        add_decoded(out, &end->decoded);
+    const mr_images_counts decoded = end->uses ? mr_rank_uses_decoded(end->uses) : (mr_images_counts){.device = 0};
+    if (decoded.device || decoded.host)
+        add_decoded(out, &decoded);
     if (!j->all.updates)
         return;
     mr_buf_printf(out, "Throughput: %.1f samples/sec, %.2f steps/sec: %llu steps in %s, data wait included",
@@ -174,4 +187,6 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
     mr_buf_add_text(out, "\n");
     if (r->bottleneck >= 0)
         add_bottleneck(out, r);
+    if (end->uses)
+        mr_rank_uses_line(end->uses, out);
 }

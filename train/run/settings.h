@@ -76,6 +76,12 @@ typedef enum mr_setting_life {
       "what takes the place of such a sample: the next good one, or nothing", .words = MR_WORDS("replace", "mask"))    \
     X(MR_ARG_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples per rank and micro-step",                   \
       .group = "How it learns:")                                                                                       \
+    X(MR_ARG_COUNT, uint64_t, eval_batch, "eval-batch", "N", "0", MR_KEPT,                                             \
+      "samples per rank and step of evaluations (0: as --batch); a loss of pictures and words depends on it")          \
+    X(MR_ARG_TEXT, const char *, tail, "tail", NULL, "partial", MR_FIXED,                                              \
+      "samples at the end of an epoch that do not fill a batch: a smaller batch, one padded with samples that do "     \
+      "not count, or none",                                                                                            \
+      .words = MR_WORDS("partial", "pad", "drop"))                                                                     \
     X(MR_ARG_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT, "micro-steps per update")                   \
     X(MR_ARG_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED, "updates of the whole run (default: by --epochs)")   \
     X(MR_ARG_COUNT, uint64_t, epochs, "epochs", "N", "10", MR_FIXED, "passes over the split, unless --steps is given") \
@@ -103,6 +109,8 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, threads, "threads", "N", "0", MR_KEPT,                                                   \
       "threads per rank, for the model and for the loader (0: the available processors, shared by the ranks)",         \
       .own = true)                                                                                                     \
+    X(MR_ARG_COUNT, uint64_t, loader_threads, "loader-threads", "N", "0", MR_KEPT,                                     \
+      "threads per rank for reading and decoding (0: as --threads)", .own = true)                                      \
     X(MR_ARG_COUNT, uint64_t, prefetch, "prefetch", "N", "2", MR_KEPT, "batches prepared ahead, per rank",             \
       .own = true)                                                                                                     \
     X(MR_ARG_TEXT, const char *, decoder, "decoder", NULL, "auto", MR_KEPT,                                            \
@@ -127,6 +135,8 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "a line every N updates")            \
     X(MR_ARG_PATH, const char *, output, "output", "DIR", "", MR_ONCE,                                                 \
       "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
+    X(MR_ARG_FLAG, bool, overwrite_output, "overwrite-output", NULL, "", MR_ONCE,                                      \
+      "begin anew where --output holds an older run, which is removed once this one is ready to start")                \
     X(MR_ARG_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                         \
       "checkpoints kept: the newest N, and the best (0: all)")                                                         \
     X(MR_ARG_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                          \

@@ -24,6 +24,7 @@ typedef struct update {
     float *losses;     /* [batch], host */
     mr_status carried; /* failure of this rank since the update before, not yet known to the others */
     mr_error why;      /* of it */
+    mr_rank_use use;   /* of this rank, so far */
 } update;
 
 /* ---- one update -------------------------------------------------------------------------------------------------- */
@@ -143,12 +144,12 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         .device = t->device,
         .config = &t->config,
         .model = t->model,
-        .batch = s->batch,
+        .batch = mr_trainer_eval_batch(t),
         .damage = &t->eval_damage,
         .loader = {.split = t->eval_split,
                    .items = t->pairs.eval_items,
                    .item_count = t->pairs.eval_count,
-                   .threads = t->threads,
+                   .threads = t->loader_threads,
                    .prefetch = (unsigned)s->prefetch,
                    .deliver = mr_trainer_delivery(t),
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
@@ -298,6 +299,9 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
             .wait = t->feed.waited - waited,
             .exchange = mr_exchange_seconds(t->exchange) - exchanged,
         };
+        u->use.seconds += report.seconds;
+        u->use.wait += report.wait;
+        u->use.exchange += report.exchange;
         /* A signal during the last update stops nothing. */
         *stopped = t->done < t->updates ? mr_pause_stops(u->sums + PAUSE) : 0;
         u->carried = mr_journal_update_done(t->journal, &report, &u->why);
@@ -319,26 +323,8 @@ static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
     return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
 }
 
-/* Of all ranks.  Collective. */
-static mr_status count_decoded(mr_trainer *t, mr_images_counts *sum, mr_error *err)
-{
-    mr_images_counts mine = t->feed.decoder ? mr_images_count(t->feed.decoder) : (mr_images_counts){.device = 0};
-    MR_AUTO(mr_buf_free) mr_buf packed = {0}, all = {0};
-    mr_buf_add(&packed, &mine, sizeof mine);
-    MR_TRY(mr_ranks_agree(t->ranks, mr_buf_status(&packed, err, "training"), err));
-    MR_TRY(mr_ranks_gather(t->ranks, &packed, &all, NULL, err));
-    *sum = (mr_images_counts){.device = 0};
-    for (size_t at = 0; at + sizeof mine <= all.len; at += sizeof mine) {
-        memcpy(&mine, all.data + at, sizeof mine);
-        sum->device += mine.device;
-        sum->host += mine.host;
-        sum->flagged += mine.flagged;
-    }
-    return MR_OK;
-}
-
 /* The results and the last lines. */
-static mr_status finish(mr_trainer *t, mr_images_counts decoded, mr_error *err)
+static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
 {
     mr_loader_spent spent = mr_loader_time(t->feed.loader);
     double work = spent.reading + spent.decoding;
@@ -353,7 +339,7 @@ static mr_status finish(mr_trainer *t, mr_images_counts decoded, mr_error *err)
         .eval_damaged = t->eval_damage.count,
         .read_share = work > 0 ? spent.reading / work : 0,
         .decode_share = work > 0 ? spent.decoding / work : 0,
-        .decoded = decoded,
+        .uses = uses,
     };
     MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
     return mr_journal_finish(t->journal, &last, err);
@@ -363,7 +349,7 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
     update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
     uint64_t end = t->updates;
-    mr_images_counts decoded = {.device = 0};
+    MR_AUTO(mr_rank_uses_release) mr_rank_uses uses = {0};
     mr_status status = mr_ranks_agree(t->ranks, u.losses ? MR_OK : mr_fail_memory(err, "training"), err);
     if (status != MR_OK) {
         free(u.losses);
@@ -380,10 +366,12 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
     if (status == MR_OK)
         status = mr_damage_join(&t->feed.damage, t->ranks, err);
+    if (t->feed.decoder)
+        u.use.decoded = mr_images_count(t->feed.decoder);
     if (status == MR_OK)
-        status = count_decoded(t, &decoded, err);
+        status = mr_rank_uses_gather(t->ranks, &u.use, &uses, err);
     if (status == MR_OK)
-        status = mr_ranks_agree(t->ranks, finish(t, decoded, err), err);
+        status = mr_ranks_agree(t->ranks, finish(t, &uses, err), err);
     mr_pause_end(&u.pause);
     free(u.losses);
     return status;

@@ -33,7 +33,7 @@ typedef struct mr_trainer {
     mr_dataset *ds;
     const mr_manifest *manifest;
     const char *eval_split; /* NULL: none */
-    unsigned threads;
+    unsigned threads, loader_threads;
     mr_model_config config;
     mr_params params;
     mr_optimizer_options update_rule;
@@ -74,6 +74,11 @@ mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err);
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
 /* MR_MISUSE: the options or the dataset are not those of the run to resume. */
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
+/* What is done with samples that do not fill a batch. */
+mr_tail mr_trainer_tail(const mr_trainer *t);
+/* Samples per rank and step of an evaluation; the most that the model is planned for. */
+size_t mr_trainer_eval_batch(const mr_trainer *t);
+size_t mr_trainer_rows(const mr_trainer *t);
 /* How a feed of the run gets its images: MR_DELIVER_CODED where the device decodes. */
 mr_delivery mr_trainer_delivery(const mr_trainer *t);
 /* Samples that a loss is computed against: what is learned depends on it. */

@@ -1,5 +1,6 @@
 /* trainer_open.c - allocates and opens what a prepared run needs.
  * Invariant: every rank holds the same values, to the bit: those that rank 0 read or made. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,10 +95,10 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
         .global_batch = s->batch * mr_ranks_world(t->ranks),
         .rank = mr_ranks_rank(t->ranks),
         .world = mr_ranks_world(t->ranks),
-        .threads = t->threads,
+        .threads = t->loader_threads,
         .prefetch = (unsigned)s->prefetch,
         .seed = s->seed,
-        .tail = MR_TAIL_PARTIAL,
+        .tail = mr_trainer_tail(t),
         .deliver = mr_trainer_delivery(t),
         .transform = t->config.card->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
         .items = t->pairs.items,
@@ -135,6 +136,19 @@ static mr_status claim_output(mr_trainer *t, mr_error *err)
     return t->claim ? MR_OK : mr_fail(err, MR_SYSTEM, "%s: was removed as soon as it was made", output);
 }
 
+/* With --overwrite-output: the last step before the run begins, so that one that cannot begin removes nothing. */
+static mr_status clear_output(mr_trainer *t, mr_error *err)
+{
+    static const char *const files[] = {MR_RUN_RESULTS, MR_RUN_OUTCOMES};
+    if (!t->settings->overwrite_output || mr_ranks_rank(t->ranks) != 0 || !t->claim)
+        return MR_OK;
+    MR_TRY(mr_checkpoint_clear(t->claim, t->settings->output, err));
+    for (size_t i = 0; i < MR_COUNT(files); i++)
+        if (unlinkat(dirfd(t->claim), files[i], 0) != 0 && errno != ENOENT)
+            return mr_fail_errno(err, errno, "%s/%s: cannot be removed", t->settings->output, files[i]);
+    return mr_events_remove(dirfd(t->claim), MR_RUN_EVENTS, t->settings->output, err);
+}
+
 static mr_status open_journal(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -169,7 +183,7 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     const mr_settings *s = t->settings;
     mr_device_options device = {.threads = t->threads, .local_rank = on_host};
     MR_TRY(mr_device_open(s->device, &device, &t->device, err));
-    MR_TRY(t->config.card->open(&t->config, &t->params, t->device, s->batch, true, &t->model, err));
+    MR_TRY(t->config.card->open(&t->config, &t->params, t->device, mr_trainer_rows(t), true, &t->model, err));
     MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->values, (void **)&t->values, err));
     return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
@@ -186,6 +200,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, on_host, err), err));
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, restore(t, err), err) : begin_values(t, err));
     MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
+    MR_TRY(mr_ranks_agree(t->ranks, clear_output(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, open_journal(t, err), err));
     if (t->config.card->text && s->gather_negatives)
         MR_TRY(mr_ranks_agree(

@@ -31,6 +31,23 @@ const char *mr_transform_word(const mr_transform *t)
     return t->kind == MR_TRANSFORM_CENTER ? "center" : "square";
 }
 
+mr_tail mr_trainer_tail(const mr_trainer *t)
+{
+    const char *word = t->settings->tail;
+    return word[0] == 'd' ? MR_TAIL_DROP : word[1] == 'a' && word[2] == 'd' ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
+}
+
+size_t mr_trainer_eval_batch(const mr_trainer *t)
+{
+    return t->settings->eval_batch ? t->settings->eval_batch : t->settings->batch;
+}
+
+size_t mr_trainer_rows(const mr_trainer *t)
+{
+    size_t eval = mr_trainer_eval_batch(t);
+    return t->eval_split && eval > t->settings->batch ? eval : t->settings->batch;
+}
+
 unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
 {
     unsigned mine = mr_pool_processors(), world = mr_ranks_world(ranks);
@@ -127,8 +144,11 @@ static mr_status set_schedule(mr_trainer *t, const mr_split *train, mr_error *er
     uint64_t samples = t->pairs.items ? t->pairs.item_count : train->samples;
     unsigned world = mr_ranks_world(t->ranks);
     MR_TRY(mr_order_make(MR_SHUFFLE_FULL, samples, s->seed, 0, mr_split_mean_bytes(train), &order, err));
-    MR_TRY(mr_schedule_make(&order, s->batch * world, world, MR_TAIL_PARTIAL, &schedule, err));
+    MR_TRY(mr_schedule_make(&order, s->batch * world, world, mr_trainer_tail(t), &schedule, err));
     t->steps = schedule.steps;
+    if (t->steps == 0)
+        return mr_fail(err, MR_MISUSE, "--tail drop: the %llu samples of %s do not fill one batch of %llu on %u ranks",
+                       (ull)samples, train->name, (ull)s->batch, world);
     uint64_t per_epoch = (t->steps + s->grad_accum - 1) / s->grad_accum;
     if (!s->steps && s->epochs > INT64_MAX / per_epoch)
         return mr_fail(err, MR_MISUSE, "--epochs %llu: is too large", (ull)s->epochs);
@@ -217,6 +237,14 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--batch %llu: expected 1 to %d", (ull)s->batch, MR_MAX_BATCH);
     if (s->grad_accum == 0 || s->grad_accum > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--grad-accum %llu: expected 1 to %d", (ull)s->grad_accum, MR_MAX_BATCH);
+    if (s->eval_batch > MR_MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--eval-batch %llu: expected 0 to %d", (ull)s->eval_batch, MR_MAX_BATCH);
+    if (s->resume && s->overwrite_output)
+        return mr_fail(err, MR_MISUSE,
+                       "--overwrite-output begins a new run, and --resume continues one; give one of "
+                       "them");
+    if (s->overwrite_output && !*s->output)
+        return mr_fail(err, MR_MISUSE, "--overwrite-output: give --output DIR, the folder of the run");
     if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))
         return mr_fail(err, MR_MISUSE, "--label-smoothing %g: is a share, from 0 to below 1", s->label_smoothing);
     if (!(s->scale_min > 0 && s->scale_min <= 1))
@@ -236,6 +264,8 @@ static mr_status open_dataset(mr_trainer *t, char digest[65], mr_error *err)
     mr_hex(mr_dataset_digest(t->ds), 32, digest);
     t->manifest = mr_dataset_manifest(t->ds);
     t->threads = mr_rank_threads(t->settings->threads, t->ranks);
+    t->loader_threads =
+        t->settings->loader_threads ? mr_rank_threads(t->settings->loader_threads, t->ranks) : t->threads;
     return t->resumed ? mr_trainer_same_run(t, global_batch(t), digest, err) : MR_OK;
 }
 

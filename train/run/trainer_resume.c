@@ -81,14 +81,16 @@ static mr_status read_checkpoint(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     MR_AUTO(mr_scope_free) char *found = NULL;
+    if (s->overwrite_output)
+        return MR_OK;
     mr_error why;
     mr_status status = mr_checkpoint_read(s->output, false, true, &t->restored, &found, &why);
     if (!found && status == MR_MISUSE)
         return begin_run(t, err);
     if (found && !s->resume)
         return mr_fail(err, MR_MISUSE,
-                       "%s: holds checkpoints of an earlier run (%s); continue with --resume, or name "
-                       "another --output",
+                       "%s: holds checkpoints of an earlier run (%s); continue with --resume, name another --output, "
+                       "or remove them with --overwrite-output",
                        s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
     if (found && status == MR_BAD_DATA)
         return mr_fail(err, status, "%s; move %s away to continue without it", why.text, found);

@@ -123,6 +123,11 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     MR_TRY(mr_model_find(s->model, c, err));
     if (c->card->text)
         MR_TRY(mr_learning_refuse(s, err));
+    if (c->card->text && mr_trainer_tail(t) == MR_TAIL_PAD)
+        return mr_fail(err, MR_MISUSE,
+                       "--tail pad: %s would learn from its padding, as negatives of the other samples; "
+                       "choose partial or drop",
+                       s->model);
     MR_TRY(check_options(s, c, err));
     if (*s->config && c->card->configure)
         MR_TRY(c->card->configure(s->config, c, err));

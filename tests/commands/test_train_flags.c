@@ -1,0 +1,154 @@
+/* test_train_flags.c - how a run is divided, and where it writes: --eval-batch, --tail, --loader-threads,
+ * --overwrite-output, and what each rank did.
+ * Invariant tested: what does not change what is learned changes no bit of it; a run that cannot begin removes nothing.
+ * Covers journal/memory.c, journal/rank_use.c, run/trainer_open.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "support/faults.h"
+#include "support/train.h"
+
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    train_make_dataset(dir, 60); /* train 42, val 18 */
+    train_expect(0, dir, 0, "--steps", "3", "--batch", "4", "--output", "plain", (char *)NULL);
+    *state = dir;
+    return 0;
+}
+
+static json_t *results_of(const char *dir, const char *run)
+{
+    char *path = support_path("%s/%s/train_results.json", dir, run);
+    json_t *doc = json_load_file(path, 0, NULL);
+    assert_non_null(doc);
+    free(path);
+    return doc;
+}
+
+static double number(const json_t *doc, const char *key)
+{
+    const json_t *value = json_object_get(doc, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static void what_is_only_work_changes_nothing(void **state)
+{
+    static const char *const ways[][2] = {{"--eval-batch", "7"}, {"--eval-batch", "1"}, {"--loader-threads", "3"}};
+    const char *dir = *state;
+    IN(plain, "plain/step-00000003/weights.npz");
+    json_t *usual = results_of(dir, "plain");
+    for (size_t i = 0; i < MR_COUNT(ways); i++) {
+        char *name = support_path("way-%zu", i), *weights = support_path("%s/%s/step-00000003/weights.npz", dir, name);
+        train_expect(0, dir, 0, "--steps", "3", "--batch", "4", "--output", name, ways[i][0], ways[i][1], (char *)NULL);
+        support_assert_same_file(plain, weights);
+        json_t *found = results_of(dir, name);
+        assert_true(number(found, "eval_accuracy") == number(usual, "eval_accuracy"));
+        json_decref(found);
+        free(name);
+        free(weights);
+    }
+    json_decref(usual);
+}
+
+/* 42 samples in batches of 8: 5 are full, and 2 samples are left over. */
+static void the_tail_of_an_epoch(void **state)
+{
+    static const struct {
+        const char *word;
+        int steps, samples;
+    } ways[] = {{"partial", 12, 84}, {"pad", 12, 96}, {"drop", 10, 80}};
+    const char *dir = *state;
+    for (size_t i = 0; i < MR_COUNT(ways); i++) {
+        train_expect(0, dir, 0, "--epochs", "2", "--batch", "8", "--eval-every", "0", "--output", ways[i].word,
+                     "--tail", ways[i].word, (char *)NULL);
+        json_t *doc = results_of(dir, ways[i].word);
+        assert_int_equal(number(doc, "train_steps"), ways[i].steps);
+        assert_int_equal(number(doc, "train_samples"), ways[i].samples);
+        json_decref(doc);
+    }
+    /* Padding has no weight. */
+    IN(partial, "partial/step-00000012/weights.npz");
+    IN(pad, "pad/step-00000012/weights.npz");
+    assert_true(train_weights_distance(partial, pad) < 1e-5);
+}
+
+static void an_older_run_is_replaced(void **state)
+{
+    const char *dir = *state;
+    IN(mine, "old/mine.txt");
+    IN(first, "old/step-00000001");
+    IN(fifth, "old/step-00000005");
+    IN(outcomes, "old/evaluation.jsonl");
+    train_expect(0, dir, 0, "--steps", "5", "--batch", "4", "--eval-every", "2", "--keep", "0", "--output", "old",
+                 (char *)NULL);
+    support_shell(dir, "echo mine > old/mine.txt; echo mine > old/tensorboard/mine.txt");
+    /* What cannot begin removes nothing. */
+    train_expect(2, dir, 0, "--steps", "1", "--output", "old", (char *)NULL);
+    train_expect(3, dir, 0, "--steps", "1", "--output", "old", "--overwrite-output", "--pretrained", "absent.npz",
+                 (char *)NULL);
+    assert_true(support_exists(fifth));
+    train_expect(0, dir, 0, "--steps", "1", "--output", "old", "--overwrite-output", "--eval-split", "val",
+                 (char *)NULL);
+    assert_true(support_exists(mine) && support_exists(first) && support_exists(outcomes));
+    assert_false(support_exists(fifth));
+    support_shell(dir, "test \"$(ls old | tr '\\n' ' ')\" = 'evaluation.jsonl mine.txt step-00000001 tensorboard "
+                       "train_results.json ' && test \"$(ls old/tensorboard | wc -l)\" = 2");
+    /* Its own checkpoint may be the start. */
+    train_expect(0, dir, 0, "--steps", "2", "--output", "old", "--overwrite-output", "--pretrained",
+                 "old/step-00000001/weights.npz", (char *)NULL);
+    assert_false(support_exists(first));
+}
+
+static void ranks_are_accounted_for(void **state)
+{
+    const char *dir = *state;
+    support_result r = train_run(dir, 2, "--steps", "3", "--batch", "4", "--output", "two", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_true(strstr(r.out, "\nSlowest: rank ") || strstr(r.out, "\nRanks: even; "));
+    assert_non_null(strstr(r.out, " available="));
+    support_result_free(&r);
+    json_t *doc = results_of(dir, "two"), *ranks = json_object_get(doc, "ranks");
+    assert_int_equal(json_array_size(ranks), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *rank = json_array_get(ranks, i);
+        double sum = number(rank, "share_compute") + number(rank, "share_wait") + number(rank, "share_exchange");
+        assert_true(sum > 0.999 && sum < 1.001);
+        assert_int_equal(number(rank, "rank"), i);
+    }
+    assert_true(number(doc, "memory_available_mb") > 0);
+    json_decref(doc);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    static const struct {
+        const char *argv[6], *words;
+    } cases[] = {
+        {{"--tail", "drop", "--batch", "43"}, "the 42 samples of train do not fill one batch of 43"},
+        {{"--overwrite-output"}, "--overwrite-output: give --output DIR"},
+        {{"--overwrite-output", "--resume", "--output", "plain"}, "--overwrite-output begins a new run"},
+        {{"--eval-batch", "9999999"}, "--eval-batch 9999999: expected 0 to 1048576"},
+        {{"--tail", "pad", "--model", "bridgetower-large"},
+         "--tail pad: bridgetower-large would learn from its padding"},
+    };
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        const char *const *a = cases[i].argv;
+        support_result r = train_run(*state, 0, "--steps", "1", a[0], a[1], a[2], a[3], a[4], a[5], (char *)NULL);
+        if (r.status != 2 || !strstr(r.err, cases[i].words))
+            fail_msg("%zu: %d, %s", i, r.status, r.err);
+        support_result_free(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_only_work_changes_nothing), cmocka_unit_test(the_tail_of_an_epoch),
+        cmocka_unit_test(an_older_run_is_replaced),          cmocka_unit_test(ranks_are_accounted_for),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
+}

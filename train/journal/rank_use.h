@@ -1,0 +1,34 @@
+/* rank_use.h - what each rank of a run spent its time on: which one holds up the others, and why.
+ * Invariant: all ranks get the same list, in their order. */
+#ifndef MR_RANK_USE_H
+#define MR_RANK_USE_H
+
+#include "base/ranks.h"
+#include "images/images.h"
+
+typedef struct mr_rank_use {
+    double seconds;           /* wall time of the updates */
+    double wait, exchange;    /* of it: for data, and for the gradients of other ranks */
+    mr_images_counts decoded; /* zeros: the loader decodes */
+} mr_rank_use;
+
+typedef struct mr_rank_uses { /* a zeroed one is empty */
+    mr_rank_use *each;        /* [world] */
+    unsigned world;
+    const mr_ranks *ranks; /* names them; lent */
+} mr_rank_uses;
+
+/* Collective. */
+mr_status mr_rank_uses_gather(mr_ranks *ranks, const mr_rank_use *mine, mr_rank_uses *out, mr_error *err);
+void mr_rank_uses_release(mr_rank_uses *u);
+
+mr_images_counts mr_rank_uses_decoded(const mr_rank_uses *u); /* by all ranks */
+/* The rank that waited least for the others, which wait for it; of equal ones the first. */
+unsigned mr_rank_uses_slowest(const mr_rank_uses *u);
+/* A line for users, if there are several ranks: "Slowest: rank 1 on node7 (compute 80.0 %, ...", or that they are even.
+ */
+void mr_rank_uses_line(const mr_rank_uses *u, mr_buf *out);
+/* [{"rank": 0, "name": "rank 0", "share_compute": 0.8, "share_wait": 0.1, "share_exchange": 0.1}, ...] */
+void mr_rank_uses_json(const mr_rank_uses *u, mr_buf *out);
+
+#endif
