@@ -122,6 +122,63 @@ static void ranks_are_accounted_for(void **state)
     json_decref(doc);
 }
 
+/* ---- --freeze ---------------------------------------------------------------------------------------------------- */
+
+static double moved(const char *dir, const char *run, const char *prefix)
+{
+    char *a = support_path("%s/%s/step-00000004/weights.npz", dir, run);
+    char *b = support_path("%s/start/step-00000001/weights.npz", dir);
+    double distance = train_arrays_distance(a, b, prefix);
+    free(a);
+    free(b);
+    return distance;
+}
+
+static void what_is_frozen_stays(void **state)
+{
+    static const char *const parts[] = {"embedding",
+                                        "cls",
+                                        "Transformer/posembed_input",
+                                        "Transformer/encoderblock_0",
+                                        "Transformer/encoderblock_1",
+                                        "Transformer/encoderblock_2",
+                                        "Transformer/encoder_norm"};
+    static const struct {
+        const char *word;
+        size_t frozen; /* of `parts` */
+    } cases[] = {{"none", 0}, {"1", 4}, {"2", 5}, {"3", 6}, {"backbone", 7}};
+    const char *dir = *state;
+    train_expect(0, dir, 0, "--layers", "3", "--steps", "1", "--output", "start", (char *)NULL);
+    for (size_t i = 0; i < MR_COUNT(cases); i++)
+        for (unsigned ranks = 0; ranks <= 2; ranks += 2) {
+            char *run = support_path("frozen-%s-%u", cases[i].word, ranks);
+            train_expect(0, dir, ranks, "--layers", "3", "--steps", "4", "--eval-every", "0", "--weight-decay", "0.1",
+                         "--output", run, "--freeze", cases[i].word, "--pretrained", "start/step-00000001/weights.npz",
+                         ranks ? "--exchange" : "--recompute=yes", ranks ? "buckets" : NULL, (char *)NULL);
+            for (size_t k = 0; k < MR_COUNT(parts); k++)
+                if ((moved(dir, run, parts[k]) == 0) != (k < cases[i].frozen))
+                    fail_msg("%s: %s moved by %g", run, parts[k], moved(dir, run, parts[k]));
+            assert_true(moved(dir, run, "head") > 0);
+            free(run);
+        }
+}
+
+/* What is frozen is spared its backward pass. */
+static void a_frozen_model_costs_less(void **state)
+{
+    static const char *const words[] = {"none", "6", "backbone"};
+    double memory[3];
+    for (size_t i = 0; i < 3; i++) {
+        support_result r = train_command(0, *state, 0, "train", "data", "--model", "ViT-B_16", "--plan", "--freeze",
+                                         words[i], (char *)NULL);
+        const char *at = strstr(r.out, "activations");
+        assert_non_null(at);
+        memory[i] = strtod(at + strlen("activations"), NULL) * (strstr(at, " GB") < strchr(at, '\n') ? 1000 : 1);
+        support_result_free(&r);
+    }
+    assert_true(memory[0] > memory[1] && memory[1] > memory[2]);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     static const struct {
@@ -131,6 +188,8 @@ static void what_does_not_fit_is_refused(void **state)
         {{"--overwrite-output"}, "--overwrite-output: give --output DIR"},
         {{"--overwrite-output", "--resume", "--output", "plain"}, "--overwrite-output begins a new run"},
         {{"--eval-batch", "9999999"}, "--eval-batch 9999999: expected 0 to 1048576"},
+        {{"--freeze", "images"}, "--freeze images: of vit, give none, backbone, or a number of blocks from 1 to 2"},
+        {{"--freeze", "3"}, "--freeze 3: of vit, give none, backbone, or a number of blocks from 1 to 2"},
         {{"--tail", "pad", "--model", "bridgetower-large"},
          "--tail pad: bridgetower-large would learn from its padding"},
     };
@@ -146,8 +205,12 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_only_work_changes_nothing), cmocka_unit_test(the_tail_of_an_epoch),
-        cmocka_unit_test(an_older_run_is_replaced),          cmocka_unit_test(ranks_are_accounted_for),
+        cmocka_unit_test(what_is_only_work_changes_nothing),
+        cmocka_unit_test(the_tail_of_an_epoch),
+        cmocka_unit_test(an_older_run_is_replaced),
+        cmocka_unit_test(ranks_are_accounted_for),
+        cmocka_unit_test(what_is_frozen_stays),
+        cmocka_unit_test(a_frozen_model_costs_less),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

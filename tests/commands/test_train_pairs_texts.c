@@ -104,7 +104,7 @@ static void wrong_options_are_reported_at_once(void **state)
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},
-        {"--freeze", "towers", 2, "--freeze towers: use none, images, text or both"},
+        {"--freeze", "towers", 2, "--freeze towers: of bridgetower, give none, images, text or both"},
         {"--scale-min", "0.5", 2,
          "--scale-min: is for classifiers, and --model bridgetower learns from whole pictures"},
         {"--flip", NULL, 2, "--flip: is for classifiers"},
@@ -120,7 +120,6 @@ static void wrong_options_are_reported_at_once(void **state)
     /* Options of pictures and words, to a classifier; of a checkpoint, too, they are expected. */
     static const char *const foreign[][2] = {
         {"--max-text", "16"},
-        {"--freeze", "images"},
         {"--text-column", "image_description"},
         {"--embed", "16"},
         {"--cross-layers", "1"},

@@ -42,6 +42,8 @@ double train_log_distance(const char *a, const char *b, const char *member);
 
 /* Largest difference between two checkpoints' weights. */
 double train_weights_distance(const char *a, const char *b);
+/* The same of the arrays whose names begin with `prefix`. */
+double train_arrays_distance(const char *a, const char *b, const char *prefix);
 /* The same of two .safetensors, or of the tensors whose names begin with `prefix`; *count of them (may be NULL). */
 double train_tensors_distance(const char *a, const char *b, const char *prefix, size_t *count);
 

@@ -21,7 +21,7 @@ static const struct member {
         X(image) X(patch) X(hidden) X(layers) X(heads) X(mlp) X(classes)
 #undef X
 #define X(member) {#member, offsetof(mr_model_config, member), true},
-            X(cross_layers) X(vocab) X(positions) X(embed) X(text) X(frozen)
+            X(cross_layers) X(vocab) X(positions) X(embed) X(text) X(frozen) X(frozen_layers)
 #undef X
 },
   rates[] = {
@@ -102,6 +102,8 @@ static mr_status get_numbers(const json_t *doc, const char *name, mr_model_confi
     }
     if (m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
         return mr_fail(err, MR_BAD_DATA, "%s: \"frozen\" has bits that this millrace does not know", name);
+    if (m->frozen_layers > m->layers && m->frozen_layers - m->layers > 1)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"frozen_layers\" is more than the model has", name);
     return MR_OK;
 }
 

@@ -28,6 +28,7 @@ static void set_shape(mr_model_config *out, const mr_model_card *card, const cha
     out->every_token = old.every_token;
     out->recompute = old.recompute;
     out->frozen = old.frozen;
+    out->frozen_layers = old.frozen_layers;
 }
 
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)

@@ -31,6 +31,9 @@ typedef struct mr_model_config {
     double attention_dropout;                       /* dropout of attention's probabilities */
     double norm_eps, logit_scale;                   /* logit_scale: the start value */
     unsigned frozen;                                /* bits of mr_frozen: these parameters are not trained */
+    /* Of models of images alone: N: the embedding and the first N blocks are not trained; layers + 1: nothing but the
+     * head is. */
+    uint32_t frozen_layers;
 } mr_model_config;
 
 enum mr_frozen { MR_FROZEN_IMAGES = 1, MR_FROZEN_TEXT = 2 };

@@ -19,18 +19,6 @@ void mr_learning_release(mr_learning *l)
     *l = (mr_learning){0};
 }
 
-mr_status mr_learning_refuse(const mr_settings *s, mr_error *err)
-{
-    const char *given = s->loss[0] != 'a'            ? "--loss"
-                        : s->label_smoothing > 0     ? "--label-smoothing"
-                        : s->class_weights[0] != 'n' ? "--class-weights"
-                                                     : NULL;
-    if (!given)
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: is for models that learn labels; %s learns from pictures and words", given,
-                   s->model);
-}
-
 /* ---- which loss -------------------------------------------------------------------------------------------------- */
 
 static mr_status one_label(const mr_learning_splits *in, mr_error *err)

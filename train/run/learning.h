@@ -24,7 +24,4 @@ mr_status mr_learning_open(const mr_settings *s, const mr_learning_splits *split
                            mr_learning *out, mr_buf *remarks, mr_error *err);
 void mr_learning_release(mr_learning *l);
 
-/* For a model without labels.  MR_MISUSE: an option asks for more of them than the default. */
-mr_status mr_learning_refuse(const mr_settings *s, mr_error *err);
-
 #endif

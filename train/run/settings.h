@@ -45,8 +45,9 @@ typedef enum mr_setting_life {
       "bridgetower: width of an embedding (0: the model's own)")                                                       \
     X(MR_ARG_COUNT, uint64_t, max_text, "max-text", "N", "128", MR_FIXED,                                              \
       "bridgetower: tokens of a text that are read")                                                                   \
-    X(MR_ARG_TEXT, const char *, freeze, "freeze", NULL, "none", MR_FIXED, "bridgetower: towers that do not learn",    \
-      .words = MR_WORDS("none", "images", "text", "both"))                                                             \
+    X(MR_ARG_TEXT, const char *, freeze, "freeze", "PART", "none", MR_FIXED,                                           \
+      "what does not learn: vit: backbone (all but the head), or N: the embedding and the first N blocks; "            \
+      "bridgetower: images, text or both")                                                                             \
     X(MR_ARG_TEXT, const char *, split, "split", "NAME", "train", MR_FIXED, "split to learn from",                     \
       .group = "What is seen:")                                                                                        \
     X(MR_ARG_TEXT, const char *, eval_split, "eval-split", "NAME", "", MR_FIXED,                                       \

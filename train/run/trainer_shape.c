@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "run/trainer.h"
 #include "text/tokenizer.h"
 
@@ -47,13 +48,15 @@ static mr_status check_options(const mr_settings *s, const mr_model_config *c, m
         {"cross-layers", s->given.cross_layers, true},
         {"embed", s->given.embed, true},
         {"max-text", s->given.max_text, true},
-        {"freeze", s->given.freeze, true},
         {"text-column", s->given.text_column, true},
         {"expand-captions", s->given.expand_captions, true},
         {"unique-images", s->given.unique_images, true},
         {"gather-negatives", s->given.gather_negatives, true},
         {"scale-min", s->given.scale_min, false},
         {"flip", s->given.flip, false},
+        {"loss", s->given.loss, false},
+        {"label-smoothing", s->given.label_smoothing, false},
+        {"class-weights", s->given.class_weights, false},
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)
         if (options[i].given && options[i].text != c->card->text)
@@ -110,10 +113,31 @@ static mr_status fit_text(const mr_settings *s, const mr_tokenizer *tokenizer, m
                        "--tokenizer: has %u tokens, and the model a vocabulary of %u; use the tokenizer "
                        "that the model was made with",
                        vocab, c->vocab);
-    c->frozen = strcmp(s->freeze, "images") == 0 ? MR_FROZEN_IMAGES
-                : strcmp(s->freeze, "text") == 0 ? MR_FROZEN_TEXT
-                : s->freeze[0] == 'b'            ? MR_FROZEN_IMAGES | MR_FROZEN_TEXT
-                                                 : 0;
+    return MR_OK;
+}
+
+/* --freeze: towers of a model of pictures and words, blocks of one of pictures. */
+static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
+{
+    static const struct {
+        const char *word;
+        unsigned towers;
+    } towers[] = {{"images", MR_FROZEN_IMAGES}, {"text", MR_FROZEN_TEXT}, {"both", MR_FROZEN_IMAGES | MR_FROZEN_TEXT}};
+    uint64_t blocks = 0;
+    if (strcmp(s->freeze, "none") == 0)
+        return MR_OK;
+    for (size_t i = 0; i < MR_COUNT(towers) && c->card->text; i++)
+        if (strcmp(s->freeze, towers[i].word) == 0)
+            c->frozen = towers[i].towers;
+    if (c->card->text)
+        return c->frozen ? MR_OK
+                         : mr_fail(err, MR_MISUSE, "--freeze %s: of %s, give none, images, text or both", s->freeze,
+                                   s->model);
+    bool backbone = strcmp(s->freeze, "backbone") == 0;
+    if (!backbone && (!mr_text_parse_u64(s->freeze, &blocks) || blocks < 1 || blocks > c->layers))
+        return mr_fail(err, MR_MISUSE, "--freeze %s: of %s, give none, backbone, or a number of blocks from 1 to %u",
+                       s->freeze, s->model, c->layers);
+    c->frozen_layers = backbone ? c->layers + 1 : (uint32_t)blocks;
     return MR_OK;
 }
 
@@ -121,8 +145,6 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
 {
     const mr_settings *s = t->settings;
     MR_TRY(mr_model_find(s->model, c, err));
-    if (c->card->text)
-        MR_TRY(mr_learning_refuse(s, err));
     if (c->card->text && mr_trainer_tail(t) == MR_TAIL_PAD)
         return mr_fail(err, MR_MISUSE,
                        "--tail pad: %s would learn from its padding, as negatives of the other samples; "
@@ -138,6 +160,7 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
         c->classes = (uint32_t)t->manifest->class_count;
     }
     MR_TRY(check_complete(c, err));
+    MR_TRY(freeze(s, c, err));
     if (c->card->text) {
         if (!(s->plan && c->vocab && !*s->tokenizer)) /* a plan needs only the vocabulary's size */
             MR_TRY(mr_pairs_tokenizer(s, &t->pairs, err));

@@ -4,7 +4,8 @@
  *      training   | pixels | block 0 | block 1 | ... | last | gradients, shared by all blocks |
  *      recompute  | pixels | norm0.total of every block | one block's memory, used by all | last | gradients |
  *      else       | pixels | one block's memory, used by all | last |
- */
+ *
+ * Blocks that do not learn share one block's memory in training, too. */
 #include "vit/parts.h"
 
 mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count)
@@ -42,8 +43,7 @@ static void plan_blocks(mr_vit *m, mr_memory_plan *p)
         m->blocks[i].norm0.total = mr_memory_take(p, rows, c->hidden, mr_type_size(c->compute));
     size_t start = p->used, end = start;
     for (size_t i = 0; i < c->layers; i++) {
-        if (shared)
-            p->used = start;
+        p->used = shared || i < c->frozen_layers ? start : end;
         plan_block(m, p, i, inputs);
         end = p->used > end ? p->used : end;
     }

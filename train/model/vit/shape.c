@@ -90,10 +90,15 @@ mr_status mr_vit_lay_out(const mr_model_config *c, mr_params *p, mr_vit_layout *
     *out = (mr_vit_layout){.blocks = mr_alloc(c->layers, sizeof *out->blocks)};
     if (!out->blocks)
         return mr_fail_memory(err, "listing a model's parameters");
+    a.frozen = c->frozen_layers > 0;
     add_image(&a, c, &out->image);
-    for (uint32_t i = 0; i < c->layers && a.status == MR_OK; i++)
+    for (uint32_t i = 0; i < c->layers && a.status == MR_OK; i++) {
+        a.frozen = i < c->frozen_layers;
         add_block(&a, c, i, &out->blocks[i]);
+    }
+    a.frozen = c->frozen_layers > c->layers;
     out->norm = mr_adder_norm(&a, "", "Transformer/encoder_norm", c->hidden);
+    a.frozen = false;
     out->head = mr_adder_dense(&a, "", "head", c->hidden, c->classes);
     return a.status;
 }
@@ -129,7 +134,9 @@ void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_mode
     mr_vit m = {.blocks = blocks};
     mr_transformer_init(&m.t, c, batch, training);
     out->forward_flops = patches + c->layers * block + 2 * hidden * c->classes;
+    double frozen = c->frozen_layers < c->layers ? c->frozen_layers : c->layers;
     out->training_flops = 3 * out->forward_flops - patches; /* pixels need no gradient */
+    out->training_flops -= 2 * frozen * block + (frozen > 0 ? patches : 0);
     out->parameters = (uint64_t)(hidden + patches / (2 * grid * grid) + hidden + tokens * hidden +
                                  c->layers * (4 * hidden * hidden + 9 * hidden + 2 * hidden * mlp + mlp) + 2 * hidden +
                                  hidden * c->classes + c->classes);

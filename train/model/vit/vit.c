@@ -137,7 +137,10 @@ static void classify_backward(mr_vit *m)
 {
     const mr_model_config *c = &m->t.config;
     size_t count = m->t.in.count, kept = m->blocks[c->layers - 1].kept;
-    mr_dense_backward(&m->t, &m->layout.head, count, m->encoded.y, m->d_logits, m->t.branch, false);
+    bool alone = c->frozen_layers > c->layers;
+    mr_dense_backward(&m->t, &m->layout.head, count, m->encoded.y, m->d_logits, alone ? NULL : m->t.branch, false);
+    if (alone)
+        return;
     mr_norm_backward(&m->t, &m->layout.norm, &m->encoded, count, m->t.branch, NULL, m->d_few);
     if (kept < m->tokens)
         return;
@@ -155,14 +158,15 @@ static void backward(mr_model *model, const float *values, float *gradients, mr_
     classify_backward(m);
     if (ready)
         ready(ctx, m->layout.norm.gain);
-    for (size_t i = m->t.config.layers; i-- > 0;) {
+    for (size_t i = m->t.config.layers; i-- > m->t.config.frozen_layers;) {
         if (m->t.config.recompute && i + 1 < m->t.config.layers)
             mr_vit_block_again(m, i);
         mr_vit_block_backward(m, i);
         if (ready)
             ready(ctx, m->layout.blocks[i].first);
     }
-    mr_image_backward(&m->t, &m->layout.image, m->pixels, m->d_stream, embedding_dropout(m));
+    if (!m->t.config.frozen_layers)
+        mr_image_backward(&m->t, &m->layout.image, m->pixels, m->d_stream, embedding_dropout(m));
     if (ready)
         ready(ctx, 0);
 }
