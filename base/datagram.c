@@ -96,7 +96,7 @@ static void add_address(mr_datagrams *d, const struct sockaddr *a, in_port_t por
 
 mr_status mr_datagrams_invite(mr_datagrams *d, mr_error *err)
 {
-    struct sockaddr_storage self;
+    struct sockaddr_storage self = {0};
     socklen_t len = sizeof self;
     struct ifaddrs *all = NULL;
     if (getsockname(d->socket, (struct sockaddr *)&self, &len) != 0 || getifaddrs(&all) != 0)

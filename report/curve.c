@@ -35,8 +35,11 @@ size_t mr_ticks(double low, double high, size_t most, double *out)
            floor(high / (power * rounds[r])) - ceil(low / (power * rounds[r])) >= (double)most)
         r++;
     double unit = power * rounds[r];
-    for (double n = ceil(low / unit - 1e-9); n * unit <= high + 1e-9 * unit && count < most; n++)
-        out[count++] = n * unit + 0.0; /* not -0 */
+    double first = ceil(low / unit - 1e-9);
+    while (count < most && (first + (double)count) * unit <= high + 1e-9 * unit) {
+        out[count] = (first + (double)count) * unit + 0.0; /* not -0 */
+        count++;
+    }
     return count;
 }
 

@@ -82,8 +82,11 @@ static const char *known_licence(const char *text)
     size_t len = strlen(text);
     if (len >= sizeof word)
         return NULL;
-    for (size_t i = 0; i <= len; i++)
-        word[i] = text[i] == ' ' ? '-' : (char)tolower((unsigned char)text[i]);
+    for (size_t i = 0; i <= len; i++) {
+        word[i] = (char)tolower((unsigned char)text[i]);
+        if (text[i] == ' ')
+            word[i] = '-';
+    }
     for (size_t i = 0; i < MR_COUNT(licences); i++)
         if (strcmp(licences[i], word) == 0)
             return licences[i];
@@ -217,7 +220,9 @@ static void name_splits(const mr_export_run *run, split_name *names)
         size_t len = strlen(from);
         for (size_t k = 0; k <= len; k++) {
             bool lone = k == 0 || k + 1 == len || from[k - 1] == '.';
-            word[k] = from[k] == '-' || (from[k] == '.' && lone) ? '_' : from[k];
+            word[k] = from[k];
+            if (from[k] == '-' || (from[k] == '.' && lone))
+                word[k] = '_';
         }
         snprintf(names[i].text, sizeof names[i].text, "%s%s", word, strcmp(word, "all") == 0 ? "_" : "");
         for (unsigned n = 2; taken(names, i, names[i].text); n++)
