@@ -119,14 +119,10 @@ static void wrong_options_are_reported_at_once(void **state)
                      cases[i].status, cases[i].words);
     /* Options of pictures and words, to a classifier; of a checkpoint, too, they are expected. */
     static const char *const foreign[][2] = {
-        {"--max-text", "16"},
-        {"--text-column", "image_description"},
-        {"--embed", "16"},
-        {"--cross-layers", "1"},
-        {"--tokenizer", "tok.json"},
-        {"--config", "start/step-00000001/config.json"},
-        {"--unique-images", NULL},
-        {"--gather-negatives", NULL},
+        {"--max-text", "16"},        {"--text-column", "image_description"},
+        {"--embed", "16"},           {"--cross-layers", "1"},
+        {"--tokenizer", "tok.json"}, {"--config", "start/step-00000001/config.json"},
+        {"--unique-images", NULL},   {"--gather-negatives", NULL},
         {"--expand-captions", NULL},
     };
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
