@@ -140,7 +140,7 @@ typedef enum mr_setting_life {
     X(MR_ARG_PATH, const char *, output, "output", "DIR", "", MR_ONCE,                                                 \
       "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
     X(MR_ARG_FLAG, bool, overwrite_output, "overwrite-output", NULL, "", MR_ONCE,                                      \
-      "begin anew where --output holds an older run, which is removed once this one is ready to start")                \
+      "start over where --output holds an older run, which is removed once this one is ready to start")                \
     X(MR_ARG_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                         \
       "checkpoints kept: the newest N, and the best (0: all)")                                                         \
     X(MR_ARG_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                          \

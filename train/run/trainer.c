@@ -138,19 +138,21 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
 
 /* ---- between updates --------------------------------------------------------------------------------------------- */
 
+/* In the claimed folder, wherever that is by now. */
 static mr_status keep_outcomes(mr_trainer *t, const mr_outcomes *outcomes, mr_error *err)
 {
-    MR_AUTO(mr_buf_free) mr_buf text = {0}, path = {0};
+    const char *output = t->settings->output;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_error why;
     if (!outcomes || mr_ranks_rank(t->ranks) != 0)
         return MR_OK;
     MR_TRY(mr_outcomes_json(outcomes, t->manifest, &text, err));
-    mr_buf_printf(&path, "%s/" MR_RUN_OUTCOMES, t->settings->output);
-    MR_TRY(mr_buf_status(&path, err, "keeping an evaluation"));
-    MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    mr_status status = mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
-    if (status != MR_OK) /* a folder that has just gone is the reason, not what follows from it */
-        MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    return status;
+    MR_TRY(mr_checkpoint_held(t->claim, output, err));
+    mr_status status = mr_file_publish(dirfd(t->claim), MR_RUN_OUTCOMES, text.data, text.len, &why);
+    if (status == MR_OK)
+        return MR_OK;
+    MR_TRY(mr_checkpoint_held(t->claim, output, err)); /* a folder that has just gone is the reason */
+    return mr_fail(err, status, "%s/%s", output, why.text);
 }
 
 static mr_status evaluate(mr_trainer *t, mr_error *err)
