@@ -40,7 +40,7 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     char shape[200], number[40], flops[60], update[60], bytes[5][32], steps[60];
     mr_model_costs costs;
     t->config.card->costs(&t->config, mr_trainer_rows(t), true, &costs);
-    unsigned world = mr_ranks_world(t->ranks), slots = t->update_rule.kind == MR_ADAMW ? 2 : 1;
+    unsigned world = mr_ranks_world(t->ranks), slots = mr_checkpoint_slots(t->update_rule.kind, t->settings->ema > 0);
     uint64_t buffer = t->params.total * sizeof(float), image = (uint64_t)12 * t->config.image * t->config.image;
     uint64_t loader = (s->prefetch + 2) * s->batch * image;
     double a_global = costs.training_flops * (double)(s->batch * s->grad_accum * world);
@@ -57,7 +57,8 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     mr_table_row(table, "an update", update);
     mr_table_row(table, "updates", steps);
     mr_table_row(table, "weights, gradients", mr_text_bytes(2 * buffer, bytes[0]));
-    mr_table_row(table, "optimizer", mr_text_bytes(slots * buffer, bytes[1]));
+    mr_table_row(table, t->settings->ema > 0 ? "optimizer, mean" : "optimizer",
+                 mr_text_bytes(slots * buffer, bytes[1]));
     mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
     mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
     mr_table_row(table, "memory per rank",

@@ -49,8 +49,8 @@ done
 test "$(offered verify --quick --js)" = --json || fail "bash: a flag"
 test "$(offered verify --junit = "$work/fi")" = "$work/fish" || fail "bash: a path after '='"
 test "$(offered verify --junit "$work/fi")" = "$work/fish" || fail "bash: a path"
-test "$(offered train --freeze = te)" = text || fail "bash: a word after '='"
-test "$(offered train --freeze te)" = text || fail "bash: a word"
+test "$(offered train --decay = li)" = linear || fail "bash: a word after '='"
+test "$(offered train --decay li)" = linear || fail "bash: a word"
 test -z "$(offered train --batch '')" || fail "bash: a number"
 test "$(offered completion f)" = fish || fail "bash: an argument"
 
@@ -59,7 +59,7 @@ if has fish; then
         fish -c "source $work/fish; complete -C 'millrace $command --'" | cut -f 1 | sed 's/=$//' | sort -u >"$work/offered"
         options "$command" | cmp - "$work/offered" || fail "fish: options of $command"
     done
-    test "$(fish -c "source $work/fish; complete -C 'millrace train --freeze te'" | cut -f 1)" = text || fail "fish: a word"
+    test "$(fish -c "source $work/fish; complete -C 'millrace train --decay li'" | cut -f 1)" = linear || fail "fish: a word"
 fi
 if has zsh; then
     zsh -n "$work/zsh" || fail "zsh: not a script"

@@ -152,7 +152,7 @@ static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
     /* A new run there is told what a sound one would tell it. */
     r = train_run(dir, 0, "--steps", "2", "--output", "hit", (char *)NULL);
     support_assert_status(&r, 2);
-    expect(r.err, "hit: holds checkpoints of an earlier run (step-00000004); continue with --resume, or name another");
+    expect(r.err, "hit: holds checkpoints of an earlier run (step-00000004); continue with --resume, name another");
     support_result_free(&r);
     support_shell(dir, "mv hit/step-00000004 away");
     r = train_command(0, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);

@@ -13,7 +13,8 @@ static void check_state(const mr_checkpoint *c)
 {
     FUZZ_MUST(c->model.card && c->model.card->check(&c->model, NULL) == MR_OK);
     FUZZ_MUST(memchr(c->model.name, '\0', sizeof c->model.name));
-    FUZZ_MUST(c->slots == mr_checkpoint_slots(c->optimizer) && c->slots >= 1 && c->slots <= 2);
+    FUZZ_MUST(c->slots == mr_checkpoint_slots(c->optimizer, c->ema > 0) && c->slots >= 1 &&
+              c->slots <= MR_CHECKPOINT_STATES && c->ema >= 0 && c->ema < 1);
     FUZZ_MUST(c->update <= INT64_MAX && c->best_update <= c->update);
     FUZZ_MUST(c->cursor.epoch <= INT64_MAX && c->cursor.position <= INT64_MAX);
     FUZZ_MUST(c->accuracy == -1 || (c->accuracy >= 0 && c->accuracy <= 1));

@@ -26,7 +26,9 @@ static mr_checkpoint begin(const char *model, uint64_t update, mr_optimizer_kind
                        .seed = UINT64_MAX - update,
                        .accuracy = 1.0 / 3,
                        .best_accuracy = -1,
-                       .evaluation_due = update % 2};
+                       .evaluation_due = update % 2,
+                       .ema = update % 3 == 1 ? 0.9 : 0};
+    c.slots += c.ema > 0;
     if (mr_model_find(model, &c.model, &err) != MR_OK)
         fail_msg("%s", err.text);
     return c;
@@ -99,6 +101,8 @@ void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool
     assert_int_equal(a->model.embed, b->model.embed);
     assert_int_equal(a->model.text, b->model.text);
     assert_int_equal(a->model.frozen, b->model.frozen);
+    assert_int_equal(a->model.frozen_layers, b->model.frozen_layers);
+    assert_true(a->ema == b->ema && a->threshold == b->threshold);
     assert_true(a->model.attention_dropout == b->model.attention_dropout);
     assert_true(a->model.norm_eps == b->model.norm_eps && a->model.logit_scale == b->model.logit_scale);
     assert_int_equal(a->tokenizer.len, b->tokenizer.len);
@@ -109,7 +113,7 @@ void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool
     assert_memory_equal(a->values, b->values, a->params.total * sizeof(float));
     assert_int_equal(a->optimizer, b->optimizer);
     assert_int_equal(a->slots, b->slots);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < MR_CHECKPOINT_STATES; i++) {
         if (with_state && i < a->slots)
             assert_memory_equal(a->state[i], b->state[i], a->params.total * sizeof(float));
         else

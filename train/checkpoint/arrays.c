@@ -77,9 +77,9 @@ typedef struct arrays { /* of one file: `slots` buffers of all parameters each *
     const char *name;
     mr_npz_reader *npz;
     const mr_params *params;
-    const char *prefixes[2];
+    const char *prefixes[MR_CHECKPOINT_STATES];
     unsigned slots;
-    float *buffers[2];
+    float *buffers[MR_CHECKPOINT_STATES];
     bool *seen; /* [slots * params->count] */
     size_t taken;
 } arrays;

@@ -24,8 +24,8 @@ void mr_checkpoint_release(mr_checkpoint *c)
 {
     mr_params_release(&c->params);
     free(c->values);
-    free(c->state[0]);
-    free(c->state[1]);
+    for (unsigned i = 0; i < MR_CHECKPOINT_STATES; i++)
+        free(c->state[i]);
     json_decref(c->facts);
     mr_buf_free(&c->tokenizer);
     memset(c, 0, sizeof *c);
@@ -194,8 +194,9 @@ static mr_status write_with(writing *w, unsigned keep, mr_error *err)
     const mr_checkpoint *c = w->c;
     MR_AUTO(mr_buf_free) mr_buf unused = {0};
     MR_TRY(mr_state_write(c, w->digests, &unused, err));
-    if (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1]))
-        return mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
+    for (unsigned i = 0; i < c->slots; i++)
+        if (!c->values || !c->state[i])
+            return mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
     if (c->model.card->describe)
         MR_TRY(c->model.card->describe(&c->model, &w->config, err));
     MR_TRY(open_output(w, err));

@@ -4,8 +4,9 @@
  *
  *      OUTPUT/step-00000200/weights.npz     the parameters by name, as in the model's pretrained files; for a model of
  * the hub (mr_model_card.describe) instead: model.safetensors config.json     from describe() optimizer.npz
- * "momentum/NAME", or "m/NAME" and "v/NAME" tokenizer.json  if there is one state.json      everything else, and bytes
- * and XXH3-128 of the others; sealed like a manifest .step-00000300.tmp-PID/     being written by that process
+ * "momentum/NAME", or "m/NAME" and "v/NAME"; with a mean of the weights "weights/NAME" tokenizer.json  if there is one
+ * state.json      everything else, and bytes and XXH3-128 of the others; sealed like a manifest .step-00000300.tmp-PID/
+ * being written by that process
  */
 #ifndef MR_CHECKPOINT_H
 #define MR_CHECKPOINT_H
@@ -17,17 +18,19 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
-enum { MR_VERSION_TEXT = 32 };
+enum { MR_VERSION_TEXT = 32, MR_CHECKPOINT_STATES = 3 };
 
 typedef struct mr_checkpoint {
     mr_model_config model;
     mr_params params;
     float *values; /* [params.total], host */
     mr_optimizer_kind optimizer;
+    double ema; /* 0: none; otherwise `values` are the mean of the weights with this decay, and the last of `state`
+                 * the weights themselves */
     unsigned slots;
-    float *state[2];  /* [params.total], host; NULL if only weights were asked for */
-    uint64_t update;  /* updates done */
-    mr_cursor cursor; /* the next sample */
+    float *state[MR_CHECKPOINT_STATES]; /* [params.total], host; NULL if only weights were asked for */
+    uint64_t update;                    /* updates done */
+    mr_cursor cursor;                   /* the next sample */
     uint64_t seed;
     double accuracy, best_accuracy; /* of the last and the best evaluation, 0 to 1; -1: none yet */
     double threshold;               /* of several labels: the probability from which a class counts as found; 0: none */
@@ -84,8 +87,8 @@ mr_status mr_checkpoint_look(const char *path, bool best, mr_checkpoint *out, ch
  * optimizer state, values, tokenizer.  All ranks fail together. */
 mr_status mr_checkpoint_share(mr_ranks *ranks, mr_checkpoint *c, mr_error *err);
 
-/* Buffers that this optimizer keeps. */
-unsigned mr_checkpoint_slots(mr_optimizer_kind kind);
+/* Buffers besides the weights: those that this optimizer keeps, and with a mean one more. */
+unsigned mr_checkpoint_slots(mr_optimizer_kind kind, bool ema);
 
 /* Whether mr_checkpoint_read() takes `path` for a checkpoint, not an OUTPUT; it need not exist. */
 bool mr_checkpoint_is(const char *path);

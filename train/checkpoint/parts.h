@@ -19,7 +19,7 @@ enum { MR_FILE_WEIGHTS, MR_FILE_OPTIMIZER, MR_FILE_CONFIG, MR_FILE_TOKENIZER, MR
  * absent and its digest has 0 bytes. */
 const char *mr_checkpoint_file(const mr_model_card *card, size_t file);
 
-/* How the arrays of a buffer of this optimizer begin: "momentum/"; "m/" and "v/". */
+/* How the arrays of a buffer begin: of the optimizer "momentum/", or "m/" and "v/"; then, with a mean, "weights/". */
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
 
 /* Writes the arrays of MR_FILE_WEIGHTS or MR_FILE_OPTIMIZER to an empty open file, or reads them from one whose digest

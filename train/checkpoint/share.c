@@ -37,6 +37,7 @@ mr_status mr_checkpoint_share(mr_ranks *ranks, mr_checkpoint *c, mr_error *err)
     MR_TRY(share_state(ranks, c, err));
     MR_TRY(mr_ranks_share(ranks, &c->tokenizer, err));
     MR_TRY(share_buffer(ranks, &c->params, &c->values, err));
-    MR_TRY(share_buffer(ranks, &c->params, &c->state[0], err));
-    return share_buffer(ranks, &c->params, &c->state[1], err);
+    for (unsigned i = 0; i < MR_CHECKPOINT_STATES; i++)
+        MR_TRY(share_buffer(ranks, &c->params, &c->state[i], err));
+    return MR_OK;
 }

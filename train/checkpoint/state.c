@@ -36,14 +36,14 @@ bool mr_checkpoint_has_weights(const char *path)
     return has;
 }
 
-unsigned mr_checkpoint_slots(mr_optimizer_kind kind)
+unsigned mr_checkpoint_slots(mr_optimizer_kind kind, bool ema)
 {
-    return prefixes[kind][1] ? 2 : 1;
+    return (prefixes[kind][1] ? 2 : 1) + ema;
 }
 
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot)
 {
-    return prefixes[kind][slot];
+    return slot < mr_checkpoint_slots(kind, false) ? prefixes[kind][slot] : "weights/";
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -56,9 +56,11 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
         return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer, type or frozen part");
     if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) || !isfinite(m->logit_scale))
         return mr_fail(err, MR_MISUSE, "checkpoint: a rate of the model is not a number");
-    if (c->slots != mr_checkpoint_slots(c->optimizer))
+    if (!(c->ema >= 0 && c->ema < 1))
+        return mr_fail(err, MR_MISUSE, "checkpoint: a mean's decay of %g is not from 0 to below 1", c->ema);
+    if (c->slots != mr_checkpoint_slots(c->optimizer, c->ema > 0))
         return mr_fail(err, MR_MISUSE, "checkpoint: %s keeps %u buffers, not %u", optimizers[c->optimizer],
-                       mr_checkpoint_slots(c->optimizer), c->slots);
+                       mr_checkpoint_slots(c->optimizer, c->ema > 0), c->slots);
     if (c->update > INT64_MAX || c->cursor.epoch > INT64_MAX || c->cursor.position > INT64_MAX ||
         c->best_update > c->update)
         return mr_fail(err, MR_MISUSE,
@@ -117,6 +119,8 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
                             "best_update", (json_int_t)c->best_update, "evaluation_due", (int)c->evaluation_due,
                             "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests), "facts",
                             c->facts ? json_incref(c->facts) : json_object());
+    if (doc && c->ema > 0 && json_object_set_new(doc, "ema", json_real(c->ema)) != 0)
+        return mr_fail_memory(err, "writing the checkpoint's state");
     if (doc && c->threshold > 0 && json_object_set_new(doc, "threshold", json_real(c->threshold)) != 0)
         return mr_fail_memory(err, "writing the checkpoint's state");
     if (!doc && !mr_utf8_valid(c->model.name, strlen(c->model.name)))
@@ -195,6 +199,10 @@ static mr_status get_counts(const json_t *doc, const char *name, mr_checkpoint *
     if (json_object_get(doc, "threshold"))
         MR_TRY(get_accuracy(doc, "threshold", name, &out->threshold, err));
     out->threshold = out->threshold > 0 ? out->threshold : 0;
+    const json_t *ema = json_object_get(doc, "ema");
+    out->ema = json_number_value(ema); /* NULL: 0 */
+    if (ema && !(json_is_number(ema) && out->ema > 0 && out->ema < 1))
+        return mr_fail(err, MR_BAD_DATA, "%s: \"ema\" is not a number between 0 and 1", name);
     MR_TRY(mr_json_get_u64(doc, "best_update", name, &out->best_update, err));
     out->evaluation_due = json_is_true(json_object_get(doc, "evaluation_due"));
     if (out->best_update > out->update)
@@ -239,7 +247,7 @@ mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_che
     MR_TRY(get_files(listed, made.model.card, name, digests, err));
     MR_TRY(mr_json_get(doc, "facts", JSON_OBJECT, name, &facts, err));
     made.optimizer = (mr_optimizer_kind)optimizer;
-    made.slots = mr_checkpoint_slots(made.optimizer);
+    made.slots = mr_checkpoint_slots(made.optimizer, made.ema > 0);
     made.facts = json_incref(facts);
     *out = made;
     return MR_OK;

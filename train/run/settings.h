@@ -99,6 +99,9 @@ typedef enum mr_setting_life {
     X(MR_ARG_REAL, double, weight_decay, "weight-decay", "D", "0", MR_FIXED, "pull of all parameters towards zero")    \
     X(MR_ARG_REAL, double, clip, "clip", "NORM", "1", MR_FIXED,                                                        \
       "largest norm of all gradients together, 0 for no limit")                                                        \
+    X(MR_ARG_REAL, double, ema, "ema", "D", "0", MR_FIXED,                                                             \
+      "keep a mean of the weights, D of the old and 1 - D of the new at each update, and make it the model that is "   \
+      "evaluated and kept (0: none; 0.999, for example)")                                                              \
     X(MR_ARG_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED, "share of activations dropped, at three places")  \
     X(MR_ARG_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                           \
       "bridgetower: equal pictures in a batch are not negatives of one another")                                       \
@@ -137,7 +140,7 @@ typedef enum mr_setting_life {
     X(MR_ARG_PATH, const char *, output, "output", "DIR", "", MR_ONCE,                                                 \
       "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
     X(MR_ARG_FLAG, bool, overwrite_output, "overwrite-output", NULL, "", MR_ONCE,                                      \
-      "begin anew where --output holds an older run, which is removed once this one is ready to start")                \
+      "start over where --output holds an older run, which is removed once this one is ready to start")                \
     X(MR_ARG_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                         \
       "checkpoints kept: the newest N, and the best (0: all)")                                                         \
     X(MR_ARG_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                          \

@@ -102,6 +102,25 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     return status;
 }
 
+const float *mr_trainer_model(const mr_trainer *t)
+{
+    return t->mean ? t->mean : t->values;
+}
+
+/* mean = D mean + (1 - D) values, which is the momentum of an update that moves nothing.  Source: Polyak and Juditsky
+ * 1992, in the exponential form of PyTorch's get_ema_avg_fn. */
+static void update_mean(mr_trainer *t)
+{
+    const mr_update u = {.count = t->params.total,
+                         .w = t->values,
+                         .g = t->values,
+                         .m = t->mean,
+                         .g_scale = 1 - t->settings->ema,
+                         .momentum = t->settings->ema};
+    if (t->mean)
+        t->device->card->sgd(t->device, &u);
+}
+
 static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
 {
     const float *sum;
@@ -111,6 +130,7 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
     /* With masked samples only there is no gradient, and the update is momentum and decay. */
     double weight = u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1;
     MR_TRY(mr_optimizer_update(&t->optimizer, t->done + 1, weight, sum, t->values, &u->facts, err));
+    update_mean(t);
     t->done++;
     t->cursor = mr_loader_cursor(t->feed.loader);
     return MR_OK;
@@ -118,19 +138,21 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
 
 /* ---- between updates --------------------------------------------------------------------------------------------- */
 
+/* In the claimed folder, wherever that is by now. */
 static mr_status keep_outcomes(mr_trainer *t, const mr_outcomes *outcomes, mr_error *err)
 {
-    MR_AUTO(mr_buf_free) mr_buf text = {0}, path = {0};
+    const char *output = t->settings->output;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_error why;
     if (!outcomes || mr_ranks_rank(t->ranks) != 0)
         return MR_OK;
     MR_TRY(mr_outcomes_json(outcomes, t->manifest, &text, err));
-    mr_buf_printf(&path, "%s/" MR_RUN_OUTCOMES, t->settings->output);
-    MR_TRY(mr_buf_status(&path, err, "keeping an evaluation"));
-    MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    mr_status status = mr_file_publish(AT_FDCWD, mr_buf_text(&path), text.data, text.len, err);
-    if (status != MR_OK) /* a folder that has just gone is the reason, not what follows from it */
-        MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    return status;
+    MR_TRY(mr_checkpoint_held(t->claim, output, err));
+    mr_status status = mr_file_publish(dirfd(t->claim), MR_RUN_OUTCOMES, text.data, text.len, &why);
+    if (status == MR_OK)
+        return MR_OK;
+    MR_TRY(mr_checkpoint_held(t->claim, output, err)); /* a folder that has just gone is the reason */
+    return mr_fail(err, status, "%s/%s", output, why.text);
 }
 
 static mr_status evaluate(mr_trainer *t, mr_error *err)
@@ -163,7 +185,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     MR_AUTO(mr_outcomes_release) mr_outcomes outcomes = {.step = t->done};
     e.outcomes = *s->output ? &outcomes : NULL;
     e.loader.transform.libjpeg = s->decoder[0] == 'l';
-    MR_TRY(mr_evaluate(&e, t->values, &result, err));
+    MR_TRY(mr_evaluate(&e, mr_trainer_model(t), &result, err));
     MR_TRY(keep_outcomes(t, e.outcomes, err));
     t->evaluation_due = false;
     t->accuracy = result.accuracy;
@@ -185,25 +207,27 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     return mr_journal_evaluated(t->journal, &report, err);
 }
 
-static mr_status to_host(mr_trainer *t, const float *values, float **out, mr_error *err)
+/* Host memory as it is; of other memory a copy, which the caller frees by copies[]. */
+static mr_status to_host(mr_trainer *t, float *values, float **copy, float **out, mr_error *err)
 {
-    *out = mr_alloc(t->params.total, sizeof **out);
-    if (!*out)
+    *out = values;
+    if (t->device->card->host_memory)
+        return MR_OK;
+    *out = *copy = mr_alloc(t->params.total, sizeof **copy);
+    if (!*copy)
         return mr_fail_memory(err, "writing a checkpoint");
-    t->device->card->download(t->device, *out, values, t->params.total * sizeof **out);
+    t->device->card->download(t->device, *copy, values, t->params.total * sizeof **copy);
     return MR_OK;
 }
 
 static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
 {
-    bool host = t->device->card->host_memory;
     mr_checkpoint c = {
         .model = t->config,
         .params = t->params,
-        .values = t->values,
         .optimizer = t->update_rule.kind,
-        .slots = t->optimizer.slots,
-        .state = {t->optimizer.state[0], t->optimizer.state[1]},
+        .ema = t->settings->ema,
+        .slots = mr_checkpoint_slots(t->update_rule.kind, t->mean),
         .update = t->done,
         .cursor = t->cursor,
         .seed = t->settings->seed,
@@ -216,15 +240,11 @@ static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
         .tokenizer = t->pairs.file,
         .claim = t->claim,
     };
-    float *copies[3] = {NULL};
-    mr_status status = host ? MR_OK : to_host(t, t->values, &copies[0], err);
-    for (unsigned i = 0; i < c.slots && !host && status == MR_OK; i++)
-        status = to_host(t, t->optimizer.state[i], &copies[1 + i], err);
-    if (!host) {
-        c.values = copies[0];
-        c.state[0] = copies[1];
-        c.state[1] = copies[2];
-    }
+    float *copies[1 + MR_CHECKPOINT_STATES] = {NULL};
+    mr_status status = to_host(t, t->mean ? t->mean : t->values, &copies[0], &c.values, err);
+    for (unsigned i = 0; i < c.slots && status == MR_OK; i++)
+        status =
+            to_host(t, i < t->optimizer.slots ? t->optimizer.state[i] : t->values, &copies[1 + i], &c.state[i], err);
     if (status == MR_OK)
         status = mr_checkpoint_write(&c, t->settings->output, (unsigned)t->settings->keep, NULL, err);
     for (size_t i = 0; i < MR_COUNT(copies); i++)

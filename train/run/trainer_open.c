@@ -56,18 +56,20 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
     if (!first)
         start = (float *)(void *)values.data;
     MR_TRY(status);
-    return mr_ranks_agree(t->ranks, start ? upload(t, t->values, start, err) : MR_OK, err);
+    MR_TRY(mr_ranks_agree(t->ranks, start ? upload(t, t->values, start, err) : MR_OK, err));
+    const float *begun = start ? start : t->values; /* in place */
+    return mr_ranks_agree(t->ranks, t->mean ? upload(t, t->mean, begun, err) : MR_OK, err);
 }
 
 static mr_status restore(mr_trainer *t, mr_error *err)
 {
     mr_checkpoint *c = &t->restored;
-    if (c->params.total != t->params.total || c->slots != t->optimizer.slots)
+    if (c->params.total != t->params.total || c->slots != t->optimizer.slots + (t->mean != NULL))
         return mr_fail(err, MR_BAD_DATA, "%s: the checkpoint's buffers do not have this model's size",
                        t->settings->output);
-    MR_TRY(upload(t, t->values, c->values, err));
+    MR_TRY(upload(t, t->mean ? t->mean : t->values, c->values, err));
     for (unsigned i = 0; i < c->slots; i++)
-        MR_TRY(upload(t, t->optimizer.state[i], c->state[i], err));
+        MR_TRY(upload(t, i < t->optimizer.slots ? t->optimizer.state[i] : t->values, c->state[i], err));
     mr_checkpoint_release(c);
     return MR_OK;
 }
@@ -185,6 +187,8 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     MR_TRY(mr_device_open(s->device, &device, &t->device, err));
     MR_TRY(t->config.card->open(&t->config, &t->params, t->device, mr_trainer_rows(t), true, &t->model, err));
     MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->values, (void **)&t->values, err));
+    if (s->ema > 0)
+        MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->mean, (void **)&t->mean, err));
     return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
 
@@ -226,6 +230,8 @@ void mr_trainer_close(mr_trainer *t)
         t->config.card->close(t->model);
     if (t->device && t->values)
         t->device->card->free(t->device, t->values);
+    if (t->device && t->mean)
+        t->device->card->free(t->device, t->mean);
     mr_device_close(t->device);
     mr_params_release(&t->params);
     mr_checkpoint_release(&t->restored);

@@ -245,6 +245,8 @@ static mr_status check(const mr_settings *s, mr_error *err)
                        "them");
     if (s->overwrite_output && !*s->output)
         return mr_fail(err, MR_MISUSE, "--overwrite-output: give --output DIR, the folder of the run");
+    if (!(s->ema >= 0 && s->ema < 1))
+        return mr_fail(err, MR_MISUSE, "--ema %g: is the share of the old mean, from 0 to below 1", s->ema);
     if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))
         return mr_fail(err, MR_MISUSE, "--label-smoothing %g: is a share, from 0 to below 1", s->label_smoothing);
     if (!(s->scale_min > 0 && s->scale_min <= 1))

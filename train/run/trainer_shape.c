@@ -189,7 +189,7 @@ static mr_status suit_text(mr_settings *s, const mr_model_config *c, mr_error *e
 static mr_status begin_shape(mr_trainer *t, mr_error *err)
 {
     MR_AUTO(mr_checkpoint_release)
-    mr_checkpoint begun = {.slots = mr_checkpoint_slots(MR_SGD), .accuracy = -1, .best_accuracy = -1};
+    mr_checkpoint begun = {.slots = mr_checkpoint_slots(MR_SGD, false), .accuracy = -1, .best_accuracy = -1};
     bool first = mr_ranks_rank(t->ranks) == 0;
     MR_TRY(mr_ranks_agree(t->ranks, first ? new_shape(t, &begun.model, err) : MR_OK, err));
     begun.tokenizer = t->pairs.file;

@@ -496,7 +496,7 @@ static void test_misuse(void **state)
         mr_checkpoint bad = c;
         switch (i) {
         case 0:
-            bad.slots = 2;
+            bad.slots = 4;
             break;
         case 1:
             bad.accuracy = 1.5;
