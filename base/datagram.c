@@ -96,13 +96,16 @@ static void add_address(mr_datagrams *d, const struct sockaddr *a, in_port_t por
 
 mr_status mr_datagrams_invite(mr_datagrams *d, mr_error *err)
 {
-    struct sockaddr_storage self = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } self = {.six = {.sin6_family = AF_UNSPEC}};
     socklen_t len = sizeof self;
     struct ifaddrs *all = NULL;
-    if (getsockname(d->socket, (struct sockaddr *)&self, &len) != 0 || getifaddrs(&all) != 0)
+    if (getsockname(d->socket, &self.any, &len) != 0 || getifaddrs(&all) != 0)
         return mr_fail_errno(err, errno, "watching the ranks: no addresses");
-    in_port_t port =
-        d->family == AF_INET6 ? ((struct sockaddr_in6 *)&self)->sin6_port : ((struct sockaddr_in *)&self)->sin_port;
+    in_port_t port = d->family == AF_INET6 ? self.six.sin6_port : self.four.sin_port;
     for (int loops = 0; loops < 2; loops++) /* the loopback last: of use on this host alone */
         for (const struct ifaddrs *i = all; i; i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK) == !loops)

@@ -2,6 +2,7 @@
  * Invariant: each program that was started is waited for once, whether or not reading its output failed. */
 #include "base/program.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -63,16 +64,42 @@ static void *listen_to(void *arg)
     }
 }
 
-/* The last line that is not blank: in a traceback, the error. */
-static const char *last_line(const mr_program *p, int *len)
+/* The sentence of a millrace, without its name; NULL: it is not one.  "millrace: ...", "millrace train: ..." */
+static const char *sentence_of(const char *line, size_t len)
 {
-    size_t end = p->message_len;
-    while (end && (p->message[end - 1] == '\n' || p->message[end - 1] == ' ' || p->message[end - 1] == '\r'))
-        end--;
-    const char *line = end ? memrchr(p->message, '\n', end) : NULL;
-    size_t at = line ? (size_t)(line - p->message) + 1 : 0;
-    *len = (int)(end - at);
-    return p->message + at;
+    static const char name[] = "millrace";
+    const char *colon = memmem(line, len, ": ", 2);
+    return colon && len > sizeof name && memcmp(line, name, sizeof name - 1) == 0 ? colon + 2 : NULL;
+}
+
+static bool has_letter(const char *line, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (isalnum((unsigned char)line[i]))
+            return true;
+    return false;
+}
+
+/* The first line of a millrace, which launchers talk after; otherwise the last one with a letter: in a traceback, the
+ * error. */
+static const char *telling_line(const mr_program *p, int *len)
+{
+    const char *found = "", *end = p->message + p->message_len;
+    *len = 0;
+    for (const char *line = p->message; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+        const char *sentence = sentence_of(line, (size_t)(stop - line));
+        while (stop > line && (stop[-1] == ' ' || stop[-1] == '\r'))
+            stop--;
+        if (sentence || has_letter(line, (size_t)(stop - line))) {
+            found = sentence ? sentence : line;
+            *len = (int)(stop - found);
+        }
+        if (sentence)
+            break;
+        line = newline ? newline + 1 : end;
+    }
+    return found;
 }
 
 /* ---- start ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +201,7 @@ static bool drain(int fd)
 static mr_status exit_failure(const mr_program *p, int wait_status, const char *name, mr_error *err)
 {
     int len;
-    const char *line = last_line(p, &len);
+    const char *line = telling_line(p, &len);
     if (WIFSIGNALED(wait_status))
         return mr_fail(err, MR_SYSTEM, "%s: was killed by signal %d (%s)%s%.*s", name, WTERMSIG(wait_status),
                        strsignal(WTERMSIG(wait_status)), len ? ": " : "", len, line);

@@ -14,57 +14,13 @@
 #include "loader/cmd_damage.h"
 #include "run/trainer.h"
 #include "train/commands.h"
+#include "train/plan.h"
 
 typedef unsigned long long ull;
 
 static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(mr_settings, dataset)}, {0}};
 
 /* ---- what is going to happen ------------------------------------------------------------------------------------- */
-
-static void shape_text(const mr_model_config *m, char *text, size_t size)
-{
-    int n = snprintf(text, size, "%s: patch %u, hidden %u, layers %u, heads %u, mlp %u; %u x %u pixels, ", m->name,
-                     m->patch, m->hidden, m->layers, m->heads, m->mlp, m->image, m->image);
-    if (n < 0 || (size_t)n >= size)
-        return;
-    if (m->card->text)
-        snprintf(text + n, size - (size_t)n, "%u tokens of %u, %u cross layers, embeddings of %u", m->text, m->vocab,
-                 m->cross_layers, m->embed);
-    else
-        snprintf(text + n, size - (size_t)n, "%u classes", m->classes);
-}
-
-static mr_status print_plan(const mr_trainer *t, mr_error *err)
-{
-    const mr_settings *s = t->settings;
-    char shape[200], number[40], flops[60], update[60], bytes[5][32], steps[60];
-    mr_model_costs costs;
-    t->config.card->costs(&t->config, mr_trainer_rows(t), true, &costs);
-    unsigned world = mr_ranks_world(t->ranks), slots = mr_checkpoint_slots(t->update_rule.kind, t->settings->ema > 0);
-    uint64_t buffer = t->params.total * sizeof(float), image = (uint64_t)12 * t->config.image * t->config.image;
-    uint64_t loader = (s->prefetch + 2) * s->batch * image;
-    double a_global = costs.training_flops * (double)(s->batch * s->grad_accum * world);
-    shape_text(&t->config, shape, sizeof shape);
-    snprintf(flops, sizeof flops, "%.4g GFLOP forward, %.4g GFLOP in training", costs.forward_flops / 1e9,
-             costs.training_flops / 1e9);
-    snprintf(update, sizeof update, "%.4g GFLOP, all ranks together", a_global / 1e9);
-    snprintf(steps, sizeof steps, "%llu, the first %llu of them done", (ull)t->updates, (ull)t->first);
-    mr_table *table = mr_table_new(2);
-    mr_table_row(table, "plan", s->dataset);
-    mr_table_row(table, "model", shape);
-    mr_table_row(table, "parameters", mr_text_count(costs.parameters, number));
-    mr_table_row(table, "a sample", flops);
-    mr_table_row(table, "an update", update);
-    mr_table_row(table, "updates", steps);
-    mr_table_row(table, "weights, gradients", mr_text_bytes(2 * buffer, bytes[0]));
-    mr_table_row(table, t->settings->ema > 0 ? "optimizer, mean" : "optimizer",
-                 mr_text_bytes(slots * buffer, bytes[1]));
-    mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
-    mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
-    mr_table_row(table, "memory per rank",
-                 mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
-    return mr_table_print(table, stdout, err);
-}
 
 /* Of one rank; attention's sums, which the device keeps, are not in it. */
 static void print_recompute(const mr_trainer *t)
@@ -82,7 +38,7 @@ static void print_recompute(const mr_trainer *t)
 static void print_start(mr_trainer *t)
 {
     char shape[200], number[40];
-    shape_text(&t->config, shape, sizeof shape);
+    mr_plan_shape(&t->config, shape, sizeof shape);
     unsigned world = mr_ranks_world(t->ranks);
     mr_term_text(stdout, shape);
     printf(", %s parameters\n", mr_text_count(t->params.elements, number));
@@ -103,8 +59,8 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
     MR_TRY(mr_trainer_prepare(t, settings, ranks, err));
-    if (settings->plan)
-        return speaks ? print_plan(t, err) : MR_OK;
+    if (mr_settings_plans(settings))
+        return speaks ? mr_plan_print(t, err) : MR_OK;
     MR_TRY(mr_trainer_open(t, err));
     if (speaks && !settings->quiet)
         print_start(t);
@@ -146,9 +102,9 @@ static int start(int argc, char **argv)
     if (status == MR_OK)
         status = run(&t, &settings, ranks, &stopped, &err);
     bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;
-    if (status == MR_OK && speaks && !settings.plan)
+    if (status == MR_OK && speaks && !mr_settings_plans(&settings))
         status = warn_of_damage(&t, &err);
-    if (status == MR_OK && speaks && !settings.quiet && !settings.plan)
+    if (status == MR_OK && speaks && !settings.quiet && !mr_settings_plans(&settings))
         print_end(&t, stopped);
     if (status != MR_OK && speaks)
         mr_term_error(&err);

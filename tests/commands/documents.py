@@ -21,6 +21,7 @@ MEASURED = re.compile("|".join((
     r"\b(?:loss|images/sec|lr|wait_ms|memory|max|available)=[\d.e+-]+(?: [MG]B)?",  # a line of training
     r"(?i:\b(?:loss|accuracy)\b:? *\t?)[\d.]+(?: \([\d,]+ of [\d,]+\))?",
     r"Text>Image@1 .*|Best .*|(?:words|texts|pictures) find .*|Bottleneck: .*|(?:Slowest|Ranks): .*",
+    r"\bmAP:? .*|\b[01]\.\d{4}\b",
     r"\d+ threads?, .*",  # what the machine is
     r"\"seconds\": [\d.]+")))
 

@@ -1,12 +1,15 @@
 /* memory.c - memory of this process, and what is left for it.
  * Invariant: where a control group limits the process, its limit counts, as in a container or a Slurm job. */
+#include "journal/memory.h"
+
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/scope.h"
-#include "journal/parts.h"
 
 enum { TEXT = 4096 };
 

@@ -5,6 +5,7 @@
 #define MR_JOURNAL_PARTS_H
 
 #include "journal/journal.h"
+#include "journal/memory.h"
 
 typedef struct mr_journal_sums {
     uint64_t updates, samples;
@@ -27,14 +28,6 @@ struct mr_journal {
 };
 
 /* ---- line.c --------------------------------------------------------------------------------------------- */
-
-/* ---- memory.c ------------------------------------------------------------------------------------------- */
-
-typedef struct mr_memory_use { /* 0: not known */
-    uint64_t now, max;         /* resident bytes of this process */
-    uint64_t available;        /* bytes that this host, or the process's control group, could still give out */
-} mr_memory_use;
-mr_memory_use mr_memory_in_use(void);
 
 /* Without a newline. */
 void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u);

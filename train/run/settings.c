@@ -125,6 +125,11 @@ static bool is_free_text(const mr_option *row)
     return (row->kind == MR_ARG_TEXT && !row->words) || row->kind == MR_ARG_PATH;
 }
 
+bool mr_settings_plans(const mr_settings *s)
+{
+    return s->plan[0] != 'n';
+}
+
 json_t *mr_settings_json(const mr_settings *s)
 {
     json_t *options = json_object();

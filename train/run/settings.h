@@ -156,8 +156,9 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
     X(MR_ARG_COUNT, uint64_t, stall_timeout, "stall-timeout", "SECONDS", "60", MR_ONCE, MR_STALL_HELP)                 \
-    X(MR_ARG_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                              \
-      "print parameters, FLOPs, memory and steps of the run, and do not run it")                                       \
+    X(MR_ARG_TEXT, const char *, plan, "plan", NULL, "no", MR_ONCE,                                                    \
+      "print parameters, FLOPs, memory and steps of the run, and do not run it", .optional = "table",                  \
+      .words = MR_WORDS("no", "table", "json"))                                                                        \
     X(MR_ARG_FLAG, bool, quiet, "quiet", NULL, "", MR_ONCE, "no progress, no table", .own = true, .key = 'q')
 
 typedef struct mr_settings {
@@ -188,6 +189,8 @@ mr_status mr_settings_take(mr_settings *s, const mr_option *row, const char *tex
 /* Another default than the table's, for a kind of model; MR_MISUSE: no such option.  What was given stays. */
 mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err);
 
+/* Whether the run is only planned. */
+bool mr_settings_plans(const mr_settings *s);
 /* Those that a checkpoint keeps, as an object; NULL: out of memory. */
 json_t *mr_settings_json(const mr_settings *s);
 /* Options not given become those of `options`.  MR_MISUSE: a fixed one was given and differs. */

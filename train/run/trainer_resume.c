@@ -135,7 +135,7 @@ static mr_status find_run(mr_trainer *t, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are");
     if (!*s->output)
         return MR_OK;
-    if (!s->plan)
+    if (!mr_settings_plans(s))
         MR_TRY(mr_trainer_claim(t, false, err));
     if (mr_checkpoint_is(s->output))
         return mr_fail(err, MR_MISUSE,

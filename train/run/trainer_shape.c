@@ -162,7 +162,7 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     MR_TRY(check_complete(c, err));
     MR_TRY(freeze(s, c, err));
     if (c->card->text) {
-        if (!(s->plan && c->vocab && !*s->tokenizer)) /* a plan needs only the vocabulary's size */
+        if (!(mr_settings_plans(s) && c->vocab && !*s->tokenizer)) /* a plan needs only the vocabulary's size */
             MR_TRY(mr_pairs_tokenizer(s, &t->pairs, err));
         MR_TRY(fit_text(s, t->pairs.tokenizer, c, err));
     }
