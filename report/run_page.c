@@ -29,6 +29,25 @@ static void add_score(mr_buf *out, const char *term, double accuracy, uint64_t u
         mr_frame_fact(out, term, text);
 }
 
+/* How evaluations of the run are judged. */
+static const char *score_name(const mr_run_facts *f)
+{
+    const char *loss = json_string_value(json_object_get(f->checkpoint.facts, "loss"));
+    if (f->checkpoint.model.card->text)
+        return "Recall at 1";
+    return loss && strcmp(loss, "bce") == 0 ? "Mean average precision" : "Accuracy";
+}
+
+static void add_rate(const mr_run_facts *f, mr_buf *out)
+{
+    const char *rate = json_string_value(json_object_get(f->options, "lr"));
+    char text[40];
+    if (!rate)
+        return;
+    snprintf(text, sizeof text, "%g", strtod(rate, NULL));
+    mr_frame_fact(out, "Learning rate", strtod(rate, NULL) > 0 ? text : "the optimizer's own");
+}
+
 static void add_facts(const mr_run_facts *f, mr_buf *out)
 {
     const mr_checkpoint *c = &f->checkpoint;
@@ -36,18 +55,21 @@ static void add_facts(const mr_run_facts *f, mr_buf *out)
     const char *steps = json_string_value(json_object_get(f->options, "steps"));
     double rate = json_number_value(json_object_get(f->results, "train_samples_per_second"));
     char text[64];
-    mr_buf_add_text(out, "<p class=\"note\">A model trained by millrace " MILLRACE_VERSION ", after ");
+    mr_buf_printf(out, "<p class=\"note\">A model trained by millrace %s, after ", c->version);
     mr_html_count(out, c->update);
     mr_buf_printf(out, " update%s.</p>\n<dl>\n", c->update == 1 ? "" : "s");
     mr_frame_fact(out, "Model", c->model.name);
-    add_score(out, c->model.card->text ? "Recall at 1" : "Accuracy", c->accuracy, c->update);
+    add_score(out, score_name(f), c->accuracy, c->update);
     add_score(out, "Best", c->best_accuracy, c->best_update);
-    if (digest)
-        mr_buf_printf(out, "<dt>Dataset</dt><dd><code>%s</code></dd>\n", digest);
+    if (digest) {
+        mr_buf_add_text(out, "<dt>Dataset</dt><dd><code>");
+        mr_html_string(out, digest);
+        mr_buf_add_text(out, "</code></dd>\n");
+    }
     if (steps && *steps && strcmp(steps, "0") != 0)
         mr_frame_fact(out, "Updates planned", steps);
     add_option(out, "Optimizer", f, "optimizer");
-    add_option(out, "Learning rate", f, "lr");
+    add_rate(f, out);
     long long batch = json_integer_value(json_object_get(c->facts, "global_batch"));
     long long ranks = json_integer_value(json_object_get(c->facts, "world"));
     snprintf(text, sizeof text, "%lld samples on %lld rank%s", batch, ranks, ranks == 1 ? "" : "s");
@@ -72,8 +94,8 @@ static void add_curves(const mr_run_facts *f, mr_buf *out)
     size_t empty = out->len;
     const mr_chart charts[] = {
         {"Loss", {{"training", &c[MR_CURVE_LOSS]}, {"evaluation", &c[MR_CURVE_EVAL_LOSS]}}, .from_zero = false},
-        {pairs ? "Recall" : "Accuracy",
-         {{pairs ? "at 1, both ways" : "accuracy", &c[MR_CURVE_EVAL]},
+        {pairs ? "Recall" : score_name(f),
+         {{pairs ? "at 1, both ways" : "evaluation", &c[MR_CURVE_EVAL]},
           {"text to image at 5", pairs ? &c[MR_CURVE_EVAL_5] : NULL}},
          .percent = true,
          .from_zero = true},

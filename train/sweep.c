@@ -99,8 +99,8 @@ static mr_status make_ways(mr_sweep *s, mr_error *err)
 static int by_cost(const void *a, const void *b)
 {
     const mr_sweep_way *x = a, *y = b;
-    uint64_t cost[2] = {number(x, MR_SWEEP_BATCH) * number(x, MR_SWEEP_RANKS),
-                        number(y, MR_SWEEP_BATCH) * number(y, MR_SWEEP_RANKS)};
+    const uint64_t cost[2] = {number(x, MR_SWEEP_BATCH) * number(x, MR_SWEEP_RANKS),
+                              number(y, MR_SWEEP_BATCH) * number(y, MR_SWEEP_RANKS)};
     if (cost[0] != cost[1])
         return cost[0] < cost[1] ? -1 : 1;
     return (x->value[MR_SWEEP_BATCH] > y->value[MR_SWEEP_BATCH]) -

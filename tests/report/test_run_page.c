@@ -8,6 +8,7 @@
 
 #include "report/curve.h"
 #include "support/faults.h"
+#include "support/checkpoint.h"
 #include "support/support.h"
 
 static void run_in(const char *dir, int status, const char *const *args)
@@ -200,11 +201,35 @@ static void test_little_is_there(void **state)
 
 #define WITH_RUN(test) cmocka_unit_test_setup_teardown(test, set_up, support_tmpdir_tear_down)
 
+/* A checkpoint that somebody else made: every text of its state is markup. */
+static void test_a_hostile_state(void **state)
+{
+    static const char bad[] = "<script>alert(1)</script>";
+    char *out = support_path("%s/hostile", (char *)*state);
+    mr_error err;
+    mr_checkpoint c = make_checkpoint(100, MR_SGD);
+    json_decref(c.facts);
+    c.facts =
+        json_pack("{s:[s], s:{s:s, s:s, s:s, s:s}, s:s, s:s, s:s, s:s}", "classes", bad, "options", "lr", bad, "steps",
+                  bad, "optimizer", bad, bad, bad, "dataset", bad, "dataset_path", bad, "loss", bad, "order", bad);
+    assert_non_null(c.facts);
+    if (mr_checkpoint_write(&c, out, 0, NULL, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    mr_checkpoint_release(&c);
+    RUN(*state, 0, "report", "hostile", "-q");
+    char *page = read_in(*state, "report.html");
+    assert_int_equal(support_occurrences(page, "<script"), 1);
+    assert_non_null(strstr(page, "<dt>Dataset</dt><dd><code>&lt;script&gt;"));
+    free(page);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ticks), cmocka_unit_test(test_chart),       WITH_RUN(test_page),
-        WITH_RUN(test_confusion),     WITH_RUN(test_without_the_dataset), WITH_RUN(test_little_is_there),
+        cmocka_unit_test(test_ticks),   cmocka_unit_test(test_chart), WITH_RUN(test_page),
+        WITH_RUN(test_a_hostile_state), WITH_RUN(test_confusion),     WITH_RUN(test_without_the_dataset),
+        WITH_RUN(test_little_is_there),
     };
     return cmocka_run_group_tests_name("run report", tests, NULL, NULL);
 }
