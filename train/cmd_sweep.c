@@ -19,6 +19,7 @@ typedef struct request {
     mr_sweep sweep;
     mr_cli_list options; /* after DATASET */
     const char *budget;
+    char counts[32]; /* the usual ranks and threads */
     double seconds;
     bool json, quiet;
 } request;
@@ -167,25 +168,24 @@ static mr_status parse_time(const char *text, double *seconds, mr_error *err)
 }
 
 /* One, and all processors. */
-static const char *usual_counts(char text[32])
+static void list_counts(char text[32])
 {
     unsigned all = mr_pool_processors();
     snprintf(text, 32, all > 1 ? "1,%u" : "1", all);
-    return text;
 }
 
 static mr_status sweep(request *q, mr_error *err)
 {
-    char counts[32], folder[] = "/tmp/millrace-sweep-XXXXXX";
+    char folder[] = "/tmp/millrace-sweep-XXXXXX";
     mr_sweep *s = &q->sweep;
     MR_TRY(parse_time(q->budget, &s->budget, err));
     s->seconds = q->seconds;
     s->options = q->options.items;
     s->option_count = q->options.count;
     s->speaks = !q->quiet && isatty(STDERR_FILENO);
-    usual_counts(counts);
+    list_counts(q->counts);
     for (int a = MR_SWEEP_RANKS; a <= MR_SWEEP_THREADS; a++)
-        s->lists[a] = s->lists[a] ? s->lists[a] : counts;
+        s->lists[a] = s->lists[a] ? s->lists[a] : q->counts;
     if (!mkdtemp(folder))
         return mr_fail_errno(err, errno, "%s: cannot be made", folder);
     s->folder = folder;

@@ -1,11 +1,13 @@
 /* test_train_flags.c - how a run is divided, and where it writes: --eval-batch, --tail, --loader-threads,
  * --overwrite-output, and what each rank did.
  * Invariant tested: what does not change what is learned changes no bit of it; a run that cannot begin removes nothing.
- * Covers journal/memory.c, journal/rank_use.c, run/trainer_open.c. */
+ * Covers journal/memory.c, journal/rank_use.c, run/head.c, run/known_classes.c, run/trainer_open.c. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "files/npz.h"
 #include "support/faults.h"
 #include "support/train.h"
 
@@ -179,6 +181,71 @@ static void a_frozen_model_costs_less(void **state)
     assert_true(memory[0] > memory[1] && memory[1] > memory[2]);
 }
 
+/* ---- --pretrained RUN -------------------------------------------------------------------------------------------- */
+
+enum { HIDDEN = 16, MOST = 32 };
+
+/* head/kernel of a run's checkpoint, [HIDDEN, classes]. */
+static void read_head(const char *dir, const char *run, float head[HIDDEN * MOST], size_t *classes)
+{
+    char *path = support_path("%s/%s/weights.npz", dir, run);
+    mr_npz_reader *npz = NULL;
+    const mr_npz_array *a;
+    mr_error err;
+    *classes = 0;
+    assert_int_equal(mr_npz_open(path, &npz, &err), MR_OK);
+    while (mr_npz_next(npz, &a, &err) == MR_OK)
+        if (strcmp(a->name, "head/kernel") == 0) {
+            *classes = (size_t)a->shape[1];
+            assert_true(a->shape[0] == HIDDEN && *classes <= MOST);
+            assert_int_equal(mr_npz_take(npz, head, (size_t)a->count * sizeof *head, &err), MR_OK);
+        }
+    mr_npz_reader_free(npz);
+    free(path);
+    assert_true(*classes > 0);
+}
+
+/* Of the ten classes two are in the next dataset, at other numbers, beside a new one. */
+static void a_head_continues_by_name(void **state)
+{
+    const char *dir = *state;
+    float older[HIDDEN * MOST], newer[HIDDEN * MOST];
+    size_t count, fewer;
+    IN(source, "few-source");
+    IN(few, "few");
+    support_shell(dir,
+                  "for s in train val; do mkdir -p few-source/$s; cp -r source/*/$s/n01440764 source/*/$s/n03888257 "
+                  "few-source/$s; cp -r source/*/$s/n03028079 few-source/$s/a-new-one; done");
+    support_expect(0, "ingest", source, few, "--quiet", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "3", "--lr", "0.1", "--output", "older", (char *)NULL);
+    support_result r = train_command(0, dir, 0, "train", "few", "--model", "vit", "--image-size", "24", "--patch", "8",
+                                     "--hidden", "16", "--layers", "2", "--heads", "2", "--mlp", "32", "--lr", "1e-9",
+                                     "--steps", "1", "--pretrained", "older", "--output", "newer", (char *)NULL);
+    assert_non_null(strstr(r.out, "2 of the 3 classes continue from the head of older/step-00000003, which knows their "
+                                  "names; new: a-new-one\n"));
+    support_result_free(&r);
+    read_head(dir, "older/step-00000003", older, &count);
+    read_head(dir, "newer/step-00000001", newer, &fewer);
+    assert_int_equal(count, 10);
+    assert_int_equal(fewer, 3); /* a-new-one, n01440764, n03888257 */
+    for (size_t k = 0; k < HIDDEN; k++) {
+        assert_true(fabsf(newer[3 * k]) < 1e-6F);
+        assert_true(fabsf(newer[3 * k + 1] - older[10 * k]) < 1e-6F);
+        assert_true(fabsf(newer[3 * k + 2] - older[10 * k + 9]) < 1e-6F);
+    }
+    /* Without a class in common, and of another kind of model. */
+    support_shell(dir, "mkdir none; for s in train val; do mkdir -p none-source/$s; cp -r few-source/$s/a-new-one "
+                       "none-source/$s; cp -r few-source/$s/a-new-one none-source/$s/another; done; rmdir none");
+    IN(others, "none-source");
+    IN(none, "none");
+    support_expect(0, "ingest", others, none, "--quiet", (char *)NULL);
+    r = train_command(2, dir, 0, "train", "none", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden",
+                      "16", "--layers", "2", "--heads", "2", "--mlp", "32", "--steps", "1", "--pretrained", "older",
+                      (char *)NULL);
+    assert_non_null(strstr(r.err, "older/step-00000003: its head has none of the dataset's classes"));
+    support_result_free(&r);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     static const struct {
@@ -211,6 +278,7 @@ int main(void)
         cmocka_unit_test(ranks_are_accounted_for),
         cmocka_unit_test(what_is_frozen_stays),
         cmocka_unit_test(a_frozen_model_costs_less),
+        cmocka_unit_test(a_head_continues_by_name),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

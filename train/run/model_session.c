@@ -8,16 +8,14 @@
 #include "base/text.h"
 #include "dataset/dataset.h"
 #include "dataset/dataset_ranks.h"
+#include "run/known_classes.h"
 #include "run/trainer.h"
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
 const char *mr_session_class(const mr_session *t, int32_t class)
 {
-    const char *name = NULL;
-    if (class >= 0)
-        name = json_string_value(json_array_get(json_object_get(t->checkpoint.facts, "classes"), (size_t) class));
-    return name ? name : "";
+    return mr_known_class_name(&t->checkpoint, class);
 }
 
 const char *mr_session_trained_on(const mr_session *t)
@@ -42,35 +40,9 @@ static bool same_classes(const mr_manifest *m, const mr_session *t, size_t known
     return same;
 }
 
-typedef struct known_class { /* of the model */
-    const char *name;
-    int32_t class;
-} known_class;
-
-static int by_name(const void *a, const void *b)
-{
-    const known_class *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->class > y->class) - (x->class < y->class);
-}
-
-/* The model's first class of this name, which the others follow; NULL: none. */
-static const known_class *find_class(const known_class *known, size_t count, const char *name)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (strcmp(known[mid].name, name) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < count && strcmp(known[low].name, name) == 0 ? &known[low] : NULL;
-}
-
 /* `at`: the model's first class of this name; NULL: none.  A name that several of its classes have is ambiguous. */
-static mr_status check_class(const mr_session_request *q, const mr_session *t, const char *name, const known_class *at,
-                             const known_class *end, mr_error *err)
+static mr_status check_class(const mr_session_request *q, const mr_session *t, const char *name,
+                             const mr_known_class *at, const mr_known_class *end, mr_error *err)
 {
     if (q->no_labels)
         return MR_OK;
@@ -88,26 +60,19 @@ static mr_status check_class(const mr_session_request *q, const mr_session *t, c
     return MR_OK;
 }
 
-/* Both lists may be long, and are not trusted. */
 mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err)
 {
-    size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
-    if (known != t->checkpoint.model.classes)
-        return mr_fail(err, MR_BAD_DATA, "%s/state.json: names %zu classes of %u", t->path, known,
-                       t->checkpoint.model.classes);
-    MR_AUTO(mr_scope_free) known_class *sorted = mr_alloc(known + 1, sizeof *sorted);
+    MR_AUTO(mr_known_classes_release) mr_known_classes known = {0};
+    MR_TRY(mr_known_classes_list(&t->checkpoint, t->path, &known, err));
     t->classes = mr_alloc(m->class_count + 1, sizeof *t->classes);
-    if (!t->classes || !sorted)
+    if (!t->classes)
         return mr_fail_memory(err, "mapping classes");
-    for (size_t k = 0; k < known; k++)
-        sorted[k] = (known_class){mr_session_class(t, (int32_t)k), (int32_t)k};
-    qsort(sorted, known, sizeof *sorted, by_name);
-    bool same = same_classes(m, t, known);
+    bool same = same_classes(m, t, known.count);
     for (size_t i = 0; i < m->class_count; i++) {
-        const known_class *at = find_class(sorted, known, m->classes[i].name);
+        const mr_known_class *at = mr_known_classes_find(&known, m->classes[i].name);
         t->classes[i] = same ? (int32_t)i : at ? at->class : -1;
         if (!same)
-            MR_TRY(check_class(q, t, m->classes[i].name, at, sorted + known, err));
+            MR_TRY(check_class(q, t, m->classes[i].name, at, known.sorted + known.count, err));
     }
     return MR_OK;
 }

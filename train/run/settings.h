@@ -27,7 +27,8 @@ typedef enum mr_setting_life {
     X(MR_ARG_PATH, const char *, config, "config", "FILE", "", MR_FIXED,                                               \
       "bridgetower: its shape, the hub's config.json")                                                                 \
     X(MR_ARG_PATH, const char *, pretrained, "pretrained", "FILE", "", MR_FIXED,                                       \
-      "start from these weights: vit: Google's .npz (or a weights.npz of ours; the head starts at zero); "             \
+      "start from these weights: vit: Google's .npz or a weights.npz of ours, with a new head; or the folder of a "    \
+      "run of ours, with its head, whose classes meet by name; "                                                       \
       "bridgetower: .safetensors, its index, or a folder with them")                                                   \
     X(MR_ARG_PATH, const char *, tokenizer, "tokenizer", "FILE", "", MR_FIXED,                                         \
       "bridgetower: tokenizer.json, or vocab.json beside merges.txt (default: in the folder of --config or "           \

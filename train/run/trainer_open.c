@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/scope.h"
 #include "model/contrast.h"
+#include "run/head.h"
 #include "run/trainer.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -18,9 +19,26 @@
 static mr_status check_pretrained(const mr_trainer *t, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int fd = -1;
-    if (t->config.card->describe && mr_dir_is(t->settings->pretrained))
+    if (mr_dir_is(t->settings->pretrained))
         return MR_OK;
     return mr_file_open(AT_FDCWD, t->settings->pretrained, true, &fd, NULL, err);
+}
+
+/* From a run of ours, with its head. */
+static mr_status load_run(mr_trainer *t, float *start, mr_error *err)
+{
+    const char *run = t->settings->pretrained;
+    MR_AUTO(mr_checkpoint_release) mr_checkpoint older = {0};
+    MR_AUTO(mr_scope_free) char *found = NULL;
+    MR_AUTO(mr_buf_free) mr_buf weights = {0};
+    MR_TRY(mr_checkpoint_read(run, false, false, &older, &found, err));
+    if (older.model.card != t->config.card)
+        return mr_fail(err, MR_MISUSE, "--pretrained %s: is a run of %s, and --model is %s", run,
+                       older.model.card->name, t->settings->model);
+    mr_buf_printf(&weights, "%s/weights.npz", found);
+    MR_TRY(mr_buf_status(&weights, err, "loading weights"));
+    MR_TRY(t->config.card->load(&t->config, &t->params, mr_buf_text(&weights), start, &t->remarks, err));
+    return mr_head_take(&older, found, t->manifest, &t->params, start, &t->remarks, err);
 }
 
 /* On rank 0. */
@@ -30,6 +48,8 @@ static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
     if (*s->pretrained)
         MR_TRY(check_pretrained(t, err));
     t->config.card->start(&t->config, &t->params, s->seed, start);
+    if (*s->pretrained && !t->config.card->describe && mr_dir_is(s->pretrained))
+        return load_run(t, start, err);
     return *s->pretrained ? t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->remarks, err)
                           : MR_OK;
 }
