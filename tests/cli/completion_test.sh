@@ -35,7 +35,7 @@ offered() {
 }
 
 options() {
-    "$millrace" "$1" --usage | grep -o -- '--[a-z0-9-]*' | sort -u
+    "$millrace" "$1" --usage | grep -o -- '--[a-z][a-z0-9-]*' | sort -u
 }
 
 for command in "${commands[@]}"; do
