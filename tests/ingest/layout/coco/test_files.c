@@ -144,7 +144,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sections_in_any_order_are_recognised, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(tasks_of_the_same_images_are_merged, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(given_files_count_alone, plan_set_up, plan_tear_down),
-        cmocka_unit_test_setup_teardown(the_option_takes_any_file, plan_set_up, plan_tear_down),
+        IN_TMPDIR(the_option_takes_any_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
