@@ -15,6 +15,8 @@ static bool adds(mr_processor_set set)
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     case MR_AVX512_VNNI:
         return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+    case MR_AVX512_BF16:
+        return __builtin_cpu_supports("avx512bf16");
     case MR_PLAIN_C:
         break;
     }

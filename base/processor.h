@@ -10,6 +10,7 @@ typedef enum mr_processor_set {
     MR_AVX2,        /* Haswell, Zen: avx2, fma, bmi, bmi2 */
     MR_AVX512,      /* Skylake servers: MR_AVX2 and avx512 f, bw, dq, vl */
     MR_AVX512_VNNI, /* Ice Lake, Zen 4: MR_AVX512 and avx512 vbmi, vnni */
+    MR_AVX512_BF16, /* Sapphire Rapids, Zen 4: products of bf16 */
 } mr_processor_set;
 
 /* To compile a function for a set: __attribute__((target(MR_AVX2_TARGET))). */

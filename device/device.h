@@ -14,6 +14,12 @@
 typedef struct mr_device mr_device;
 
 typedef enum mr_type { MR_F32 = 0, MR_BF16 = 1 } mr_type;
+/* Bytes of one element. */
+static inline size_t mr_type_size(mr_type type)
+{
+    return type == MR_BF16 ? 2 : sizeof(float);
+}
+
 typedef enum mr_activation { MR_GELU = 0, MR_QUICK_GELU, MR_TANH } mr_activation; /* x Phi(x); x sigmoid(1.702 x) */
 
 /* Repeatable dropout: element e (row within its sample * width + column) of sample b at place `site` of the model is
@@ -244,6 +250,9 @@ typedef struct mr_device_card {
     void (*close)(mr_device *d);
     /* Human-readable, such as "8 threads, AVX-512"; valid as long as the device. */
     const char *(*describe)(const mr_device *d);
+    /* How products of activations of `type` are computed: "oneDNN", and what that means for speed if it is no gain.
+     * Valid as long as the device. */
+    const char *(*products)(const mr_device *d, mr_type type);
 
     /* Memory of the device, zeroed, 64-byte aligned. */
     mr_status (*alloc)(mr_device *d, size_t bytes, void **out, mr_error *err);

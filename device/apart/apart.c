@@ -33,6 +33,12 @@ static const char *describe(const mr_device *device)
     return ((const mr_apart *)(const void *)device)->text;
 }
 
+static const char *products(const mr_device *device, mr_type type)
+{
+    const mr_device *cpu = ((const mr_apart *)(const void *)device)->cpu;
+    return cpu->card->products(cpu, type);
+}
+
 /* Opens the blocks that a call's pointers are in until it returns; `cpu` is the device that does the work. */
 #define OPEN(device, operation, ...)                                                                                   \
     MR_AUTO(mr_apart_end) mr_apart_opening opening_;                                                                   \
@@ -244,10 +250,11 @@ static void decode(mr_device *device, const mr_decode *x)
 const mr_device_card mr_device_apart = {
     .name = "apart",
     .what = "the processors of this machine, as if they were a device: for tests",
-    .types = 1U << MR_F32,
+    .types = 1U << MR_F32 | 1U << MR_BF16,
     .open = open_apart,
     .close = close_apart,
     .describe = describe,
+    .products = products,
     .alloc = mr_apart_alloc,
     .free = mr_apart_free,
     .upload = upload,

@@ -3,12 +3,14 @@
  * costs a fifth of its products and saves batch * heads * queries * keys floats per layer.
  *
  *      a thread's scratch:   | p [block, keys] | d_p [block, keys] |       block: queries at a time
- */
+ *                            | q | out | d_out | d_q [queries, head_dim] | k | v | d_k | d_v [keys, head_dim] |
+ *
+ * The second line is for bf16 alone, whose products are computed in float32: they are too small to gain. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "cpu/cpu.h"
+#include "cpu/lines.h"
 
 enum {
     BLOCK = 256,     /* queries at a time, so that their rows stay in the cache */
@@ -20,11 +22,13 @@ typedef struct job {
     const mr_attention *a;
     const mr_attention_back *back;
     size_t q_stride, k_stride, v_stride, out_stride, block;
+    size_t q_step, k_step, v_step, out_step; /* from row to row of what is computed with: the same, or head_dim */
 } job;
 
 /* One sample and head. */
 typedef struct head {
-    const float *q, *k, *v;
+    const float *q, *k, *v, *d_out;
+    float *out, *d_q, *d_k, *d_v;
     const uint8_t *seen; /* [keys] or NULL */
     bool fully_masked;   /* every key is masked: the result is 0 */
     float *log_sums;     /* [queries] */
@@ -32,6 +36,7 @@ typedef struct head {
     uint32_t element; /* number of its first probability within the sample */
     size_t q_at, k_at, v_at, out_at;
     float *p, *d_p;
+    mr_lines rows; /* of head_dim */
 } head;
 
 /* Queries are divided evenly. */
@@ -44,15 +49,31 @@ static size_t block_of(const mr_attention *a)
 static job job_of(const mr_cpu *d, const mr_attention *a, const mr_attention_back *back)
 {
     size_t dense = a->heads * a->head_dim;
-    assert(a->type == MR_F32);
-    return (job){.d = d,
-                 .a = a,
-                 .back = back,
-                 .block = block_of(a),
-                 .q_stride = a->q_stride ? a->q_stride : dense,
-                 .k_stride = a->k_stride ? a->k_stride : dense,
-                 .v_stride = a->v_stride ? a->v_stride : dense,
-                 .out_stride = a->out_stride ? a->out_stride : dense};
+    job j = {.d = d,
+             .a = a,
+             .back = back,
+             .block = block_of(a),
+             .q_stride = a->q_stride ? a->q_stride : dense,
+             .k_stride = a->k_stride ? a->k_stride : dense,
+             .v_stride = a->v_stride ? a->v_stride : dense,
+             .out_stride = a->out_stride ? a->out_stride : dense};
+    bool copied = a->type == MR_BF16;
+    j.q_step = copied ? a->head_dim : j.q_stride;
+    j.k_step = copied ? a->head_dim : j.k_stride;
+    j.v_step = copied ? a->head_dim : j.v_stride;
+    j.out_step = copied ? a->head_dim : j.out_stride;
+    return j;
+}
+
+/* Floats of a thread's scratch; false: more than there are addresses. */
+static bool scratch_of(const mr_attention *a, size_t *floats)
+{
+    size_t rows, copies = 0;
+    bool fits = !__builtin_mul_overflow(block_of(a), a->keys, floats) && *floats <= SIZE_MAX / 8 &&
+                !__builtin_add_overflow(a->queries, a->keys, &rows) &&
+                !__builtin_mul_overflow(rows, 4 * a->head_dim, &copies) && copies <= SIZE_MAX / 8;
+    *floats = (2 * *floats + (a->type == MR_BF16 ? copies : 0) + 15) / 16 * 16;
+    return fits;
 }
 
 mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err)
@@ -60,11 +81,9 @@ mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t
     mr_cpu *d = mr_cpu_of(device);
     size_t rows, floats, bytes;
     if (__builtin_mul_overflow(a->batch, a->heads, &rows) || __builtin_mul_overflow(rows, a->queries, &rows) ||
-        __builtin_mul_overflow(rows, sizeof(float), saved_bytes) ||
-        __builtin_mul_overflow(block_of(a), a->keys, &floats) || floats > SIZE_MAX / 4 ||
-        __builtin_mul_overflow((2 * floats + 15) / 16 * 16, sizeof(float) * mr_team_threads(d->team), &bytes))
+        __builtin_mul_overflow(rows, sizeof(float), saved_bytes) || !scratch_of(a, &floats) ||
+        __builtin_mul_overflow(floats, sizeof(float) * mr_team_threads(d->team), &bytes))
         return mr_fail(err, MR_MISUSE, "attention of %zu queries and %zu keys is too large", a->queries, a->keys);
-    floats = (2 * floats + 15) / 16 * 16;
     if (floats > d->member_floats) {
         MR_TRY(mr_slab_reserve(&d->scratch, bytes, 0, NULL, err));
         d->member_floats = floats;
@@ -78,6 +97,26 @@ static bool none_seen(const uint8_t *seen, size_t keys)
         if (seen[i])
             return false;
     return seen != NULL;
+}
+
+/* Rows of one head as they are computed with: where they are, or copied to *spare, which moves on. */
+static float *rows_of(const head *h, const void *base, size_t at, size_t rows, size_t stride, bool read, float **spare)
+{
+    const mr_lines *l = &h->rows;
+    if (l->type == MR_F32)
+        return (float *)(uintptr_t)base + at;
+    float *copy = *spare;
+    for (size_t r = 0; read && r < rows; r++)
+        l->d->kernels->widen(l->width, (const uint16_t *)base + at + r * stride, copy + r * l->width);
+    *spare += rows * l->width;
+    return copy;
+}
+
+/* What was computed goes to where it belongs. */
+static void put_rows(const head *h, const float *copy, void *base, size_t at, size_t rows, size_t stride)
+{
+    for (size_t r = 0; h->rows.type == MR_BF16 && r < rows; r++)
+        mr_line_write(&h->rows, copy + r * h->rows.width, base, at + r * stride);
 }
 
 static head head_of(const job *j, size_t task, unsigned member)
@@ -94,11 +133,21 @@ static head head_of(const job *j, size_t task, unsigned member)
         .mask = mr_cpu_mask_of(&a->dropout, sample),
         .element = (uint32_t)(task % a->heads * a->queries * a->keys),
         .p = (float *)(void *)j->d->scratch.data + member * j->d->member_floats,
+        .rows = {.d = j->d, .member = member, .type = a->type, .width = a->head_dim},
     };
     h.d_p = h.p + j->block * a->keys;
-    h.q = (const float *)a->q + h.q_at;
-    h.k = (const float *)a->k + h.k_at;
-    h.v = (const float *)a->v + h.v_at;
+    float *spare = h.d_p + j->block * a->keys;
+    h.q = rows_of(&h, a->q, h.q_at, a->queries, j->q_stride, true, &spare);
+    h.k = rows_of(&h, a->k, h.k_at, a->keys, j->k_stride, true, &spare);
+    h.v = rows_of(&h, a->v, h.v_at, a->keys, j->v_stride, true, &spare);
+    if (j->back) {
+        h.d_out = rows_of(&h, j->back->d_out, h.out_at, a->queries, j->out_stride, true, &spare);
+        h.d_q = rows_of(&h, j->back->d_q, h.q_at, a->queries, j->q_stride, false, &spare);
+        h.d_k = rows_of(&h, j->back->d_k, h.k_at, a->keys, j->k_stride, false, &spare);
+        h.d_v = rows_of(&h, j->back->d_v, h.v_at, a->keys, j->v_stride, false, &spare);
+    } else {
+        h.out = rows_of(&h, a->out, h.out_at, a->queries, j->out_stride, false, &spare);
+    }
     h.fully_masked = none_seen(h.seen, a->keys);
     assert(2 * j->block * a->keys <= j->d->member_floats);
     return h;
@@ -117,7 +166,7 @@ static void multiply_narrow(const mr_cpu *d, mr_cpu_product p)
     for (size_t at = 0; at < whole; at += step) {
         p.m = whole - at < step ? whole - at : step;
         mr_cpu_multiply(d, &p);
-        p.a += p.transpose_a ? step : step * p.lda;
+        p.a = (const float *)p.a + (p.transpose_a ? step : step * p.lda);
         p.c += step * p.ldc;
     }
 }
@@ -131,10 +180,10 @@ static void scores(const job *j, const head *h, size_t first, size_t count)
                                             .k = a->head_dim,
                                             .transpose_b = true,
                                             .alpha = a->scale,
-                                            .a = h->q + first * j->q_stride,
-                                            .lda = j->q_stride,
+                                            .a = h->q + first * j->q_step,
+                                            .lda = j->q_step,
                                             .b = h->k,
-                                            .ldb = j->k_stride,
+                                            .ldb = j->k_step,
                                             .c = h->p,
                                             .ldc = a->keys});
 }
@@ -145,13 +194,11 @@ static void forward_head(void *ctx, size_t task, unsigned member)
     const mr_attention *a = j->a;
     const mr_cpu_kernels *k = j->d->kernels;
     head h = head_of(j, task, member);
-    float *out = (float *)a->out + h.out_at;
     if (h.fully_masked) {
-        zero_rows(out, a->queries, a->head_dim, j->out_stride);
+        zero_rows(h.out, a->queries, a->head_dim, j->out_step);
         memset(h.log_sums, 0, a->queries * sizeof *h.log_sums);
-        return;
     }
-    for (size_t first = 0; first < a->queries; first += j->block) {
+    for (size_t first = 0; first < a->queries && !h.fully_masked; first += j->block) {
         size_t count = a->queries - first < j->block ? a->queries - first : j->block;
         scores(j, &h, first, count);
         for (size_t r = 0; r < count; r++) {
@@ -167,10 +214,11 @@ static void forward_head(void *ctx, size_t task, unsigned member)
                                                .a = h.p,
                                                .lda = a->keys,
                                                .b = h.v,
-                                               .ldb = j->v_stride,
-                                               .c = out + first * j->out_stride,
-                                               .ldc = j->out_stride});
+                                               .ldb = j->v_step,
+                                               .c = h.out + first * j->out_step,
+                                               .ldc = j->out_step});
     }
+    put_rows(&h, h.out, a->out, h.out_at, a->queries, j->out_stride);
 }
 
 void mr_cpu_attention(mr_device *device, const mr_attention *a)
@@ -199,7 +247,7 @@ static void back_rows(const job *j, const head *h, size_t first, size_t count)
 }
 
 /* p and, from d_out, the gradient of scale q k^T for queries [first, first + count). */
-static void probabilities_back(const job *j, const head *h, const float *d_out, size_t first, size_t count)
+static void probabilities_back(const job *j, const head *h, size_t first, size_t count)
 {
     const mr_attention *a = j->a;
     scores(j, h, first, count);
@@ -209,10 +257,10 @@ static void probabilities_back(const job *j, const head *h, const float *d_out, 
                                             .k = a->head_dim,
                                             .transpose_b = true,
                                             .alpha = 1,
-                                            .a = d_out + first * j->out_stride,
-                                            .lda = j->out_stride,
+                                            .a = h->d_out + first * j->out_step,
+                                            .lda = j->out_step,
                                             .b = h->v,
-                                            .ldb = j->v_stride,
+                                            .ldb = j->v_step,
                                             .c = h->d_p,
                                             .ldc = a->keys});
     back_rows(j, h, first, count);
@@ -223,19 +271,15 @@ static void back_head(void *ctx, size_t task, unsigned member)
     const job *j = ctx;
     const mr_attention *a = j->a;
     head h = head_of(j, task, member);
-    const float *d_out = (const float *)j->back->d_out + h.out_at;
-    float *d_q = (float *)j->back->d_q + h.q_at, *d_k = (float *)j->back->d_k + h.k_at;
-    float *d_v = (float *)j->back->d_v + h.v_at;
     if (h.fully_masked) {
-        zero_rows(d_q, a->queries, a->head_dim, j->q_stride);
-        zero_rows(d_k, a->keys, a->head_dim, j->k_stride);
-        zero_rows(d_v, a->keys, a->head_dim, j->v_stride);
-        return;
+        zero_rows(h.d_q, a->queries, a->head_dim, j->q_step);
+        zero_rows(h.d_k, a->keys, a->head_dim, j->k_step);
+        zero_rows(h.d_v, a->keys, a->head_dim, j->v_step);
     }
-    for (size_t first = 0; first < a->queries; first += j->block) {
+    for (size_t first = 0; first < a->queries && !h.fully_masked; first += j->block) {
         size_t count = a->queries - first < j->block ? a->queries - first : j->block;
         float more = first ? 1 : 0;
-        probabilities_back(j, &h, d_out, first, count);
+        probabilities_back(j, &h, first, count);
         multiply_narrow(j->d, (mr_cpu_product){/* d_v = p^T d_out */
                                                .m = a->keys,
                                                .n = a->head_dim,
@@ -245,10 +289,10 @@ static void back_head(void *ctx, size_t task, unsigned member)
                                                .beta = more,
                                                .a = h.p,
                                                .lda = a->keys,
-                                               .b = d_out + first * j->out_stride,
-                                               .ldb = j->out_stride,
-                                               .c = d_v,
-                                               .ldc = j->v_stride});
+                                               .b = h.d_out + first * j->out_step,
+                                               .ldb = j->out_step,
+                                               .c = h.d_v,
+                                               .ldc = j->v_step});
         multiply_narrow(j->d, (mr_cpu_product){/* d_q = scale d_p k */
                                                .m = count,
                                                .n = a->head_dim,
@@ -257,9 +301,9 @@ static void back_head(void *ctx, size_t task, unsigned member)
                                                .a = h.d_p,
                                                .lda = a->keys,
                                                .b = h.k,
-                                               .ldb = j->k_stride,
-                                               .c = d_q + first * j->q_stride,
-                                               .ldc = j->q_stride});
+                                               .ldb = j->k_step,
+                                               .c = h.d_q + first * j->q_step,
+                                               .ldc = j->q_step});
         multiply_narrow(j->d, (mr_cpu_product){/* d_k = scale d_p^T q */
                                                .m = a->keys,
                                                .n = a->head_dim,
@@ -269,11 +313,14 @@ static void back_head(void *ctx, size_t task, unsigned member)
                                                .beta = more,
                                                .a = h.d_p,
                                                .lda = a->keys,
-                                               .b = h.q + first * j->q_stride,
-                                               .ldb = j->q_stride,
-                                               .c = d_k,
-                                               .ldc = j->k_stride});
+                                               .b = h.q + first * j->q_step,
+                                               .ldb = j->q_step,
+                                               .c = h.d_k,
+                                               .ldc = j->k_step});
     }
+    put_rows(&h, h.d_q, j->back->d_q, h.q_at, a->queries, j->q_stride);
+    put_rows(&h, h.d_k, j->back->d_k, h.k_at, a->keys, j->k_stride);
+    put_rows(&h, h.d_v, j->back->d_v, h.v_at, a->keys, j->v_stride);
 }
 
 void mr_cpu_attention_back(mr_device *device, const mr_attention_back *back)

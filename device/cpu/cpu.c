@@ -1,10 +1,11 @@
 /* cpu.c - the CPU as a device: the reference for all others.
- * Invariant: every operation is complete when its call returns, and none allocates. */
+ * Invariant: every operation is complete when its call returns, and none allocates but products of bf16, for operands
+ * that they convert; wait() reports if they could not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "cpu/bf16.h"
 #include "base/pool.h"
 #include "base/processor.h"
 #include "base/scope.h"
@@ -73,10 +74,12 @@ static void close_cpu(mr_device *device)
     mr_cpu *d = mr_cpu_of(device);
     mr_team_close(d->team);
     mr_cpu_blas_close(&d->blas);
+    mr_cpu_bf16_close(&d->bf16);
     for (size_t i = 0; i < d->memory.count; i++)
         mr_slab_free(&d->memory.items[i], NULL);
     free(d->memory.items);
     mr_slab_free(&d->parts, NULL);
+    mr_slab_free(&d->lines, NULL);
     mr_slab_free(&d->scratch, NULL);
     free(d);
 }
@@ -90,6 +93,10 @@ static mr_status set_up(mr_cpu *d, const mr_device_options *options, mr_error *e
     MR_TRY(mr_slab_reserve(&d->parts, MR_CPU_PART_FLOATS * sizeof(float), 0, NULL, err));
     MR_TRY(mr_team_open(options->threads ? options->threads : mr_pool_processors(), &d->team, err));
     unsigned threads = mr_team_threads(d->team);
+    size_t lines = (size_t)threads * MR_CPU_LINES * MR_CPU_LINE * sizeof(float);
+    MR_TRY(mr_slab_reserve(&d->lines, lines, 0, NULL, err));
+    if (strcmp(d->kernels->name, "avx512") == 0)
+        mr_cpu_bf16_open(&d->bf16);
     snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, OpenBLAS for %s", threads, threads == 1 ? "" : "s",
              d->kernels->name, d->blas.core);
     return mr_cpu_blas_reserve(&d->blas, threads, err);
@@ -155,17 +162,33 @@ static void zero(mr_device *device, void *memory, size_t bytes)
 
 static mr_status wait_done(mr_device *device, mr_error *err)
 {
-    (void)device, (void)err;
-    return MR_OK;
+    mr_cpu_bf16 *b = &mr_cpu_of(device)->bf16;
+    bool no_memory = b->no_memory;
+    b->no_memory = false;
+    return no_memory ? mr_fail(err, MR_SYSTEM, "cpu: no memory left for products of bf16; use a smaller batch or model")
+                     : MR_OK;
+}
+
+static const char *products(const mr_device *device, mr_type type)
+{
+    const mr_cpu *d = (const mr_cpu *)(const void *)device;
+    if (type == MR_F32)
+        return "OpenBLAS";
+    return d->bf16.gemm                       ? "oneDNN"
+           : mr_processor_has(MR_AVX512_BF16) ? "OpenBLAS in float32, as oneDNN is missing (apt-get install libdnnl2): "
+                                                "half the memory, no faster"
+                                              : "OpenBLAS in float32, as this processor has none of bf16: half the "
+                                                "memory, no faster";
 }
 
 const mr_device_card mr_device_cpu = {
     .name = "cpu",
     .what = "the processors of this machine",
-    .types = 1U << MR_F32,
+    .types = 1U << MR_F32 | 1U << MR_BF16,
     .open = open_cpu,
     .close = close_cpu,
     .describe = describe,
+    .products = products,
     .alloc = alloc,
     .free = free_memory,
     .upload = copy,

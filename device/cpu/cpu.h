@@ -3,7 +3,8 @@
  * writes its own part, and partial sums are added in order.  So any number of threads gives the same bits.
  *
  * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss, pairs and decode are its operations;
- * they use the inner loops of kernels.c, the threads of team.c, and OpenBLAS through gemm.c. */
+ * they use the inner loops of kernels.c on the rows of lines.h, the threads of team.c, OpenBLAS through gemm.c and
+ * oneDNN through bf16.c. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
 
@@ -15,6 +16,8 @@ enum {
     MR_CPU_PARTS = 32,            /* maximum partial sums of an operation */
     MR_CPU_SQUARES = 1024,        /* the same, over a whole buffer's elements */
     MR_CPU_PART_FLOATS = 1 << 20, /* room for partial sums; untouched memory costs nothing */
+    MR_CPU_LINES = 4,             /* per thread, of MR_CPU_LINE floats: the widest row of a model */
+    MR_CPU_LINE = 1 << 20,
 };
 
 typedef struct mr_cpu_blas {
@@ -22,6 +25,16 @@ typedef struct mr_cpu_blas {
     const char *core;    /* the kernels it chose: "SkylakeX" */
     void (*sgemm)(void); /* cblas_sgemm; gemm.c casts it to its type */
 } mr_cpu_blas;
+
+typedef struct mr_cpu_bf16 {
+    void *library;      /* oneDNN; NULL: not found, or this processor has no products of bf16 */
+    void (*gemm)(void); /* bf16.c casts it to its type; NULL: products are computed in float32 */
+    int (*threads)(void);
+    void (*set_threads)(int);
+    mr_slab operands[2]; /* converted */
+    mr_slab chunks;      /* results in float32, one chunk per thread */
+    bool no_memory;      /* for one of these: results are missing */
+} mr_cpu_bf16;
 
 typedef struct mr_cpu_memory {
     mr_slab *items;
@@ -32,11 +45,13 @@ typedef struct mr_cpu {
     mr_device device;
     mr_team *team;
     mr_cpu_blas blas;
+    mr_cpu_bf16 bf16;
     const mr_cpu_kernels *kernels;
     char text[96];
     mr_cpu_memory memory;           /* handed out by alloc() */
     mr_slab parts;                  /* float[MR_CPU_PART_FLOATS] */
     double squares[MR_CPU_SQUARES]; /* partial sums in double, of whole buffers */
+    mr_slab lines;                  /* lines.h */
     mr_slab scratch;                /* of attention: `member_floats` per thread */
     size_t member_floats;
 } mr_cpu;
@@ -58,9 +73,10 @@ void mr_cpu_blas_close(mr_cpu_blas *blas);
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
 typedef struct mr_cpu_product {
+    mr_type type; /* of a and b */
     bool transpose_a, transpose_b;
     size_t m, n, k;
-    const float *a, *b;
+    const void *a, *b;
     float *c;
     size_t lda, ldb, ldc;
     float alpha, beta;

@@ -2,9 +2,8 @@
  * Invariant: work is divided between rows, or at multiples of 64 elements of flat buffers, by the shape alone. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
-#include "cpu/cpu.h"
+#include "cpu/lines.h"
 
 enum { /* elements per task, about 10 us of work */
        WORK_COPY = 1 << 15,
@@ -17,7 +16,7 @@ typedef struct rows_job {
     const mr_cpu *d;
     const mr_activate *a;
     size_t per_task; /* rows */
-    void (*row)(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e);
+    void (*row)(const mr_lines *l, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e);
 } rows_job;
 
 static void do_rows(void *ctx, size_t task, unsigned member)
@@ -25,30 +24,31 @@ static void do_rows(void *ctx, size_t task, unsigned member)
     const rows_job *j = ctx;
     const mr_activate *a = j->a;
     size_t first = task * j->per_task, last = first + j->per_task < a->rows ? first + j->per_task : a->rows;
-    (void)member;
+    const mr_lines l = {.d = j->d, .member = member, .type = a->type, .width = a->width};
     for (size_t row = first; row < last; row++) {
         mr_cpu_mask mask = mr_cpu_mask_of(&a->dropout, a->sample_rows ? row / a->sample_rows : 0);
-        j->row(j->d, a, row, &mask, (uint32_t)((a->sample_rows ? row % a->sample_rows : row) * a->width));
+        j->row(&l, a, row, &mask, (uint32_t)((a->sample_rows ? row % a->sample_rows : row) * a->width));
     }
 }
 
 static void run_rows(mr_device *device, const mr_activate *a, size_t work,
-                     void (*row)(const mr_cpu *, const mr_activate *, size_t, const mr_cpu_mask *, uint32_t))
+                     void (*row)(const mr_lines *, const mr_activate *, size_t, const mr_cpu_mask *, uint32_t))
 {
     mr_cpu *d = mr_cpu_of(device);
-    assert(a->type == MR_F32);
     rows_job j = {.d = d, .a = a, .per_task = mr_cpu_rows_per_task(a->rows, a->width, work), .row = row};
     mr_team_run(d->team, (a->rows + j.per_task - 1) / j.per_task, do_rows, &j);
 }
 
-static void drop_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
+static void drop_row(const mr_lines *l, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
 {
-    const float *from = (const float *)a->d_y + row * a->width;
-    float *to = (float *)a->d_x + row * a->width;
-    if (mask->threshold)
-        d->kernels->mask(a->width, mask, e, from, to);
-    else if (from != to)
-        memcpy(to, from, a->width * sizeof *to);
+    size_t at = row * a->width;
+    if (!mask->threshold) {
+        mr_line_copy(l, a->d_y, at, a->d_x, at);
+        return;
+    }
+    float *d_x = mr_line_room(l, 1, a->d_x, at);
+    l->d->kernels->mask(a->width, mask, e, mr_line_read(l, 0, a->d_y, at), d_x);
+    mr_line_write(l, d_x, a->d_x, at);
 }
 
 void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
@@ -64,12 +64,15 @@ void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, siz
     run_rows(device, &a, WORK_COPY, drop_row);
 }
 
-static void activate_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
+static void activate_row(const mr_lines *l, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
 {
-    float *y = (float *)a->y + row * a->width;
-    d->kernels->activate(a->width, a->kind, (const float *)a->x + row * a->width, y);
+    const mr_cpu_kernels *k = l->d->kernels;
+    size_t at = row * a->width;
+    float *y = mr_line_room(l, 1, a->y, at);
+    k->activate(a->width, a->kind, mr_line_read(l, 0, a->x, at), y);
     if (mask->threshold)
-        d->kernels->mask(a->width, mask, e, y, y);
+        k->mask(a->width, mask, e, y, y);
+    mr_line_write(l, y, a->y, at);
 }
 
 void mr_cpu_activate(mr_device *device, const mr_activate *a)
@@ -77,13 +80,15 @@ void mr_cpu_activate(mr_device *device, const mr_activate *a)
     run_rows(device, a, WORK_MATH, activate_row);
 }
 
-static void activate_back_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
+static void activate_back_row(const mr_lines *l, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
 {
-    float *d_x = (float *)a->d_x + row * a->width;
-    d->kernels->activate_back(a->width, a->kind, (const float *)a->x + row * a->width,
-                              (const float *)a->d_y + row * a->width, d_x);
+    const mr_cpu_kernels *k = l->d->kernels;
+    size_t at = row * a->width;
+    float *d_x = mr_line_room(l, 2, a->d_x, at);
+    k->activate_back(a->width, a->kind, mr_line_read(l, 0, a->x, at), mr_line_read(l, 1, a->d_y, at), d_x);
     if (mask->threshold)
-        d->kernels->mask(a->width, mask, e, d_x, d_x);
+        k->mask(a->width, mask, e, d_x, d_x);
+    mr_line_write(l, d_x, a->d_x, at);
 }
 
 void mr_cpu_activate_back(mr_device *device, const mr_activate *a)
@@ -96,8 +101,9 @@ void mr_cpu_activate_back(mr_device *device, const mr_activate *a)
 typedef struct flat_job {
     mr_cpu *d;
     size_t count, per_task;
-    const float *a, *b;
-    float *sum;
+    mr_type type; /* of a, b and sum */
+    const void *a, *b;
+    void *sum;
     const mr_update *u;
     mr_cpu_adam adam;
 } flat_job;
@@ -117,15 +123,16 @@ static void add_part(void *ctx, size_t task, unsigned member)
 {
     const flat_job *j = ctx;
     size_t at, count = part(j, task, &at);
-    (void)member;
-    j->d->kernels->add(count, j->a + at, j->b + at, j->sum + at);
+    const mr_lines l = {.d = j->d, .member = member, .type = j->type, .width = count};
+    float *sum = mr_line_room(&l, 2, j->sum, at);
+    j->d->kernels->add(count, mr_line_read(&l, 0, j->a, at), mr_line_read(&l, 1, j->b, at), sum);
+    mr_line_write(&l, sum, j->sum, at);
 }
 
 void mr_cpu_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum)
 {
-    assert(type == MR_F32);
-    flat_job j = {.d = mr_cpu_of(device), .count = count, .per_task = WORK_COPY, .a = a, .b = b, .sum = sum};
-    (void)type;
+    flat_job j = {
+        .d = mr_cpu_of(device), .type = type, .count = count, .per_task = WORK_COPY, .a = a, .b = b, .sum = sum};
     run_flat(&j, add_part);
 }
 
@@ -134,7 +141,7 @@ static void squares_part(void *ctx, size_t task, unsigned member)
     const flat_job *j = ctx;
     size_t at, count = part(j, task, &at);
     (void)member;
-    j->d->squares[task] = j->d->kernels->sum_squares(count, j->a + at);
+    j->d->squares[task] = j->d->kernels->sum_squares(count, (const float *)j->a + at);
 }
 
 double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x)

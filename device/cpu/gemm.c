@@ -1,4 +1,4 @@
-/* gemm.c - the CPU's matrix products: OpenBLAS, loaded when a device opens.
+/* gemm.c - the CPU's matrix products: OpenBLAS, loaded when a device opens, and oneDNN for bf16 (bf16.c).
  * Invariant: OpenBLAS runs single-threaded, and the team divides the work: OpenBLAS's own threads spin, and divide the
  * work by the number of threads. */
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cpu/cpu.h"
+#include "cpu/bf16.h"
 
 typedef void sgemm_fn(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE a_way, enum CBLAS_TRANSPOSE b_way, blasint m,
                       blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,
@@ -87,6 +87,10 @@ static blasint small(size_t size)
 void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p)
 {
     sgemm_fn *sgemm;
+    if (p->type == MR_BF16) {
+        mr_cpu_bf16_multiply(&d->bf16, p);
+        return;
+    }
     memcpy(&sgemm, &d->blas.sgemm, sizeof sgemm);
     sgemm(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, p->transpose_b ? CblasTrans : CblasNoTrans,
           small(p->m), small(p->n), small(p->k), p->alpha, p->a, small(p->lda), p->b, small(p->ldb), p->beta, p->c,
@@ -104,10 +108,10 @@ typedef struct job {
 } job;
 
 /* The sums start from the bias, so adding it is free: OpenBLAS would write zeros instead. */
-static void start_chunk(const mr_gemm *g, size_t rows, size_t columns, float *c, const float *bias)
+static void start_chunk(const mr_gemm *g, size_t rows, size_t columns, float *c, size_t ldc, const float *bias)
 {
     for (size_t r = 0; r < rows; r++) {
-        float *row = c + r * g->ldc;
+        float *row = c + r * ldc;
         if (!g->accumulate && !bias)
             memset(row, 0, columns * sizeof *row);
         else if (!g->accumulate)
@@ -117,35 +121,47 @@ static void start_chunk(const mr_gemm *g, size_t rows, size_t columns, float *c,
     }
 }
 
+/* c[rows, columns] of a chunk, in float32. */
+static void multiply_chunk(const job *j, size_t row, size_t column, mr_cpu_product *p)
+{
+    const mr_gemm *g = &j->g;
+    if (g->bias || (g->k == 0 && !g->accumulate))
+        start_chunk(g, p->m, p->n, p->c, p->ldc, g->bias ? g->bias + column : NULL);
+    if (g->k == 0)
+        return;
+    p->type = g->a_type;
+    p->transpose_a = g->transpose_a;
+    p->transpose_b = g->transpose_b;
+    p->k = g->k;
+    p->a = (const uint8_t *)g->a + mr_type_size(g->a_type) * (g->transpose_a ? row : row * g->lda);
+    p->b = (const uint8_t *)g->b + mr_type_size(g->b_type) * (g->transpose_b ? column * g->ldb : column);
+    p->lda = g->lda;
+    p->ldb = g->ldb;
+    p->alpha = 1;
+    p->beta = g->accumulate || g->bias ? 1 : 0;
+    mr_cpu_multiply(j->d, p);
+}
+
 static void chunk(void *ctx, size_t task, unsigned member)
 {
     const job *j = ctx;
     const mr_gemm *g = &j->g;
-    (void)member;
-    size_t row = task / j->across * j->rows, column = task % j->across * j->columns;
-    size_t rows = g->m - row < j->rows ? g->m - row : j->rows;
-    size_t columns = g->n - column < j->columns ? g->n - column : j->columns;
-    float *c = (float *)g->c + row * g->ldc + column;
-    if (g->bias || (g->k == 0 && !g->accumulate))
-        start_chunk(g, rows, columns, c, g->bias ? g->bias + column : NULL);
-    if (g->k == 0)
+    size_t row = task / j->across * j->rows, column = task % j->across * j->columns, at = row * g->ldc + column;
+    mr_cpu_product p = {.m = g->m - row < j->rows ? g->m - row : j->rows,
+                        .n = g->n - column < j->columns ? g->n - column : j->columns,
+                        .ldc = g->ldc};
+    if (g->c_type == MR_F32) {
+        p.c = (float *)g->c + at;
+        multiply_chunk(j, row, column, &p);
         return;
-    mr_cpu_product p = {
-        .transpose_a = g->transpose_a,
-        .transpose_b = g->transpose_b,
-        .m = rows,
-        .n = columns,
-        .k = g->k,
-        .a = (const float *)g->a + (g->transpose_a ? row : row * g->lda),
-        .b = (const float *)g->b + (g->transpose_b ? column * g->ldb : column),
-        .c = c,
-        .lda = g->lda,
-        .ldb = g->ldb,
-        .ldc = g->ldc,
-        .alpha = 1,
-        .beta = g->accumulate || g->bias ? 1 : 0,
-    };
-    mr_cpu_multiply(j->d, &p);
+    }
+    uint16_t *c = (uint16_t *)g->c + at;
+    p.c = mr_cpu_bf16_chunk(j->d, member, j->rows * j->columns);
+    p.ldc = p.n;
+    if (g->accumulate)
+        mr_cpu_bf16_load(j->d, c, g->ldc, p.m, p.n, p.c);
+    multiply_chunk(j, row, column, &p);
+    mr_cpu_bf16_store(j->d, p.c, p.m, p.n, c, g->ldc);
 }
 
 static size_t side(size_t whole, size_t parts)
@@ -179,7 +195,6 @@ static void cut(job *j)
 void mr_cpu_gemm(mr_device *device, const mr_gemm *g)
 {
     mr_cpu *d = mr_cpu_of(device);
-    assert(g->a_type == MR_F32 && g->b_type == MR_F32 && g->c_type == MR_F32);
     if (g->m == 0 || g->n == 0)
         return;
     job j = {.d = d, .g = *g};
@@ -187,5 +202,8 @@ void mr_cpu_gemm(mr_device *device, const mr_gemm *g)
     j.g.ldb = g->ldb ? g->ldb : g->transpose_b ? g->k : g->n;
     j.g.ldc = g->ldc ? g->ldc : g->n;
     cut(&j);
+    bool narrow = g->a_type == MR_BF16 || g->b_type == MR_BF16 || g->c_type == MR_BF16;
+    if (narrow && !mr_cpu_bf16_prepare(d, &j.g, j.rows * j.columns))
+        return;
     mr_team_run(d->team, (g->m + j.rows - 1) / j.rows * j.across, chunk, &j);
 }

@@ -9,6 +9,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/bf16.h"
+
 #define SIMD          _Pragma("omp simd")
 #define SIMD_SUM(...) SIMD_OF(omp simd reduction(+ : __VA_ARGS__))
 #define SIMD_MAX(x)   SIMD_OF(omp simd reduction(max : x))
@@ -40,6 +42,16 @@ static void mask(size_t n, const mr_cpu_mask *m, uint32_t e, const float *x, flo
 static void add(size_t n, const float *a, const float *b, float *sum)
 {
     SIMD for (size_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
+}
+
+static void widen(size_t n, const uint16_t *x, float *y)
+{
+    SIMD for (size_t i = 0; i < n; i++) y[i] = mr_bf16_float(x[i]);
+}
+
+static void narrow(size_t n, const float *x, uint16_t *y)
+{
+    SIMD for (size_t i = 0; i < n; i++) y[i] = mr_bf16_of(x[i]);
 }
 
 /* ---- layer norm ----------------------------------------------------------------------------------------------- */
@@ -245,6 +257,8 @@ const mr_cpu_kernels MR_CPU_TABLE = {
     .softmax = softmax,
     .softmax_again = softmax_again,
     .softmax_back = softmax_back,
+    .widen = widen,
+    .narrow = narrow,
     .add = add,
     .sum_squares = sum_squares,
     .sgd = sgd,

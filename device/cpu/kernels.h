@@ -49,6 +49,9 @@ typedef struct mr_cpu_kernels {
     void (*softmax_again)(size_t n, float *s, const uint8_t *seen, float log_sum);
     /* d_p becomes p (d_p - sum p d_p). */
     void (*softmax_back)(size_t n, const float *p, float *d_p);
+    /* From and to bf16 (base/bf16.h). */
+    void (*widen)(size_t n, const uint16_t *x, float *y);
+    void (*narrow)(size_t n, const float *x, uint16_t *y);
     void (*add)(size_t n, const float *a, const float *b, float *sum);
     double (*sum_squares)(size_t n, const float *x);
     void (*sgd)(size_t n, float *w, const float *g, float *m, float g_scale, float lr, float decay, float momentum);

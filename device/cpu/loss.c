@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "cpu/cpu.h"
+#include "cpu/lines.h"
 
 enum { WORK = 1 << 10 }; /* logits per task */
 
@@ -68,11 +68,11 @@ static void loss_row(const mr_cross_entropy *c, size_t row)
         loss = is_included(&l, l.label) ? weight * (log(l.sum) + (double)x[l.best] - wanted) : INFINITY;
     }
     c->losses[row] = c->add_losses ? (float)((double)c->losses[row] + loss) : (float)loss;
-    float *d = c->d_logits ? (float *)c->d_logits + row * c->classes : NULL;
-    for (size_t i = 0; d && i < c->classes; i++) {
+    for (size_t i = 0; c->d_logits && i < c->classes; i++) {
         double one = share + (i == l.label ? 1 - smoothing : 0);
         bool counts = weight != 0 && is_included(&l, i);
-        d[i] = counts ? (float)(weight * (exp((double)x[i] - (double)x[l.best]) / l.sum - one)) : 0;
+        mr_line_store(c->type, c->d_logits, row * c->classes + i,
+                      counts ? (float)(weight * (exp((double)x[i] - (double)x[l.best]) / l.sum - one)) : 0);
     }
     if (c->best)
         c->best[row] = (int32_t)l.best;
@@ -90,7 +90,7 @@ static void loss_rows(void *ctx, size_t task, unsigned member)
 void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c)
 {
     mr_cpu *d = mr_cpu_of(device);
-    assert(c->type == MR_F32 && c->classes);
+    assert(c->classes);
     loss_job j = {.c = c, .per_task = mr_cpu_rows_per_task(c->rows, c->classes, WORK)};
     mr_team_run(d->team, (c->rows + j.per_task - 1) / j.per_task, loss_rows, &j);
 }
@@ -105,7 +105,6 @@ typedef struct sigmoid_job {
 static void sigmoid_row(const mr_sigmoid_loss *l, size_t row)
 {
     const float *logits = l->logits + row * l->classes, *targets = l->targets + row * l->classes;
-    float *d = l->d_logits ? (float *)l->d_logits + row * l->classes : NULL;
     double weight = (l->weights ? (double)l->weights[row] : 1) / (double)l->classes, sum = 0;
     size_t best = 0;
     for (size_t i = 0; i < l->classes; i++) {
@@ -113,8 +112,9 @@ static void sigmoid_row(const mr_sigmoid_loss *l, size_t row)
         double small = exp(-fabs(x)), scale = 1 + (p - 1) * t;          /* exp(-x) would overflow */
         double below = (x < 0 ? 1 : small) / (1 + small);               /* 1 - sigmoid(x) */
         sum += (1 - t) * x + scale * (log1p(small) + (x < 0 ? -x : 0)); /* log(1 + exp(-x)) */
-        if (d)
-            d[i] = weight != 0 ? (float)(weight * (1 - t - scale * below)) : 0;
+        if (l->d_logits)
+            mr_line_store(l->type, l->d_logits, row * l->classes + i,
+                          weight != 0 ? (float)(weight * (1 - t - scale * below)) : 0);
         best = logits[i] > logits[best] ? i : best;
     }
     l->losses[row] = weight != 0 ? (float)(weight * sum) : 0;
@@ -134,7 +134,7 @@ static void sigmoid_rows(void *ctx, size_t task, unsigned member)
 void mr_cpu_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l)
 {
     mr_cpu *d = mr_cpu_of(device);
-    assert(l->type == MR_F32 && l->classes);
+    assert(l->classes);
     sigmoid_job j = {.l = l, .per_task = mr_cpu_rows_per_task(l->rows, l->classes, WORK)};
     mr_team_run(d->team, (l->rows + j.per_task - 1) / j.per_task, sigmoid_rows, &j);
 }

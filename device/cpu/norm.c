@@ -6,9 +6,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "cpu/lines.h"
 
-enum { WORK = 1 << 14 }; /* elements per task, about 10 us */
+enum {
+    WORK = 1 << 14, /* elements per task, about 10 us */
+    PIECE = 1 << 12,
+};
 
 typedef struct job {
     mr_cpu *d;
@@ -16,7 +19,8 @@ typedef struct job {
     size_t parts, part_floats; /* a single part is added to the result directly */
     const mr_norm *n;
     const mr_norm_back *back;
-    const float *x;
+    const void *x;
+    mr_type type;
     float *sums[2];
 } job;
 
@@ -25,34 +29,44 @@ static size_t last_row(const job *j, size_t task)
     return (task + 1) * j->per_task < j->rows ? (task + 1) * j->per_task : j->rows;
 }
 
+/* The sum is rounded to its type before its norm is taken: as where the norm is recomputed from it. */
+static void norm_row(const mr_lines *l, const mr_norm *n, size_t row)
+{
+    const mr_cpu_kernels *k = l->d->kernels;
+    size_t at = row * n->width, in_sample = n->sample_rows ? row % n->sample_rows : row;
+    const void *x = n->x;
+    if (n->total) {
+        mr_cpu_mask mask = mr_cpu_mask_of(&n->dropout, n->sample_rows ? row / n->sample_rows : 0);
+        mr_cpu_norm_row sum = {.x = mr_line_read(l, 0, x, at),
+                               .residual = mr_line_read(l, 1, n->residual, at),
+                               .total = mr_line_room(l, 2, n->total, at)};
+        k->norm(n->width, &sum, &mask, (uint32_t)(in_sample * n->width));
+        mr_line_write(l, sum.total, n->total, at);
+        x = n->total;
+    }
+    if (n->y) {
+        mr_cpu_norm_row r = {.x = mr_line_read(l, 0, x, at),
+                             .y = mr_line_room(l, 1, n->y, at),
+                             .gain = n->gain,
+                             .bias = n->bias,
+                             .eps = n->eps};
+        k->norm(n->width, &r, &(mr_cpu_mask){0}, 0);
+        mr_line_write(l, r.y, n->y, at);
+        n->mean[row] = r.mean;
+        n->rstd[row] = r.rstd;
+    }
+}
+
 static void norm_rows(void *ctx, size_t task, unsigned member)
 {
     const job *j = ctx;
-    const mr_norm *n = j->n;
-    (void)member;
-    for (size_t row = task * j->per_task, last = last_row(j, task); row < last; row++) {
-        size_t at = row * n->width, in_sample = n->sample_rows ? row % n->sample_rows : row;
-        mr_cpu_mask mask = mr_cpu_mask_of(&n->dropout, n->sample_rows ? row / n->sample_rows : 0);
-        mr_cpu_norm_row r = {
-            .x = (const float *)n->x + at,
-            .residual = n->residual ? (const float *)n->residual + at : NULL,
-            .total = n->total ? (float *)n->total + at : NULL,
-            .y = n->y ? (float *)n->y + at : NULL,
-            .gain = n->gain,
-            .bias = n->bias,
-            .eps = n->eps,
-        };
-        j->d->kernels->norm(n->width, &r, &mask, (uint32_t)(in_sample * n->width));
-        if (n->y) {
-            n->mean[row] = r.mean;
-            n->rstd[row] = r.rstd;
-        }
-    }
+    const mr_lines l = {.d = j->d, .member = member, .type = j->n->type, .width = j->width};
+    for (size_t row = task * j->per_task, last = last_row(j, task); row < last; row++)
+        norm_row(&l, j->n, row);
 }
 
 void mr_cpu_norm(mr_device *device, const mr_norm *n)
 {
-    assert(n->type == MR_F32);
     assert(n->total || (!n->residual && !(n->dropout.rate > 0)));
     job j = {.d = mr_cpu_of(device), .rows = n->rows, .width = n->width, .n = n};
     j.per_task = mr_cpu_rows_per_task(n->rows, n->width, WORK);
@@ -88,20 +102,23 @@ static void add_parts(const job *j, size_t offset, float *sums)
         j->d->kernels->add(j->width, sums, all, sums);
 }
 
+/* bf16: in pieces, as a row may be wider than a line. */
 static void sum_part(void *ctx, size_t task, unsigned member)
 {
     const job *j = ctx;
     float *sums = j->parts > 1 ? part_of(j, task) : j->sums[0];
-    (void)member;
-    for (size_t row = task * j->per_task, last = last_row(j, task); row < last; row++)
-        j->d->kernels->add(j->width, sums, j->x + row * j->width, sums);
+    for (size_t row = task * j->per_task, last = last_row(j, task); row < last; row++) {
+        for (size_t at = 0, n; at < j->width; at += n) {
+            n = j->type == MR_F32 || j->width - at < PIECE ? j->width - at : PIECE;
+            const mr_lines l = {.d = j->d, .member = member, .type = j->type, .width = n};
+            j->d->kernels->add(n, sums + at, mr_line_read(&l, 0, j->x, row * j->width + at), sums + at);
+        }
+    }
 }
 
 void mr_cpu_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums)
 {
-    assert(type == MR_F32);
-    (void)type;
-    job j = {.d = mr_cpu_of(device), .rows = rows, .width = width, .x = x, .sums = {sums}};
+    job j = {.d = mr_cpu_of(device), .rows = rows, .width = width, .x = x, .type = type, .sums = {sums}};
     cut_parts(&j, width);
     mr_team_run(j.d->team, j.parts, sum_part, &j);
     add_parts(&j, 0, sums);
@@ -111,8 +128,8 @@ static void norm_back_part(void *ctx, size_t task, unsigned member)
 {
     const job *j = ctx;
     const mr_norm_back *n = j->back;
+    const mr_lines l = {.d = j->d, .member = member, .type = n->type, .width = j->width};
     float *d_gain = j->sums[0], *d_bias = j->sums[1];
-    (void)member;
     if (j->parts > 1) {
         d_gain = part_of(j, task);
         d_bias = d_gain + j->width;
@@ -120,16 +137,16 @@ static void norm_back_part(void *ctx, size_t task, unsigned member)
     for (size_t row = task * j->per_task, last = last_row(j, task); row < last; row++) {
         size_t at = row * j->width;
         mr_cpu_norm_row r = {
-            .x = (const float *)n->total + at, .gain = n->gain, .mean = n->mean[row], .rstd = n->rstd[row]};
-        j->d->kernels->norm_back(j->width, &r, (const float *)n->d_y + at,
-                                 n->d_residual ? (const float *)n->d_residual + at : NULL, (float *)n->d_total + at,
-                                 d_gain, d_bias);
+            .x = mr_line_read(&l, 0, n->total, at), .gain = n->gain, .mean = n->mean[row], .rstd = n->rstd[row]};
+        const float *d_y = mr_line_read(&l, 1, n->d_y, at), *d_residual = mr_line_read(&l, 2, n->d_residual, at);
+        float *d_total = mr_line_room(&l, 3, n->d_total, at);
+        j->d->kernels->norm_back(j->width, &r, d_y, d_residual, d_total, d_gain, d_bias);
+        mr_line_write(&l, d_total, n->d_total, at);
     }
 }
 
 void mr_cpu_norm_back(mr_device *device, const mr_norm_back *n)
 {
-    assert(n->type == MR_F32);
     job j = {.d = mr_cpu_of(device), .rows = n->rows, .width = n->width, .back = n, .sums = {n->d_gain, n->d_bias}};
     cut_parts(&j, 2 * n->width);
     mr_team_run(j.d->team, j.parts, norm_back_part, &j);

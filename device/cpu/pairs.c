@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "cpu/lines.h"
 
 enum {
     WORK = 1 << 15, /* elements per task */
@@ -34,22 +34,22 @@ static void lookup_rows(void *ctx, size_t task, unsigned member)
     const lookup_job *j = ctx;
     const mr_lookup *l = j->l;
     size_t first = task * j->per_task, last = first + j->per_task < l->rows ? first + j->per_task : l->rows;
-    (void)member;
+    const mr_lines lines = {.d = j->d, .member = member, .type = l->type, .width = l->width};
     for (size_t row = first; row < last; row++) {
         assert(!l->ids || (l->ids[row] >= 0 && (size_t)l->ids[row] < l->entries));
         const float *from = l->table + (l->ids ? (size_t)l->ids[row] : 0) * l->width;
-        float *y = (float *)l->y + row * l->width;
+        float *y = mr_line_room(&lines, 1, l->y, row * l->width);
         if (l->accumulate)
-            j->d->kernels->add(l->width, y, from, y);
-        else
+            j->d->kernels->add(l->width, mr_line_read(&lines, 0, l->y, row * l->width), from, y);
+        else if (l->type == MR_F32)
             memcpy(y, from, l->width * sizeof *y);
+        mr_line_write(&lines, l->accumulate ? y : from, l->y, row * l->width);
     }
 }
 
 void mr_cpu_lookup(mr_device *device, const mr_lookup *l)
 {
     mr_cpu *d = mr_cpu_of(device);
-    assert(l->type == MR_F32);
     lookup_job j = {.d = d, .l = l, .per_task = mr_cpu_rows_per_task(l->rows, l->width, WORK)};
     mr_team_run(d->team, (l->rows + j.per_task - 1) / j.per_task, lookup_rows, &j);
 }
@@ -60,20 +60,19 @@ static void lookup_back_part(void *ctx, size_t task, unsigned member)
     const mr_lookup *l = j->l;
     size_t at = task / j->buckets * j->columns, bucket = task % j->buckets;
     size_t n = l->width - at < j->columns ? l->width - at : j->columns;
-    (void)member;
+    const mr_lines lines = {.d = j->d, .member = member, .type = l->type, .width = n};
     for (size_t row = 0; row < l->rows; row++) {
         if (((uint32_t)l->ids[row] & (j->buckets - 1)) != bucket || l->ids[row] == l->skip)
             continue;
         assert(l->ids[row] >= 0 && (size_t)l->ids[row] < l->entries);
         float *sum = l->d_table + (size_t)l->ids[row] * l->width + at;
-        j->d->kernels->add(n, sum, (const float *)l->d_y + row * l->width + at, sum);
+        j->d->kernels->add(n, sum, mr_line_read(&lines, 0, l->d_y, row * l->width + at), sum);
     }
 }
 
 void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l)
 {
     mr_cpu *d = mr_cpu_of(device);
-    assert(l->type == MR_F32);
     if (!l->ids) { /* a single row gets all gradients */
         if (l->skip != 0)
             mr_cpu_sum_rows(device, l->type, l->rows, l->width, l->d_y, l->d_table);
@@ -112,12 +111,11 @@ static void unit_row(const mr_unit *u, size_t row)
 static void unit_back_row(const mr_unit *u, size_t row)
 {
     const float *y = u->y + row * u->width, *d_y = u->d_y + row * u->width;
-    float *d_x = (float *)u->d_x + row * u->width;
     double length = (double)u->lengths[row], along = 0;
     for (size_t i = 0; i < u->width && !(u->lengths[row] <= u->eps); i++)
         along += (double)y[i] * (double)d_y[i];
     for (size_t i = 0; i < u->width; i++)
-        d_x[i] = (float)(((double)d_y[i] - (double)y[i] * along) / length);
+        mr_line_store(u->type, u->d_x, row * u->width + i, (float)(((double)d_y[i] - (double)y[i] * along) / length));
 }
 
 static void unit_rows(void *ctx, size_t task, unsigned member)
@@ -132,7 +130,6 @@ static void unit_rows(void *ctx, size_t task, unsigned member)
 static void run_unit(mr_device *device, const mr_unit *u, void (*row)(const mr_unit *u, size_t row))
 {
     unit_job j = {.u = u, .per_task = mr_cpu_rows_per_task(u->rows, u->width, WORK_UNIT), .row = row};
-    assert(u->type == MR_F32);
     mr_team_run(mr_cpu_of(device)->team, (u->rows + j.per_task - 1) / j.per_task, unit_rows, &j);
 }
 

@@ -154,6 +154,12 @@ static mr_status wait_done(mr_device *device, mr_error *err)
     return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "opencl: %s", d->wrong) : MR_OK;
 }
 
+static const char *products(const mr_device *device, mr_type type)
+{
+    (void)device, (void)type;
+    return "kernels of millrace";
+}
+
 const mr_device_card mr_device_opencl = {
     .name = "opencl",
     .what = "any OpenCL 1.2 device, a GPU or the processors",
@@ -161,6 +167,7 @@ const mr_device_card mr_device_opencl = {
     .open = open_opencl,
     .close = close_opencl,
     .describe = describe,
+    .products = products,
     .alloc = mr_cl_alloc,
     .free = mr_cl_free,
     .upload = mr_cl_upload,

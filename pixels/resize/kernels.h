@@ -51,7 +51,6 @@ typedef struct mr_resize_norm {
 mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
 /* Three planes of values, about 0..1, become (value - mean) / std. */
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane);
-uint16_t mr_resize_bf16_of(float v); /* nearest, ties to even */
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 

@@ -3,19 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "resize/kernels.h"
 
 void mr_resize_inverse(float x, float *inverse, float *rest)
 {
     *inverse = (float)(1.0 / (double)x);
     *rest = (float)(1.0 / (double)x - (double)*inverse);
-}
-
-uint16_t mr_resize_bf16_of(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 /* The operations of the fast kernels, whose multiply-adds also round once. */
@@ -34,7 +28,7 @@ static void set_channel(mr_resize_norm *n, int c)
     for (int v = 0; v < 256; v++) {
         float unit = (float)v / 255.0f, centred = unit - n->mean[c];
         n->f32[c][v] = centred / n->std[c];
-        n->bf16[c][v] = mr_resize_bf16_of(n->f32[c][v]);
+        n->bf16[c][v] = mr_bf16_of(n->f32[c][v]);
         n->quick = n->quick && quick_gives(n, c, v);
     }
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/scope.h"
 #include "resize/kernels.h"
 
@@ -274,7 +275,7 @@ static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_
         return mr_fail_memory(err, "resizing a picture");
     MR_TRY(unrounded_f32(r, job, r->values, err));
     for (size_t i = 0; i < count; i++)
-        out[i] = mr_resize_bf16_of(r->values[i]);
+        out[i] = mr_bf16_of(r->values[i]);
     return MR_OK;
 }
 

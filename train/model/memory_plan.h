@@ -16,10 +16,4 @@ typedef struct mr_memory_plan {
 /* rows * width elements of `size` bytes; NULL while counting, or of no bytes. */
 void *mr_memory_take(mr_memory_plan *p, size_t rows, size_t width, size_t size);
 
-/* Bytes of one element. */
-static inline size_t mr_type_size(mr_type type)
-{
-    return type == MR_BF16 ? 2 : sizeof(float);
-}
-
 #endif
