@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 
 typedef struct entry {
@@ -37,20 +38,49 @@ static mr_status parse_index(const char *word, size_t len, mr_device_options *op
     return MR_OK;
 }
 
-mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
+/* The device of "word" or "word:N". */
+static mr_status find(const char *word, const mr_device_card **out, mr_error *err)
 {
     const char *words[MR_COUNT(devices) + 1] = {0};
-    mr_device_options chosen = *options;
     size_t len = strcspn(word, ":");
     for (size_t i = 0; i < MR_COUNT(devices); i++) {
         words[i] = devices[i].word;
-        if (strlen(words[i]) != len || strncmp(words[i], word, len) != 0)
-            continue;
-        mr_status status = parse_index(word, len, &chosen, err);
-        return status == MR_OK ? devices[i].card->open(&chosen, out, err) : status;
+        if (strlen(words[i]) == len && strncmp(words[i], word, len) == 0) {
+            *out = devices[i].card;
+            return MR_OK;
+        }
     }
     const char *near = mr_text_nearest(word, words);
     return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; try '%s'", word, near ? near : words[0]);
+}
+
+const char *mr_type_word(mr_type type)
+{
+    return type == MR_BF16 ? "bf16" : "float32";
+}
+
+mr_type mr_type_of(const char *word)
+{
+    return strcmp(word, mr_type_word(MR_BF16)) == 0 ? MR_BF16 : MR_F32;
+}
+
+mr_status mr_device_computes(const char *word, mr_type type, mr_error *err)
+{
+    const mr_device_card *card = NULL;
+    MR_TRY(find(word, &card, err));
+    if (card->types & 1U << type)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "--precision %s: --device %s does not compute in it; use --precision %s",
+                   mr_type_word(type), word, mr_type_word(type == MR_BF16 ? MR_F32 : MR_BF16));
+}
+
+mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
+{
+    const mr_device_card *card = NULL;
+    mr_device_options chosen = *options;
+    MR_TRY(find(word, &card, err));
+    MR_TRY(parse_index(word, strcspn(word, ":"), &chosen, err));
+    return card->open(&chosen, out, err);
 }
 
 void mr_device_close(mr_device *d)

@@ -311,6 +311,12 @@ MR_DEVICES(X)
 
 const mr_device_card *mr_device_card_at(size_t i); /* in their order; NULL: past the last */
 
+/* "float32", "bf16", as for --precision. */
+const char *mr_type_word(mr_type type);
+mr_type mr_type_of(const char *word); /* a word that is none is float32: options check theirs */
+/* Before it is opened: whether the device of this word computes activations of `type`.  MR_MISUSE: it does not, or
+ * there is no such device; the message names the way out. */
+mr_status mr_device_computes(const char *word, mr_type type, mr_error *err);
 /* `word`: a device, or one and a number, as in "opencl:1".  MR_MISUSE: no such device (the message suggests one); or
  * the failure of its open(). */
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);

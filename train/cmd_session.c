@@ -26,6 +26,8 @@ const mr_option cmd_session_options[] = {
      .help = "threads per rank (default: the available processors, shared by the ranks)"},
     {"device", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, device), .value = "NAME", .standard = "cpu", .own = true,
      .help = "where the arithmetic is done"},
+    {"precision", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, precision), .value = "TYPE",
+     .words = MR_WORDS("float32", "bf16"), .help = "of activations (default: as in the training)"},
     {"max-bad", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_bad), .value = "N", .high = MAX_BATCH,
      .help = "damaged samples that a rank may skip (default 0)"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_pixels), .value = "N", .low = 1,

@@ -38,6 +38,7 @@ static const mr_option options[] = {
     AXIS(MR_SWEEP_DECODE_ON, "decode-on", .standard = "auto", .help = "auto, host, device"),
     AXIS(MR_SWEEP_EXCHANGE, "exchange", .standard = "flat", .help = "of gradients between ranks: flat, buckets"),
     AXIS(MR_SWEEP_RECOMPUTE, "recompute", .standard = "no", .help = "no, yes"),
+    AXIS(MR_SWEEP_PRECISION, "precision", .standard = "float32", .help = "float32, bf16"),
     {"budget", 0, MR_ARG_TEXT, MR_FIELD(request, budget), .value = "TIME", .standard = "5m",
      .help = "begin no run after this time: 90s, 5m, 1h", .group = "How:"},
     {"seconds", 0, MR_ARG_REAL, MR_FIELD(request, seconds), .value = "S", .standard = "5", .low = 0, .high = 3600,

@@ -44,6 +44,9 @@ static void print_start(mr_trainer *t)
     printf(", %s parameters\n", mr_text_count(t->params.elements, number));
     printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
            t->device->card->describe(t->device));
+    if (t->config.compute != MR_F32)
+        printf("%s: products by %s\n", mr_type_word(t->config.compute),
+               t->device->card->products(t->device, t->config.compute));
     if (t->config.recompute)
         print_recompute(t);
     fputs(mr_buf_text(&t->remarks), stdout);

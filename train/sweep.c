@@ -17,8 +17,8 @@
 
 enum { MOST_WAYS = 1000, MOST_RANKS = 1024, FIRST_STEPS = 4, WARMUP = 1, RESULTS_MAX = 1 << 20 };
 
-const char *const mr_sweep_words[MR_SWEEP_AXES] = {"ranks",     "threads",  "batch",    "decoder",
-                                                   "decode-on", "exchange", "recompute"};
+const char *const mr_sweep_words[MR_SWEEP_AXES] = {"ranks",     "threads",  "batch",     "decoder",
+                                                   "decode-on", "exchange", "recompute", "precision"};
 
 void mr_sweep_release(mr_sweep *s)
 {

@@ -17,6 +17,7 @@ typedef enum mr_sweep_axis {
     MR_SWEEP_DECODE_ON,
     MR_SWEEP_EXCHANGE,
     MR_SWEEP_RECOMPUTE,
+    MR_SWEEP_PRECISION,
     MR_SWEEP_AXES
 } mr_sweep_axis;
 

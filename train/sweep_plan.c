@@ -1,12 +1,13 @@
 /* sweep_plan.c - `millrace train --plan=json` for each way, and what the processors could do at most.
  * Invariant: the limit is measured with the library and the threads that the way would use, once for each number of
- * them. */
+ * them and each precision. */
 #include "train/sweep_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/pool.h"
 #include "base/scope.h"
 #include "base/term.h"
@@ -19,14 +20,17 @@ enum { SIDE = 1024, ROUNDS = 3, MOST_THREADS = 1024 };
 
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
 
-static void fill(float *x, size_t count)
+static void fill(float *x, size_t count, mr_type type)
 {
-    for (size_t i = 0; i < count; i++)
+    uint16_t *half = (uint16_t *)(void *)x;
+    for (size_t i = 0; i < count && type == MR_F32; i++)
         x[i] = (float)(i % 17) / 17;
+    for (size_t i = 0; i < count && type == MR_BF16; i++)
+        half[i] = mr_bf16_of((float)(i % 17) / 17);
 }
 
 /* FLOP/s of a product of two large matrices, the best of a few; 0: not known. */
-static double matrix_rate(unsigned threads)
+static double matrix_rate(unsigned threads, mr_type type)
 {
     const mr_device_options o = {.threads = threads};
     mr_device *d = NULL;
@@ -37,9 +41,10 @@ static double matrix_rate(unsigned threads)
     MR_AUTO(mr_scope_free) float *c = mr_alloc(count, sizeof *c);
     if (!a || !b || !c || mr_device_open("cpu", &o, &d, NULL) != MR_OK)
         return 0;
-    fill(a, count);
-    fill(b, count);
-    const mr_gemm g = {.m = SIDE, .n = SIDE, .k = SIDE, .a = a, .b = b, .c = c};
+    fill(a, count, type);
+    fill(b, count, type);
+    const mr_gemm g = {
+        .a_type = type, .b_type = type, .c_type = type, .m = SIDE, .n = SIDE, .k = SIDE, .a = a, .b = b, .c = c};
     for (int i = 0; i < ROUNDS; i++) {
         double since = mr_seconds();
         d->card->gemm(d, &g);
@@ -89,7 +94,7 @@ mr_status mr_sweep_plan(mr_sweep *s, mr_error *err)
 {
     unsigned processors = mr_pool_processors();
     uint64_t available = mr_memory_in_use().available;
-    MR_AUTO(mr_scope_free) double *rates = mr_alloc(MOST_THREADS + 1, sizeof *rates);
+    MR_AUTO(mr_scope_free) double *rates = mr_alloc(2 * (MOST_THREADS + 1), sizeof *rates);
     size_t possible = 0;
     mr_error why = {0};
     if (!rates)
@@ -108,9 +113,11 @@ mr_status mr_sweep_plan(mr_sweep *s, mr_error *err)
         possible++;
         if (is_too_much(w, processors, available) || threads > MOST_THREADS || has_device(s))
             continue;
-        if (rates[threads] == 0)
-            rates[threads] = matrix_rate((unsigned)threads);
-        w->limit = flops > 0 ? rates[threads] / flops : 0;
+        mr_type type = mr_type_of(w->value[MR_SWEEP_PRECISION]);
+        double *rate = &rates[2 * threads + type];
+        if (*rate == 0)
+            *rate = matrix_rate((unsigned)threads, type);
+        w->limit = flops > 0 ? *rate / flops : 0;
     }
     return possible ? MR_OK : mr_fail(err, MR_MISUSE, "%s", why.text);
 }

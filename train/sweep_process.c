@@ -58,7 +58,15 @@ static void add_launcher(const mr_sweep *s, const mr_sweep_way *way, words *w)
 
 static const char *const option_words[MR_SWEEP_AXES] = {
     [MR_SWEEP_THREADS] = "--threads",     [MR_SWEEP_BATCH] = "--batch",       [MR_SWEEP_DECODER] = "--decoder",
-    [MR_SWEEP_DECODE_ON] = "--decode-on", [MR_SWEEP_EXCHANGE] = "--exchange", [MR_SWEEP_RECOMPUTE] = "--recompute"};
+    [MR_SWEEP_DECODE_ON] = "--decode-on", [MR_SWEEP_EXCHANGE] = "--exchange", [MR_SWEEP_RECOMPUTE] = "--recompute",
+    [MR_SWEEP_PRECISION] = "--precision"};
+
+/* What `train` does without the option. */
+static const char *const usual_values[MR_SWEEP_AXES] = {[MR_SWEEP_DECODER] = "auto",
+                                                        [MR_SWEEP_DECODE_ON] = "auto",
+                                                        [MR_SWEEP_EXCHANGE] = "flat",
+                                                        [MR_SWEEP_RECOMPUTE] = "no",
+                                                        [MR_SWEEP_PRECISION] = "float32"};
 
 static void add_options(const mr_sweep *s, const mr_sweep_way *way, words *w)
 {
@@ -67,10 +75,7 @@ static void add_options(const mr_sweep *s, const mr_sweep_way *way, words *w)
     for (size_t i = 0; i < s->option_count; i++)
         add_word(w, s->options[i]);
     for (int a = MR_SWEEP_THREADS; a < MR_SWEEP_AXES; a++) {
-        bool usual = a >= MR_SWEEP_DECODER && strcmp(way->value[a], a == MR_SWEEP_EXCHANGE    ? "flat"
-                                                                    : a == MR_SWEEP_RECOMPUTE ? "no"
-                                                                                              : "auto") == 0;
-        if (usual)
+        if (usual_values[a] && strcmp(way->value[a], usual_values[a]) == 0)
             continue;
         if (a != MR_SWEEP_RECOMPUTE) {
             add_word(w, option_words[a]);

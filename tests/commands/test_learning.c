@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "support/support.h"
 
 /* The best accuracy of a run with these arguments. */
@@ -24,8 +25,10 @@ static double best_accuracy(const char *dir, const char *const *argv)
     return best;
 }
 
+/* In both precisions. */
 static void drawn_shapes_are_learned(void **state)
 {
+    static const char *const precisions[] = {"float32", "bf16"};
     (void)state;
     char *dir = support_tmpdir(), *source = support_path("%s/source", dir), *data = support_path("%s/data", dir);
     support_expect(0, "sample", source, "--layout", "imagenette", "--simple", "--images", "3000", "--size", "32",
@@ -61,13 +64,19 @@ static void drawn_shapes_are_learned(void **state)
                           "15",
                           "--eval-every",
                           "0",
+                          "--overwrite-output",
                           "--output",
                           "run",
+                          "--precision",
+                          NULL,
                           NULL};
-    double best = best_accuracy(dir, argv);
-    /* Chance is 0.1, and 900 pictures are judged. */
-    if (best < 0.5)
-        fail_msg("accuracy %.3f", best);
+    for (size_t i = 0; i < MR_COUNT(precisions); i++) {
+        argv[MR_COUNT(argv) - 2] = precisions[i];
+        double best = best_accuracy(dir, argv);
+        /* Chance is 0.1, and 900 pictures are judged. */
+        if (best < 0.5)
+            fail_msg("accuracy %.3f in %s", best, precisions[i]);
+    }
     free(source);
     free(data);
     support_tmpdir_remove(dir);

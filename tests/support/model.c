@@ -29,6 +29,14 @@ static void *on_device(support_model *s, size_t count, size_t size)
     return memory;
 }
 
+bool support_device_computes(mr_type type)
+{
+    mr_device *d = support_device(1);
+    bool computes = d->card->types & 1U << type;
+    mr_device_close(d);
+    return computes;
+}
+
 support_model *support_model_open(const mr_model_config *config, size_t batch, bool training, unsigned threads)
 {
     support_model *s = calloc(1, sizeof *s);

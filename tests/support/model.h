@@ -24,6 +24,8 @@ typedef struct support_model {
 
 mr_device *support_device(unsigned threads); /* mr_device_close() */
 
+bool support_device_computes(mr_type type);
+
 support_model *support_model_open(const mr_model_config *config, size_t batch, bool training, unsigned threads);
 void support_model_close(support_model *s); /* NULL is fine */
 void support_model_put(support_model *s);

@@ -59,6 +59,34 @@ double parity_number(const json_t *object, const char *key, int at)
     return json_number_value(value);
 }
 
+void parity_angle_add(parity_angle *a, const float *got, const float *want, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        a->product += (double)got[i] * (double)want[i];
+        a->squares[0] += (double)got[i] * (double)got[i];
+        a->squares[1] += (double)want[i] * (double)want[i];
+    }
+}
+
+double parity_angle_off(const parity_angle *a)
+{
+    return 1 - a->product / sqrt(a->squares[0] * a->squares[1]);
+}
+
+void parity_note_bf16(parity_table *t, const char *kind, const float *got, const float *want, size_t count,
+                      const char *model)
+{
+    parity_note(t, kind, parity_difference(got, want, count) / parity_largest(want, count), 4e-2, model, "bf16");
+}
+
+void parity_note_pass_bf16(parity_table *t, double loss, double want_loss, const parity_angle *all, const char *model)
+{
+    double norms[] = {sqrt(all->squares[0]), sqrt(all->squares[1])};
+    parity_note(t, "loss in bf16", fabs(loss - want_loss), 2e-2, model, "bf16");
+    parity_note(t, "all gradients in bf16, 1 - cosine", parity_angle_off(all), 1e-3, model, "bf16");
+    parity_note(t, "gradient norm in bf16, relative", fabs(norms[0] - norms[1]) / norms[1], 2e-2, model, "bf16");
+}
+
 char *parity_part(const char *name, const char *what)
 {
     char *sub = support_path("%s_%s", name, what), *path = support_parity(sub);

@@ -5,6 +5,7 @@
 #define MR_SUPPORT_PARITY_H
 
 #include "json/json.h"
+#include "support/model.h"
 #include "support/npz.h"
 
 /* The worst error of each kind over its tolerance. */
@@ -25,6 +26,18 @@ void parity_print(const parity_table *t); /* with MILLRACE_VERBOSE */
 
 double parity_largest(const float *a, size_t count);
 double parity_difference(const float *a, const float *b, size_t count); /* the largest; NaN counts as infinite */
+
+/* 1 - the cosine between two tensors, taken piece by piece.  Zeroed: nothing yet. */
+typedef struct parity_angle {
+    double product, squares[2];
+} parity_angle;
+void parity_angle_add(parity_angle *a, const float *got, const float *want, size_t count);
+double parity_angle_off(const parity_angle *a);
+/* Computed in bf16 by the README's rules: `got` of one kind within 4 % of the largest of `want`. */
+void parity_note_bf16(parity_table *t, const char *kind, const float *got, const float *want, size_t count,
+                      const char *model);
+/* The rest of a pass in bf16: its loss, the norm of its gradients, and the angle of them all. */
+void parity_note_pass_bf16(parity_table *t, double loss, double want_loss, const parity_angle *all, const char *model);
 
 /* The path of NAME_WHAT, on the heap. */
 char *parity_part(const char *name, const char *what);

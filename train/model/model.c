@@ -68,7 +68,7 @@ mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t bat
     if (!batch)
         return mr_fail(err, MR_MISUSE, "--batch 0: give 1 or more");
     if (!(d->card->types & 1U << c->compute))
-        return mr_fail(err, MR_MISUSE, "--device %s cannot compute in %s", d->card->name,
-                       c->compute == MR_BF16 ? "bf16" : "float32");
+        return mr_fail(err, MR_MISUSE, "--device %s does not compute in %s; give another --precision", d->card->name,
+                       mr_type_word(c->compute));
     return MR_OK;
 }

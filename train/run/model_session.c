@@ -129,6 +129,8 @@ static mr_status open_model(const mr_session_request *q, mr_session *t, const mr
     mr_checkpoint *c = &t->checkpoint;
     size_t bytes = c->params.total * sizeof(float);
     c->model.dropout = c->model.attention_dropout = 0;
+    if (q->precision)
+        c->model.compute = mr_type_of(q->precision);
     MR_TRY(mr_device_open(q->device, device, &t->device, err));
     MR_TRY(c->model.card->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err));
     MR_TRY(t->device->card->alloc(t->device, bytes, (void **)&t->values, err));
@@ -187,6 +189,8 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
     mr_device_options device = {.threads = threads};
     mr_transform transform = {0};
     const char *split = NULL;
+    if (q->precision)
+        MR_TRY(mr_device_computes(q->device, mr_type_of(q->precision), err));
     MR_TRY(mr_ranks_agree(ranks, mr_dataset_open(q->dataset, &t->ds, err), err));
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(read_checkpoint(q, ranks, t, err));

@@ -10,6 +10,7 @@
 
 typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *dataset, *checkpoint, *split, *device, *text_column;
+    const char *precision; /* NULL: as in the training */
     uint64_t batch, threads, max_bad, max_pixels, stall;
     double threshold; /* of several labels; 0: the checkpoint's */
     bool best, no_labels;
@@ -32,8 +33,8 @@ typedef struct mr_session {
 } mr_session;
 
 /* Everything but the evaluation.  Collective: all ranks have the same dataset, weights and samples, or all fail.
- * MR_MISUSE: no such split; a class of the dataset that the model does not have (accepted with no_labels); a threshold
- * for a model without one. */
+ * MR_MISUSE: a precision that the device does not have; no such split; a class of the dataset that the model does not
+ * have (accepted with no_labels); a threshold for a model without one. */
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *out, mr_error *err);
 void mr_session_close(mr_session *t); /* a zeroed one is fine */
 

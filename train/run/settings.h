@@ -111,6 +111,9 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, seed, "seed", "N", "42", MR_FIXED, "of order, crops, dropout and start values")          \
     X(MR_ARG_TEXT, const char *, device, "device", "NAME", "cpu", MR_KEPT, "where the arithmetic is done",             \
       .own = true, .group = "How the work is done:")                                                                   \
+    X(MR_ARG_TEXT, const char *, precision, "precision", NULL, "float32", MR_KEPT,                                     \
+      "of activations and of what is multiplied; parameters, sums, norms and losses are float32 in any case",          \
+      .words = MR_WORDS("float32", "bf16"))                                                                            \
     X(MR_ARG_COUNT, uint64_t, threads, "threads", "N", "0", MR_KEPT,                                                   \
       "threads per rank, for the model and for the loader (0: the available processors, shared by the ranks)",         \
       .own = true)                                                                                                     \

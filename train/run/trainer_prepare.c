@@ -255,6 +255,7 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
     if (s->given.checkpoint_every && !*s->output)
         return mr_fail(err, MR_MISUSE, "--checkpoint-every: give --output DIR, the folder to write checkpoints to");
+    MR_TRY(mr_device_computes(s->device, mr_type_of(s->precision), err));
     MR_TRY(mr_path_keep_out(s->output, s->dataset, err));
     return mr_log_place(s, err);
 }

@@ -220,5 +220,6 @@ mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
 {
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, resume_shape(t, err), err) : begin_shape(t, err));
     t->config.recompute = t->settings->recompute[0] == 'y';
+    t->config.compute = mr_type_of(t->settings->precision);
     return mr_ranks_agree(t->ranks, t->config.card->params(&t->config, &t->params, err), err);
 }

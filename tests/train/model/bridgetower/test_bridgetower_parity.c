@@ -300,6 +300,42 @@ static void check_pass(const fixture *f, bool every_token)
     support_pairs_close(s);
 }
 
+/* By the rules for bf16, which the gradients of key biases are exempt from, being rounding alone. */
+static void check_bf16(const fixture *f)
+{
+    static const char *const names[] = {"text_embeds", "image_embeds", "cross_embeds"};
+    fixture half = *f;
+    half.config.compute = MR_BF16;
+    support_pairs *s = model_of(&half, false);
+    const mr_params *params = &s->model->params;
+    parity_angle all = {.product = 0};
+    uint64_t shape[MR_NPZ_DIMS];
+    double loss = step_of(f, s, 0);
+    for (int i = 0; i < 3; i++) {
+        float *e = support_pairs_embeddings(s, i);
+        parity_note_bf16(f->table, "embeddings in bf16, of the largest", e,
+                         support_npz_get(f->io, names[i], MR_NPZ_F32, shape), f->batch * f->config.embed, f->name);
+        free(e);
+    }
+    float *g = support_model_gradients(s->model);
+    for (uint64_t i = 0; i < params->total; i++)
+        g[i] /= (float)f->batch;
+    for (size_t i = 0; i < params->count; i++) {
+        const mr_param *p = &params->items[i];
+        float *want = tensor_of(f->grad, p);
+        parity_angle one = {.product = 0};
+        uint64_t first, count;
+        parity_angle_add(&one, g + p->offset, want, p->count);
+        parity_angle_add(&all, g + p->offset, want, p->count);
+        if (!has_key_bias(p, &first, &count))
+            parity_note(f->table, "gradients in bf16, 1 - cosine", parity_angle_off(&one), 5e-3, f->name, p->name);
+        free(want);
+    }
+    parity_note_pass_bf16(f->table, loss, parity_number(f->facts, "loss", 0), &all, f->name);
+    free(g);
+    support_pairs_close(s);
+}
+
 /* ---- three updates --------------------------------------------------------------------------------------------- */
 
 static void open_optimizer(const fixture *f, const support_pairs *s, mr_optimizer *out)
@@ -375,6 +411,8 @@ static void check_model(const char *name, parity_table *t)
     check_pass(&f, true);
     check_pass(&f, false);
     check_adamw(&f);
+    if (support_device_computes(MR_BF16))
+        check_bf16(&f);
     fixture_close(&f);
 }
 

@@ -194,6 +194,34 @@ static void check_pass(const fixture *f, bool every_token)
     support_model_close(s);
 }
 
+/* By the rules for bf16, which the gradients of key biases are exempt from, being rounding alone. */
+static void check_bf16(const fixture *f)
+{
+    fixture half = *f;
+    half.config.compute = MR_BF16;
+    support_model *s = model_of(&half, false);
+    uint64_t shape[MR_NPZ_DIMS];
+    parity_angle all = {.product = 0};
+    double loss = step_of(f, s, 0);
+    float *logits = support_model_logits(s), *g = support_model_gradients(s);
+    const float *want = support_npz_get(f->io, "logits", MR_NPZ_F32, shape);
+    parity_note_bf16(f->table, "logits in bf16, of the largest", logits, want, f->batch * f->config.classes, f->name);
+    for (uint64_t i = 0; i < s->params.total; i++)
+        g[i] /= (float)f->batch;
+    for (size_t i = 0; i < s->params.count; i++) {
+        const mr_param *p = &s->params.items[i];
+        parity_angle one = {.product = 0};
+        parity_angle_add(&one, g + p->offset, array_of(f->grad, p), p->count);
+        parity_angle_add(&all, g + p->offset, array_of(f->grad, p), p->count);
+        if (!is_key_bias(p->name))
+            parity_note(f->table, "gradients in bf16, 1 - cosine", parity_angle_off(&one), 5e-3, f->name, p->name);
+    }
+    parity_note_pass_bf16(f->table, loss, parity_number(f->facts, "loss_sgd", 0), &all, f->name);
+    free(logits);
+    free(g);
+    support_model_close(s);
+}
+
 /* ---- three updates ---------------------------------------------------------------------------------------------- */
 
 static void open_optimizer(const fixture *f, const char *which, const support_model *s, mr_optimizer *out)
@@ -322,6 +350,8 @@ static void check_model(const char *name, parity_table *t)
     check_sgd(&f);
     check_adamw(&f);
     check_zero_head(&f);
+    if (support_device_computes(MR_BF16))
+        check_bf16(&f);
     fixture_close(&f);
 }
 

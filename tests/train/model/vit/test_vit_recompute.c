@@ -68,8 +68,9 @@ static float *train(const mr_model_config *c, uint64_t *total)
 static void the_weights_are_the_same_to_the_bit(void **state)
 {
     (void)state;
-    for (unsigned kind = 0; kind < 8; kind++) {
-        mr_model_config c = small(1 + kind / 2, kind & 1);
+    for (unsigned kind = 0; kind < 16; kind++) {
+        mr_model_config c = small(1 + kind % 8 / 2, kind & 1);
+        c.compute = kind < 8 || !support_device_computes(MR_BF16) ? MR_F32 : MR_BF16;
         uint64_t total;
         float *kept = train(&c, &total);
         c.recompute = true;
