@@ -223,7 +223,7 @@ const mr_command cmd_sweep = {
                "are skipped with the reason.  Options after -- are for all runs.  Nothing is kept.",
     .notes = "Examples:\n"
              "  millrace sweep flowers -- --model ViT-B_16 --image-size 160\n"
-             "  millrace sweep flowers --ranks 1 --threads 1,2,4 --batch 8,16 --recompute no,yes --budget 20m\n"
+             "  millrace sweep flowers --ranks 1 --threads 1,2,4 --batch 8,16 --precision float32,bf16 --budget 20m\n"
              "  millrace sweep flowers --json | jq .command\n"
              "\n"
              "Ctrl-C ends it with the table so far.\n"
