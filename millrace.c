@@ -76,6 +76,7 @@ static int run(int argc, char **argv)
             continue;
         int code = mr_commands[i]->run(argc, argv);
         ended = true;
+        mr_term_push(stdout); /* at exit a library of C++ would, and lose the reason of a failure */
         return code;
     }
     return unknown(argv[0]);

@@ -250,7 +250,7 @@ typedef struct mr_device_card {
     void (*close)(mr_device *d);
     /* Human-readable, such as "8 threads, AVX-512"; valid as long as the device. */
     const char *(*describe)(const mr_device *d);
-    /* How products of activations of `type` are computed: "oneDNN", and why it is no faster if it is not.
+    /* How products of activations of `type` are computed: "oneDNN", and the reason if that is not faster.
      * Valid as long as the device. */
     const char *(*products)(const mr_device *d, mr_type type);
 

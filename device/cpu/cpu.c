@@ -176,9 +176,9 @@ static const char *products(const mr_device *device, mr_type type)
         return "OpenBLAS";
     return d->bf16.gemm                       ? "oneDNN"
            : mr_processor_has(MR_AVX512_BF16) ? "OpenBLAS in float32, as oneDNN is missing (apt-get install libdnnl2): "
-                                                "half the memory, no faster"
+                                                "half the memory, the same speed"
                                               : "OpenBLAS in float32, as this processor has none of bf16: half the "
-                                                "memory, no faster";
+                                                "memory, the same speed";
 }
 
 const mr_device_card mr_device_cpu = {
