@@ -81,7 +81,7 @@ void parity_note_bf16(parity_table *t, const char *kind, const float *got, const
 
 void parity_note_pass_bf16(parity_table *t, double loss, double want_loss, const parity_angle *all, const char *model)
 {
-    double norms[] = {sqrt(all->squares[0]), sqrt(all->squares[1])};
+    const double norms[] = {sqrt(all->squares[0]), sqrt(all->squares[1])};
     parity_note(t, "loss in bf16", fabs(loss - want_loss), 2e-2, model, "bf16");
     parity_note(t, "all gradients in bf16, 1 - cosine", parity_angle_off(all), 1e-3, model, "bf16");
     parity_note(t, "gradient norm in bf16, relative", fabs(norms[0] - norms[1]) / norms[1], 2e-2, model, "bf16");
