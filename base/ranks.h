@@ -58,9 +58,21 @@ mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *e
 typedef enum mr_ranks_op { MR_RANKS_SUM = 0, MR_RANKS_OR } mr_ranks_op;
 mr_status mr_ranks_reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, mr_error *err);
 /* The same without waiting, started by all ranks in the same order, for at most INT_MAX values.  `values` belongs to
- * MPI until test() returns true; *status: whether it failed.  MPI makes progress only within these calls. */
+ * MPI until mr_ranks_reduce_test() returns true; *status: whether it failed.  MPI makes progress only within these
+ * calls. */
 mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, void **request,
                                 mr_error *err);
+/* Begun like a reduction, over values that are cut into as many even slices as there are ranks: scatter sends slice i
+ * of `mine` to rank i, and fills `all` with this rank's slice of each rank, in order; spread sends this rank's slice of
+ * `values` to all, in place. */
+mr_status mr_ranks_scatter_begin(mr_ranks *r, const uint16_t *mine, uint64_t count, uint16_t *all, void **request,
+                                 mr_error *err);
+mr_status mr_ranks_spread_begin(mr_ranks *r, uint16_t *values, uint64_t count, void **request, mr_error *err);
+/* The first element of a rank's slice; of rank `world`, the end. */
+static inline uint64_t mr_ranks_slice(uint64_t count, unsigned rank, unsigned world)
+{
+    return count / world * rank + (rank < count % world ? rank : count % world);
+}
 bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err);
 
 /* A rank has died, so no collective can complete: mr_ranks_end() on this rank now ends the processes of all ranks with

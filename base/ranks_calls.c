@@ -152,6 +152,21 @@ mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint6
     return r->card && r->card->reduce_begin(r->group, op, values, count, request) != 0 ? mr_ranks_failed(err) : MR_OK;
 }
 
+mr_status mr_ranks_scatter_begin(mr_ranks *r, const uint16_t *mine, uint64_t count, uint16_t *all, void **request,
+                                 mr_error *err)
+{
+    *request = NULL;
+    if (!r->card)
+        memcpy(all, mine, count * sizeof *all);
+    return r->card && r->card->scatter_begin(r->group, mine, count, all, request) != 0 ? mr_ranks_failed(err) : MR_OK;
+}
+
+mr_status mr_ranks_spread_begin(mr_ranks *r, uint16_t *values, uint64_t count, void **request, mr_error *err)
+{
+    *request = NULL;
+    return r->card && r->card->spread_begin(r->group, values, count, request) != 0 ? mr_ranks_failed(err) : MR_OK;
+}
+
 bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err)
 {
     int done = 1;

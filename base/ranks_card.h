@@ -8,7 +8,7 @@
 
 #include "base/ranks.h"
 
-#define MR_RANKS_ABI 2
+#define MR_RANKS_ABI 3
 
 /* A group is an opaque set of ranks.  Calls return 0, or another number on failure; those with a group are collective
  * in it, except forget(). */
@@ -24,7 +24,9 @@ typedef struct mr_ranks_card {
     int (*gather)(void *group, const void *mine, uint64_t len, void *all, const uint64_t *lens); /* to all, in order */
     int (*reduce)(void *group, mr_ranks_op op, void *values, uint64_t count); /* count <= INT_MAX, in place */
     int (*reduce_begin)(void *group, mr_ranks_op op, void *values, uint64_t count, void **request);
-    int (*reduce_test)(void **request, int *done); /* done: the request is gone */
+    int (*scatter_begin)(void *group, const uint16_t *mine, uint64_t count, uint16_t *all, void **request);
+    int (*spread_begin)(void *group, uint16_t *values, uint64_t count, void **request);
+    int (*reduce_test)(void **request, int *done); /* of all three; done: the request is gone */
     void (*abort)(int code);
 } mr_ranks_card;
 

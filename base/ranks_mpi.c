@@ -122,25 +122,85 @@ static int reduce(void *group, mr_ranks_op op, void *values, uint64_t count)
     return code == MPI_SUCCESS ? 0 : -1;
 }
 
-static int reduce_begin(void *group, mr_ranks_op op, void *values, uint64_t count, void **request)
+/* What is under way, with the arrays that MPI reads until it is done. */
+typedef struct pending {
+    MPI_Request request;
+    int arrays[]; /* 4 x world: lengths and places sent, lengths and places received */
+} pending;
+
+/* NULL: no memory, or more values than MPI counts. */
+static pending *begin(uint64_t count, int world)
 {
-    MPI_Request *kept = count <= INT_MAX ? malloc(sizeof *kept) : NULL;
-    if (!kept)
-        return -1;
-    if (MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group), kept) != MPI_SUCCESS) {
-        free(kept);
+    return count <= INT_MAX ? malloc(sizeof(pending) + 4 * (size_t)world * sizeof(int)) : NULL;
+}
+
+/* `request` becomes p, unless MPI has refused. */
+static int begun(pending *p, int code, void **request)
+{
+    if (code != MPI_SUCCESS) {
+        free(p);
         return -1;
     }
-    *request = kept;
+    *request = p;
     return 0;
+}
+
+static int reduce_begin(void *group, mr_ranks_op op, void *values, uint64_t count, void **request)
+{
+    pending *p = begin(count, 0);
+    if (!p)
+        return -1;
+    return begun(p, MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group), &p->request),
+                 request);
+}
+
+static int scatter_begin(void *group, const uint16_t *mine, uint64_t count, uint16_t *all, void **request)
+{
+    int rank, world;
+    MPI_Comm_rank(comm(group), &rank);
+    MPI_Comm_size(comm(group), &world);
+    pending *p = begin(count, world);
+    if (!p)
+        return -1;
+    int *lens = p->arrays, *places = lens + world, *got_lens = places + world, *got_places = got_lens + world;
+    for (int i = 0; i < world; i++) {
+        places[i] = (int)mr_ranks_slice(count, (unsigned)i, (unsigned)world);
+        lens[i] = (int)mr_ranks_slice(count, (unsigned)i + 1, (unsigned)world) - places[i];
+    }
+    for (int i = 0; i < world; i++) {
+        got_lens[i] = lens[rank];
+        got_places[i] = i * lens[rank];
+    }
+    return begun(p,
+                 MPI_Ialltoallv(mine, lens, places, MPI_UINT16_T, all, got_lens, got_places, MPI_UINT16_T, comm(group),
+                                &p->request),
+                 request);
+}
+
+static int spread_begin(void *group, uint16_t *values, uint64_t count, void **request)
+{
+    int world;
+    MPI_Comm_size(comm(group), &world);
+    pending *p = begin(count, world);
+    if (!p)
+        return -1;
+    int *lens = p->arrays, *places = lens + world;
+    for (int i = 0; i < world; i++) {
+        places[i] = (int)mr_ranks_slice(count, (unsigned)i, (unsigned)world);
+        lens[i] = (int)mr_ranks_slice(count, (unsigned)i + 1, (unsigned)world) - places[i];
+    }
+    return begun(
+        p, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_UINT16_T, values, lens, places, MPI_UINT16_T, comm(group), &p->request),
+        request);
 }
 
 static int reduce_test(void **request, int *done)
 {
-    if (MPI_Test(*request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    pending *p = *request;
+    if (MPI_Test(&p->request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return -1;
     if (*done) {
-        free(*request);
+        free(p);
         *request = NULL;
     }
     return 0;
@@ -164,6 +224,8 @@ const mr_ranks_card *millrace_ranks_card(void)
         .gather = gather,
         .reduce = reduce,
         .reduce_begin = reduce_begin,
+        .scatter_begin = scatter_begin,
+        .spread_begin = spread_begin,
         .reduce_test = reduce_test,
         .abort = give_up,
     };

@@ -1,7 +1,7 @@
-/* exchange_bench.c - summing the gradients of the ranks of one host: the shared window beside MPI_Allreduce and memcpy.
- * Invariant: all ways work on the same buffers in the same run, alternating, and their sums are checked before.
+/* exchange_bench.c - summing the gradients of ranks, of one host or several: the shared window beside MPI_Allreduce and
+ * memcpy. Invariant: all ways work on the same buffers in the same run, alternating, and their sums are checked before.
  *
- *      mpirun -n 2 exchange_bench [MB [ROUNDS [RANKS_A_HOST]]]
+ *      mpirun -n 2 exchange_bench [MB [ROUNDS [RANKS_A_HOST [float32|bf16]]]]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,16 +22,18 @@ static void must(mr_status s, const mr_error *err)
     exit(3);
 }
 
+static unsigned period = 1000; /* sums stay whole numbers of the type */
+
 static void fill(float *g, uint64_t count, unsigned rank)
 {
     for (uint64_t i = 0; i < count; i++)
-        g[i] = (float)(i % 1000 + rank);
+        g[i] = (float)(i % period + rank);
 }
 
 static void check(const float *sum, uint64_t count, unsigned world, const char *what)
 {
     for (uint64_t i = 0; i < count; i++)
-        if (sum[i] != (float)(i % 1000 * world + world * (world - 1) / 2)) {
+        if (sum[i] != (float)(i % period * world + world * (world - 1) / 2)) {
             fprintf(stderr, "exchange_bench: %s: element %" PRIu64 " is %g\n", what, i, (double)sum[i]);
             exit(1);
         }
@@ -61,7 +63,10 @@ int main(int argc, char **argv)
 {
     uint64_t mb = argc > 1 ? strtoull(argv[1], NULL, 10) : 350, count = mb * 1000000 / sizeof(float);
     size_t rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 11;
-    mr_exchange_options o = {.count = count, .ranks_a_host = argc > 3 ? (unsigned)atoi(argv[3]) : 0};
+    mr_exchange_options o = {.count = count,
+                             .ranks_a_host = argc > 3 ? (unsigned)atoi(argv[3]) : 0,
+                             .halves = argc > 4 && strcmp(argv[4], "bf16") == 0};
+    period = o.halves ? 8 : period;
     mr_error err;
     mr_ranks *ranks = NULL;
     mr_exchange *x[2] = {NULL, NULL};

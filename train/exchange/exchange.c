@@ -224,7 +224,7 @@ mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *number
 {
     double started = mr_seconds();
     x->update++;
-    x->ready = x->summed = x->begun = x->reduced = 0;
+    x->ready = x->summed = x->begun = x->spread = x->reduced = 0;
     mr_window_entry *entry = &entries(x)[mr_ranks_rank(x->ranks)];
     memset(entry, 0, sizeof *entry);
     entry->status = mine;

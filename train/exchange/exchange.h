@@ -20,6 +20,7 @@ typedef struct mr_exchange_options {
     mr_exchange_kind kind;
     uint64_t count;        /* float32 elements of the gradient buffer */
     uint64_t bucket_bytes; /* 0: 25 MiB; rounded up to 64 bytes, at most 1 GiB */
+    bool halves;           /* between hosts in bf16, summed in float32 (halves.h) */
     unsigned ranks_a_host; /* 0: as the system is; for tests: as if every so many ranks were a host */
 } mr_exchange_options;
 

@@ -39,11 +39,11 @@ static mr_status open_window(mr_exchange *x, unsigned ranks_a_host, mr_error *er
     return status == MR_OK && !x->w.memory ? mr_window_alone(world, x->padded, &x->w, err) : status;
 }
 
-static mr_status meet(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
+static mr_status meet(mr_exchange *x, const mr_exchange_options *o, mr_error *err)
 {
     unsigned world = mr_ranks_world(x->ranks);
     mr_status status = MR_OK;
-    MR_TRY(mr_ranks_agree(x->ranks, open_window(x, ranks_a_host, err), err));
+    MR_TRY(mr_ranks_agree(x->ranks, open_window(x, o->ranks_a_host, err), err));
     x->world_rank = mr_alloc(x->w.locals, sizeof *x->world_rank);
     x->merged = mr_alloc(world, sizeof *x->merged);
     if (!x->world_rank || !x->merged)
@@ -53,6 +53,9 @@ static mr_status meet(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
     x->hosts = x->w.locals < world;
     if (x->hosts)
         status = mr_ranks_split(x->ranks, x->w.local == 0 ? 0 : MR_RANKS_NONE, &x->leaders, err);
+    MR_TRY(mr_ranks_agree(x->ranks, status, err));
+    if (x->leaders && o->halves)
+        status = mr_halves_open(x->leaders, x->piece, MR_EXCHANGE_FLYING, &x->halves, err);
     return mr_ranks_agree(x->ranks, status, err);
 }
 
@@ -75,7 +78,7 @@ mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exc
     x->padded = o->count ? (o->count + unit - 1) / unit * unit : unit;
     x->piece = piece ? piece : unit;
     x->pieces = (x->padded + x->piece - 1) / x->piece;
-    status = meet(x, o->ranks_a_host, err);
+    status = meet(x, o, err);
     if (status != MR_OK) {
         mr_exchange_free(x);
         return status;
@@ -93,6 +96,7 @@ void mr_exchange_free(mr_exchange *x)
     mr_window_close(&x->w, moves);
     if (moves)
         return;
+    mr_halves_free(x->halves);
     mr_ranks_end(x->host);
     mr_ranks_end(x->leaders);
     free(x->world_rank);

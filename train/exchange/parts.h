@@ -4,6 +4,7 @@
 #ifndef MR_EXCHANGE_PARTS_H
 #define MR_EXCHANGE_PARTS_H
 
+#include "exchange/halves.h"
 #include "exchange/window.h"
 
 enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 4 }; /* floats a cache line; pieces between hosts at once */
@@ -16,10 +17,12 @@ struct mr_exchange {
     bool hosts;                     /* more than one */
     uint64_t padded, piece, pieces; /* elements in whole units, elements a piece, their number */
 
-    uint64_t update;                        /* begins so far */
-    uint64_t ready, summed, begun, reduced; /* pieces of this update, here; the last two: leaders only */
-    void *flying[MR_EXCHANGE_FLYING];       /* requests of pieces reduced .. begun - 1 */
-    mr_window_entry *merged; /* [world], leaders only: what is sent between hosts at begin, and the error */
+    uint64_t update;                  /* begins so far */
+    uint64_t ready, summed;           /* pieces of this update, here */
+    uint64_t begun, spread, reduced;  /* leaders only; spread: as begun where there are no halves */
+    void *flying[MR_EXCHANGE_FLYING]; /* requests of pieces reduced .. begun - 1 */
+    mr_halves *halves;                /* leaders only; NULL: float32 between hosts */
+    mr_window_entry *merged;          /* [world], leaders only: what is sent between hosts at begin, and the error */
     _Alignas(8) mr_window_text text;
     void *agreeing; /* the request for what is merged */
 

@@ -105,32 +105,61 @@ static void fail_once(mr_exchange *x, mr_status status, const mr_error *err)
     x->why = *err;
 }
 
+/* A piece that the ranks of this host have summed is sent to the other hosts. */
+static void begin_piece(mr_exchange *x, uint64_t n)
+{
+    mr_error err;
+    unsigned slot = (unsigned)(n % MR_EXCHANGE_FLYING);
+    uint64_t from = piece_from(x, n), count = piece_to(x, n) - from;
+    float *sum = mr_window_sum(&x->w) + from;
+    mr_status status = x->halves ? mr_halves_scatter(x->halves, slot, sum, count, &x->flying[slot], &err)
+                                 : mr_ranks_reduce_begin(x->leaders, MR_RANKS_SUM, sum, count, &x->flying[slot], &err);
+    fail_once(x, status, &err);
+}
+
+/* What was begun of piece n is done, or has failed. */
+static bool is_done(mr_exchange *x, uint64_t n)
+{
+    mr_error err;
+    mr_status status;
+    bool done = mr_ranks_reduce_test(x->leaders, &x->flying[n % MR_EXCHANGE_FLYING], &status, &err);
+    if (done)
+        fail_once(x, status, &err);
+    return done && x->failure == MR_OK;
+}
+
+static void spread_piece(mr_exchange *x, uint64_t n)
+{
+    mr_error err;
+    unsigned slot = (unsigned)(n % MR_EXCHANGE_FLYING);
+    uint64_t count = piece_to(x, n) - piece_from(x, n);
+    fail_once(x, mr_halves_spread(x->halves, slot, count, &x->flying[slot], &err), &err);
+}
+
+static void take_piece(mr_exchange *x, uint64_t n)
+{
+    uint64_t from = piece_from(x, n), count = piece_to(x, n) - from;
+    if (x->halves)
+        mr_halves_take(x->halves, (unsigned)(n % MR_EXCHANGE_FLYING), mr_window_sum(&x->w) + from, count);
+}
+
 /* The first rank of a host: pieces that its ranks have summed go to the other hosts, a few at a time. */
 static bool drive_hosts(mr_exchange *x)
 {
-    mr_error err;
-    bool moved = false;
-    uint64_t here = slowest_summed(x), before = x->reduced;
-    while (x->failure == MR_OK && x->begun < here && x->begun - x->reduced < MR_EXCHANGE_FLYING) {
-        uint64_t from = piece_from(x, x->begun), count = piece_to(x, x->begun) - from;
-        mr_status status = mr_ranks_reduce_begin(x->leaders, MR_RANKS_SUM, mr_window_sum(&x->w) + from, count,
-                                                 &x->flying[x->begun % MR_EXCHANGE_FLYING], &err);
-        fail_once(x, status, &err);
-        x->begun++;
-        moved = true;
+    uint64_t here = slowest_summed(x), before[] = {x->begun, x->spread, x->reduced};
+    while (x->failure == MR_OK && x->begun < here && x->begun - x->reduced < MR_EXCHANGE_FLYING)
+        begin_piece(x, x->begun++);
+    while (x->halves && x->failure == MR_OK && x->spread < x->begun && is_done(x, x->spread))
+        spread_piece(x, x->spread++);
+    if (!x->halves)
+        x->spread = x->begun;
+    while (x->failure == MR_OK && x->reduced < x->spread && is_done(x, x->reduced))
+        take_piece(x, x->reduced++);
+    if (x->reduced > before[2]) {
+        atomic_store(&x->w.head->reduced, base(x) + x->reduced);
+        mr_window_ring(&x->w);
     }
-    while (x->failure == MR_OK && x->reduced < x->begun) {
-        mr_status status;
-        if (!mr_ranks_reduce_test(x->leaders, &x->flying[x->reduced % MR_EXCHANGE_FLYING], &status, &err))
-            break;
-        fail_once(x, status, &err);
-        x->reduced++;
-    }
-    if (x->reduced == before)
-        return moved;
-    atomic_store(&x->w.head->reduced, base(x) + x->reduced);
-    mr_window_ring(&x->w);
-    return true;
+    return x->begun > before[0] || (x->halves && x->spread > before[1]) || x->reduced > before[2];
 }
 
 bool mr_exchange_drive(mr_exchange *x)

@@ -134,6 +134,8 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, exchange, "exchange", NULL, "flat", MR_KEPT,                                          \
       "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
       .words = MR_WORDS("flat", "buckets"))                                                                            \
+    X(MR_ARG_TEXT, const char *, exchange_type, "exchange-type", NULL, "float32", MR_KEPT,                             \
+      "of gradients on their way between hosts; they are added up in float32", .words = MR_WORDS("float32", "bf16"))   \
     X(MR_ARG_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                           \
       "evaluate, and write a checkpoint, every N updates (0: at the end only)", .group = "What is printed and kept:")  \
     X(MR_ARG_OTHER, mr_pace, checkpoint_every, "checkpoint-every", "UPDATES|MINUTESm", "", MR_KEPT,                    \

@@ -218,6 +218,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     mr_exchange_options x = {
         .kind = s->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT,
         .count = t->params.total,
+        .halves = mr_type_of(s->exchange_type) == MR_BF16,
     };
     unsigned on_host;
     MR_TRY(mr_rank_on_host(t->ranks, &on_host, err));

@@ -1,9 +1,9 @@
 /* exchange_rank.c - one rank of what test_exchange.c starts under mpirun.
  * Invariant: every gradient is a function of rank, update and element, so each rank knows what the sum must be.
  *
- *      exchange_rank sums COUNT:RANKS_A_HOST:BUCKET_BYTES[:apart]...
+ *      exchange_rank sums COUNT:RANKS_A_HOST:BUCKET_BYTES[:apart][:bf16]...
  *          both kinds, integers and fractions, checked; rank 0 prints for each one number over the bits of all sums.
- *          apart: rank 1 cannot open the others' memory
+ *          apart: rank 1 cannot open the others' memory; bf16: between hosts in halves
  *      exchange_rank fails WHEN RANK RANKS_A_HOST
  *          that rank fails in the third update: status, kill, kill-late, exit or leave; all must end
  *      exchange_rank stalls HOW RANK RANKS_A_HOST
@@ -23,6 +23,7 @@
 
 #include <xxhash.h>
 
+#include "base/bf16.h"
 #include "base/random.h"
 #include "exchange/exchange.h"
 
@@ -33,7 +34,7 @@ typedef struct run {
     unsigned rank, world;
     uint64_t count, bucket;
     unsigned ranks_a_host;
-    bool apart;
+    bool apart, halves;
 } run;
 
 #define MUST(what)                                                                                                     \
@@ -82,7 +83,8 @@ static void fill(const run *r, mr_exchange *x, uint64_t update, mr_random *chanc
     }
 }
 
-/* ((host 0) + (host 1)), each ((rank 0 + rank 1) + ...): what it must be for one host or two. */
+/* ((host 0) + (host 1)), each ((rank 0 + rank 1) + ...): what it must be for one host or two; in halves for any number.
+ */
 static float expected(const run *r, unsigned a_host, uint64_t update, uint64_t at)
 {
     float all = 0;
@@ -90,15 +92,16 @@ static float expected(const run *r, unsigned a_host, uint64_t update, uint64_t a
         float sum = value(host, update, at);
         for (unsigned rank = host + 1; rank < r->world && rank < host + a_host; rank++)
             sum += value(rank, update, at);
+        sum = r->halves && a_host < r->world ? mr_bf16_float(mr_bf16_of(sum)) : sum;
         all = host ? all + sum : sum;
     }
-    return all;
+    return r->halves && a_host < r->world ? mr_bf16_float(mr_bf16_of(all)) : all;
 }
 
 static void check(const run *r, const float *sum, uint64_t update)
 {
     unsigned a_host = r->apart ? 1 : r->ranks_a_host ? r->ranks_a_host : r->world;
-    bool exact = update % 2 == 0 || (r->world + a_host - 1) / a_host <= 2;
+    bool exact = update % 2 == 0 || r->halves || (r->world + a_host - 1) / a_host <= 2;
     for (uint64_t i = 0; i < r->count; i++) {
         float e = expected(r, a_host, update, i);
         MUST(exact ? memcmp(&sum[i], &e, sizeof e) == 0 : fabsf(sum[i] - e) <= 1e-6f * 8e6f * (float)r->world);
@@ -137,7 +140,11 @@ static bool gradients_are_in_a_memfd(const mr_exchange_options *o, mr_exchange *
 
 static mr_exchange *open_kind(const run *r, mr_exchange_kind kind)
 {
-    const mr_exchange_options o = {kind, r->count, r->bucket, r->ranks_a_host};
+    const mr_exchange_options o = {.kind = kind,
+                                   .count = r->count,
+                                   .bucket_bytes = r->bucket,
+                                   .halves = r->halves,
+                                   .ranks_a_host = r->ranks_a_host};
     struct rlimit old, none;
     mr_exchange *x = NULL;
     mr_error err = {0};
@@ -271,6 +278,7 @@ int main(int argc, char **argv)
     for (int i = 2; argc > 2 && strcmp(argv[1], "sums") == 0 && i < argc; i++) {
         MUST(sscanf(argv[i], "%" SCNu64 ":%u:%" SCNu64, &r->count, &r->ranks_a_host, &r->bucket) == 3);
         r->apart = strstr(argv[i], ":apart") != NULL;
+        r->halves = strstr(argv[i], ":bf16") != NULL;
         run_sums(r);
         code = 0;
     }

@@ -110,6 +110,22 @@ static void test_four_ranks_with_and_without_a_window(void **state)
     assert_true(n[0] != n[2]);
 }
 
+/* In bf16 between hosts: the ranks know each sum to the bit, on any number of hosts; on one host it changes nothing. */
+static void test_halves_between_hosts(void **state)
+{
+    (void)state;
+    uint64_t n[MOST_CASES];
+    const char *const cases[] = {
+        "50021:1:30000:bf16", "50021:1:70000:bf16", "50021:2:5000:bf16", "50021:3:0:bf16",     "7:1:64:bf16",
+        "0:1:64:bf16",        "50021:1:30000",      "50021:0:30000",     "50021:0:30000:bf16", NULL};
+    sums(4, cases, n);
+    assert_true(n[0] == n[1] && n[7] == n[8]);
+    assert_true(n[0] != n[6] && n[0] != n[2]);
+    const char *const three[] = {"30011:1:20000:bf16", "30011:1:20000:apart:bf16", NULL};
+    sums(3, three, n);
+    assert_true(n[0] == n[1]);
+}
+
 static void test_eight_ranks(void **state)
 {
     (void)state;
@@ -285,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_two_ranks),
         cmocka_unit_test(test_counts_that_do_not_divide),
         cmocka_unit_test(test_four_ranks_with_and_without_a_window),
+        cmocka_unit_test(test_halves_between_hosts),
         cmocka_unit_test(test_eight_ranks),
         cmocka_unit_test(test_a_status_ends_all),
         cmocka_unit_test(test_a_killed_rank_ends_all),
