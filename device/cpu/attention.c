@@ -271,6 +271,7 @@ static void back_head(void *ctx, size_t task, unsigned member)
     const job *j = ctx;
     const mr_attention *a = j->a;
     head h = head_of(j, task, member);
+    assert(h.d_q && h.d_k && h.d_v);
     if (h.fully_masked) {
         zero_rows(h.d_q, a->queries, a->head_dim, j->q_step);
         zero_rows(h.d_k, a->keys, a->head_dim, j->k_step);
