@@ -240,6 +240,11 @@ mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *number
     return status;
 }
 
+const double *mr_exchange_numbers(const mr_exchange *x, unsigned rank)
+{
+    return entries(x)[rank].numbers;
+}
+
 void mr_exchange_ready(mr_exchange *x, uint64_t from)
 {
     if (x->kind != MR_EXCHANGE_BUCKETS)

@@ -44,9 +44,11 @@ float *mr_exchange_gradients(mr_exchange *x);
  * it at its next begin, where the others wait for it.
  * numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS doubles per rank (loss, weights), summed in rank order into `sums`.
  */
-enum { MR_EXCHANGE_NUMBERS = 8 };
+enum { MR_EXCHANGE_NUMBERS = 12 };
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
                             mr_error *err);
+/* What a rank gave to the last begin that succeeded; lent until the next one. */
+const double *mr_exchange_numbers(const mr_exchange *x, unsigned rank);
 void mr_exchange_ready(mr_exchange *x, uint64_t from);
 /* *sum: count elements, valid until the next begin or until this rank next writes its gradients: where no other rank
  * shares the memory, they are the same.  MR_SYSTEM: a peer is gone.

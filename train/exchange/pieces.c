@@ -146,7 +146,7 @@ static void take_piece(mr_exchange *x, uint64_t n)
 /* The first rank of a host: pieces that its ranks have summed go to the other hosts, a few at a time. */
 static bool drive_hosts(mr_exchange *x)
 {
-    uint64_t here = slowest_summed(x), before[] = {x->begun, x->spread, x->reduced};
+    const uint64_t here = slowest_summed(x), before[] = {x->begun, x->spread, x->reduced};
     while (x->failure == MR_OK && x->begun < here && x->begun - x->reduced < MR_EXCHANGE_FLYING)
         begin_piece(x, x->begun++);
     while (x->halves && x->failure == MR_OK && x->spread < x->begun && is_done(x, x->spread))

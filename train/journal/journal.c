@@ -114,6 +114,7 @@ void mr_journal_free(mr_journal *j)
     print_text(j); /* clears the line that is redrawn */
     close_files(j, NULL);
     mr_buf_free(&j->text);
+    mr_rank_uses_release(&j->uses);
     free(j->log_path);
     free(j->results_path);
     free(j);
@@ -134,7 +135,7 @@ static void add_to(mr_journal_sums *sums, const mr_journal_update *u)
 static void show_update(mr_journal *j, const mr_journal_update *u)
 {
     FILE *stream = j->options.stream;
-    bool permanent = u->update % j->options.logging_steps == 0 || u->update == j->options.steps;
+    bool permanent = mr_line_stays(j, u);
     double now = mr_seconds();
     if (!stream || (!permanent && now - j->drawn < 0.1))
         return;
@@ -147,6 +148,20 @@ static void show_update(mr_journal *j, const mr_journal_update *u)
         j->drawn = now;
     }
     mr_buf_clear(&j->text);
+}
+
+/* Where the shares of the next permanent line begin. */
+static mr_status keep_uses(mr_journal *j, const mr_journal_update *u, mr_error *err)
+{
+    if (!u->uses.world || !mr_line_stays(j, u))
+        return MR_OK;
+    if (!j->uses.each)
+        j->uses.each = mr_alloc(u->uses.world, sizeof *j->uses.each);
+    if (!j->uses.each)
+        return mr_fail_memory(err, "writing the log");
+    j->uses.world = u->uses.world;
+    memcpy(j->uses.each, u->uses.each, u->uses.world * sizeof *j->uses.each);
+    return MR_OK;
 }
 
 mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_error *err)
@@ -165,12 +180,12 @@ mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_e
         add_to(&j->warmup, u);
     j->losses += u->loss;
     j->last = u->update;
-    mr_line_update_json(&j->text, u);
+    mr_line_update_json(&j->text, j, u);
     mr_status status = write_log(j, err);
     if (status == MR_OK)
         status = add_events(j, u->update, scalars, MR_COUNT(scalars), err);
     show_update(j, u);
-    return status;
+    return status == MR_OK ? keep_uses(j, u, err) : status;
 }
 
 mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr_error *err)

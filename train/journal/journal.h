@@ -31,6 +31,7 @@ typedef struct mr_journal_update { /* one update, of all ranks */
     uint64_t samples;
     double seconds;        /* wall time since the update before, without evaluation and checkpoints */
     double wait, exchange; /* of it, the wait of this rank for data and for other ranks' gradients */
+    mr_rank_uses uses;     /* of all ranks, from the start of the run to the update before; empty: not known */
 } mr_journal_update;
 
 typedef struct mr_journal_evaluation {
@@ -50,9 +51,9 @@ typedef struct mr_journal mr_journal;
 mr_status mr_log_check(const char *path, mr_error *err);
 
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err);
-/* "Training (X / Y Steps) (loss=... images/sec=...) ETA ... lr=... wait_ms=... memory=... max=..." every logging_steps
- * and at the end, and on a terminal redrawn in place in between.  images/sec: of the updates since the last
- * permanent line. */
+/* "Training (X / Y Steps) (loss=... images/sec=...) ETA ... lr=... wait_ms=... memory=... max=... compute=...%"
+ * every logging_steps and at the end, and on a terminal redrawn in place in between.  images/sec: of the updates since
+ * the last permanent line. */
 mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_error *err);
 mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr_error *err);
 

@@ -29,6 +29,11 @@ static double time_left(const mr_journal *j, uint64_t update)
     return updates && update < j->options.steps ? seconds / (double)updates * (double)(j->options.steps - update) : 0;
 }
 
+bool mr_line_stays(const mr_journal *j, const mr_journal_update *u)
+{
+    return u->update % j->options.logging_steps == 0 || u->update == j->options.steps;
+}
+
 void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u)
 {
     char left[32], now[32], max[32], available[32];
@@ -41,6 +46,7 @@ void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update 
         mr_buf_printf(out, " memory=%s max=%s", mr_text_bytes(use.now, now), mr_text_bytes(use.max, max));
     if (use.available)
         mr_buf_printf(out, " available=%s", mr_text_bytes(use.available, available));
+    mr_rank_uses_ranges(&u->uses, &j->uses, out);
 }
 
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
@@ -122,7 +128,7 @@ void mr_member_metrics(mr_members *m, const mr_journal_evaluation *e)
     }
 }
 
-void mr_line_update_json(mr_buf *out, const mr_journal_update *u)
+void mr_line_update_json(mr_buf *out, const mr_journal *j, const mr_journal_update *u)
 {
     mr_members m = {out, "{", ", "};
     mr_member_count(&m, "step", u->update);
@@ -132,6 +138,8 @@ void mr_line_update_json(mr_buf *out, const mr_journal_update *u)
     mr_member_time(&m, "images_per_sec", mr_per_second((double)u->samples, u->seconds));
     mr_member_time(&m, "wait_ms", u->wait * 1e3);
     mr_member_time(&m, "exchange_ms", u->exchange * 1e3);
+    if (mr_line_stays(j, u))
+        mr_rank_uses_members(&u->uses, &j->uses, out);
     mr_buf_add_text(out, "}\n");
 }
 

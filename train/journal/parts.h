@@ -20,6 +20,7 @@ struct mr_journal {
     mr_buf text;                      /* one line */
     mr_journal_sums all, warmup;      /* of this run; warmup is part of all */
     mr_journal_sums line;             /* since the last permanent line */
+    mr_rank_uses uses;                /* as of the last permanent line; its own */
     double losses;                    /* sum over updates */
     double evaluating;                /* seconds */
     uint64_t last;                    /* the last update done */
@@ -29,11 +30,13 @@ struct mr_journal {
 
 /* ---- line.c --------------------------------------------------------------------------------------------- */
 
+/* Whether the line of this update stays: every logging_steps, and the last. */
+bool mr_line_stays(const mr_journal *j, const mr_journal_update *u);
 /* Without a newline. */
 void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u);
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e);
 /* One JSON object and a newline. */
-void mr_line_update_json(mr_buf *out, const mr_journal_update *u);
+void mr_line_update_json(mr_buf *out, const mr_journal *j, const mr_journal_update *u);
 void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e);
 
 /* Appends members to a JSON object: `before` precedes the next one, `between` those after it. */

@@ -1,4 +1,4 @@
-/* rank_use.c - gathered once, at the end of a run.
+/* rank_use.c - what the ranks spent their time on, over the run and between two lines of its log.
  * Invariant: shares are of each rank's own time, and add up to 1. */
 #include "journal/rank_use.h"
 
@@ -42,6 +42,56 @@ void mr_rank_uses_release(mr_rank_uses *u)
     free(u->each);
     *u = (mr_rank_uses){0};
 }
+
+/* ---- between two lines ------------------------------------------------------------------------------------------- */
+
+static const char *const kinds[] = {"compute", "wait", "exchange"};
+
+static double share_between(const mr_rank_uses *now, const mr_rank_uses *before, unsigned rank, size_t kind)
+{
+    mr_rank_use use = now->each[rank];
+    if (before->world) {
+        use.seconds -= before->each[rank].seconds;
+        use.wait -= before->each[rank].wait;
+        use.exchange -= before->each[rank].exchange;
+    }
+    shares s = shares_of(&use);
+    return kind == 0 ? s.compute : kind == 1 ? s.wait : s.exchange;
+}
+
+static bool no_time(const mr_rank_uses *now, const mr_rank_uses *before)
+{
+    return !now->world || !(now->each[0].seconds > (before->world ? before->each[0].seconds : 0));
+}
+
+void mr_rank_uses_ranges(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out)
+{
+    for (size_t kind = 0; kind < MR_COUNT(kinds) && !no_time(now, before); kind++) {
+        double least = 1, most = 0;
+        for (unsigned i = 0; i < now->world; i++) {
+            double share = share_between(now, before, i, kind);
+            least = share < least ? share : least;
+            most = share > most ? share : most;
+        }
+        int low = (int)(100 * least + 0.5), high = (int)(100 * most + 0.5);
+        mr_buf_printf(out, " %s=%d", kinds[kind], low);
+        if (high > low)
+            mr_buf_printf(out, "-%d", high);
+        mr_buf_add_text(out, "%");
+    }
+}
+
+void mr_rank_uses_members(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out)
+{
+    for (size_t kind = 0; kind < MR_COUNT(kinds) && !no_time(now, before); kind++) {
+        mr_buf_printf(out, ", \"rank_%s\": [", kinds[kind]);
+        for (unsigned i = 0; i < now->world; i++)
+            mr_buf_printf(out, "%s%.3f", i ? ", " : "", share_between(now, before, i, kind));
+        mr_buf_add_text(out, "]");
+    }
+}
+
+/* ---- the whole run ----------------------------------------------------------------------------------------------- */
 
 mr_images_counts mr_rank_uses_decoded(const mr_rank_uses *u)
 {

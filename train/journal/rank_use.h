@@ -22,6 +22,12 @@ typedef struct mr_rank_uses { /* a zeroed one is empty */
 mr_status mr_rank_uses_gather(mr_ranks *ranks, const mr_rank_use *mine, mr_rank_uses *out, mr_error *err);
 void mr_rank_uses_release(mr_rank_uses *u);
 
+/* What each rank did from `before` to `now`, of the same ranks, as " compute=91-94% wait=1-3% exchange=4-7%": the least
+ * and the most of them; nothing if there was no time.  `before` may be empty: from the start. */
+void mr_rank_uses_ranges(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out);
+/* The same as members of a JSON object, an array of shares in the order of the ranks each. */
+void mr_rank_uses_members(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out);
+
 mr_images_counts mr_rank_uses_decoded(const mr_rank_uses *u); /* by all ranks */
 /* The rank that waited least for the others, which wait for it; of equal ones the first. */
 unsigned mr_rank_uses_slowest(const mr_rank_uses *u);

@@ -15,7 +15,16 @@
 #include "run/pause.h"
 
 /* The numbers that are summed over the ranks at each update, besides the gradients. */
-enum { LOSS, WEIGHT, SAMPLES, PAUSE, NUMBERS = PAUSE + MR_PAUSE_NUMBERS };
+enum {
+    LOSS,
+    WEIGHT,
+    SAMPLES,
+    SECONDS, /* and the two below: what the rank spent before this update, for the lines of the log */
+    WAIT,
+    EXCHANGE,
+    PAUSE,
+    NUMBERS = PAUSE + MR_PAUSE_NUMBERS
+};
 
 typedef struct update {
     mr_pause pause;
@@ -25,6 +34,7 @@ typedef struct update {
     mr_status carried; /* failure of this rank since the update before, not yet known to the others */
     mr_error why;      /* of it */
     mr_rank_use use;   /* of this rank, so far */
+    mr_rank_uses uses; /* on rank 0: of all, before this update */
 } update;
 
 /* ---- one update -------------------------------------------------------------------------------------------------- */
@@ -95,6 +105,9 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
         if (status == MR_OK && in.count)
             t->config.card->backward(t->model, t->values, g->values, NULL, NULL);
     }
+    u->numbers[SECONDS] = u->use.seconds;
+    u->numbers[WAIT] = u->use.wait;
+    u->numbers[EXCHANGE] = u->use.exchange;
     mr_pause_numbers(&u->pause, u->numbers + PAUSE);
     status = mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
     if (status == MR_OK && in.count)
@@ -207,59 +220,6 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     return mr_journal_evaluated(t->journal, &report, err);
 }
 
-/* Host memory as it is; of other memory a copy, which the caller frees by copies[]. */
-static mr_status to_host(mr_trainer *t, float *values, float **copy, float **out, mr_error *err)
-{
-    *out = values;
-    if (t->device->card->host_memory)
-        return MR_OK;
-    *out = *copy = mr_alloc(t->params.total, sizeof **copy);
-    if (!*copy)
-        return mr_fail_memory(err, "writing a checkpoint");
-    t->device->card->download(t->device, *copy, values, t->params.total * sizeof **copy);
-    return MR_OK;
-}
-
-static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
-{
-    mr_checkpoint c = {
-        .model = t->config,
-        .params = t->params,
-        .optimizer = t->update_rule.kind,
-        .ema = t->settings->ema,
-        .slots = mr_checkpoint_slots(t->update_rule.kind, t->mean),
-        .update = t->done,
-        .cursor = t->cursor,
-        .seed = t->settings->seed,
-        .accuracy = t->accuracy,
-        .best_accuracy = t->best_accuracy,
-        .threshold = t->threshold,
-        .best_update = t->best_update,
-        .evaluation_due = t->evaluation_due,
-        .facts = t->facts,
-        .tokenizer = t->pairs.file,
-        .claim = t->claim,
-    };
-    float *copies[1 + MR_CHECKPOINT_STATES] = {NULL};
-    mr_status status = to_host(t, t->mean ? t->mean : t->values, &copies[0], &c.values, err);
-    for (unsigned i = 0; i < c.slots && status == MR_OK; i++)
-        status =
-            to_host(t, i < t->optimizer.slots ? t->optimizer.state[i] : t->values, &copies[1 + i], &c.state[i], err);
-    if (status == MR_OK)
-        status = mr_checkpoint_write(&c, t->settings->output, (unsigned)t->settings->keep, NULL, err);
-    for (size_t i = 0; i < MR_COUNT(copies); i++)
-        free(copies[i]);
-    return status;
-}
-
-mr_status mr_trainer_save(mr_trainer *t, mr_error *err)
-{
-    mr_status status = MR_OK;
-    if (*t->settings->output && mr_ranks_rank(t->ranks) == 0)
-        status = write_checkpoint(t, err);
-    return mr_ranks_agree(t->ranks, status, err);
-}
-
 /* After its checkpoint is on disk, so that a failing evaluation costs no updates. */
 static mr_status evaluate_saved(mr_trainer *t, mr_error *err)
 {
@@ -298,6 +258,17 @@ static mr_status pause_after(mr_trainer *t, update *u, bool ends, mr_error *err)
     return status == MR_OK && t->evaluation_due ? evaluate_saved(t, err) : status;
 }
 
+/* What every rank said of its time. */
+static mr_rank_uses uses_of(const mr_trainer *t, update *u)
+{
+    for (unsigned i = 0; i < u->uses.world; i++) {
+        const double *numbers = mr_exchange_numbers(t->exchange, i);
+        u->uses.each[i] =
+            (mr_rank_use){.seconds = numbers[SECONDS], .wait = numbers[WAIT], .exchange = numbers[EXCHANGE]};
+    }
+    return u->uses;
+}
+
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_error *err)
@@ -318,6 +289,7 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
             .seconds = now - since,
             .wait = t->feed.waited - waited,
             .exchange = mr_exchange_seconds(t->exchange) - exchanged,
+            .uses = uses_of(t, u),
         };
         u->use.seconds += report.seconds;
         u->use.wait += report.wait;
@@ -365,14 +337,29 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
     return mr_journal_finish(t->journal, &last, err);
 }
 
+static mr_status make_update(const mr_trainer *t, update *u, mr_error *err)
+{
+    unsigned world = mr_ranks_world(t->ranks);
+    u->losses = mr_alloc(t->settings->batch, sizeof *u->losses);
+    if (mr_ranks_rank(t->ranks) == 0)
+        u->uses = (mr_rank_uses){.world = world, .each = mr_alloc(world, sizeof *u->uses.each), .ranks = t->ranks};
+    return u->losses && (u->uses.each || !u->uses.world) ? MR_OK : mr_fail_memory(err, "training");
+}
+
+static void release_update(update *u)
+{
+    mr_rank_uses_release(&u->uses);
+    free(u->losses);
+}
+
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
-    update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
+    update u = {.carried = MR_OK};
     uint64_t end = t->updates;
     MR_AUTO(mr_rank_uses_release) mr_rank_uses uses = {0};
-    mr_status status = mr_ranks_agree(t->ranks, u.losses ? MR_OK : mr_fail_memory(err, "training"), err);
+    mr_status status = mr_ranks_agree(t->ranks, make_update(t, &u, err), err);
     if (status != MR_OK) {
-        free(u.losses);
+        release_update(&u);
         return status;
     }
     if (t->settings->stop_after && t->settings->stop_after < end - t->done)
@@ -393,6 +380,6 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     if (status == MR_OK)
         status = mr_ranks_agree(t->ranks, finish(t, &uses, err), err);
     mr_pause_end(&u.pause);
-    free(u.losses);
+    release_update(&u);
     return status;
 }
