@@ -3,6 +3,7 @@
  *
  *      train_bench [--model ViT-B_16] [--image 224] [--batch 8] [--classes 1000] [--threads 0] [--dropout 0]
  *                  [--config FILE] [--weights FILE] [--text 64] [--tokens 40] [--forward] [--steps N]
+ *                  [--precision float32|bf16]
  *
  * It says {"device": ..., "bytes": resident before anything was opened, ...} when it is ready.  Then a line with a
  * number N on standard input makes N steps, and the answer is {"seconds": [wall time of each], "cpu_seconds": of all,
@@ -260,19 +261,13 @@ static void settle(bench *b, uint32_t image, uint32_t text)
 static void read_options(bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"model", required_argument, NULL, 'm'},
-        {"image", required_argument, NULL, 'i'},
-        {"batch", required_argument, NULL, 'b'},
-        {"classes", required_argument, NULL, 'c'},
-        {"threads", required_argument, NULL, 't'},
-        {"dropout", required_argument, NULL, 'd'},
-        {"config", required_argument, NULL, 'C'},
-        {"weights", required_argument, NULL, 'w'},
-        {"text", required_argument, NULL, 'x'},
-        {"tokens", required_argument, NULL, 'n'},
-        {"forward", no_argument, NULL, 'f'},
-        {"steps", required_argument, NULL, 's'},
-        {0},
+        {"model", required_argument, NULL, 'm'},     {"image", required_argument, NULL, 'i'},
+        {"batch", required_argument, NULL, 'b'},     {"classes", required_argument, NULL, 'c'},
+        {"threads", required_argument, NULL, 't'},   {"dropout", required_argument, NULL, 'd'},
+        {"config", required_argument, NULL, 'C'},    {"weights", required_argument, NULL, 'w'},
+        {"text", required_argument, NULL, 'x'},      {"tokens", required_argument, NULL, 'n'},
+        {"forward", no_argument, NULL, 'f'},         {"steps", required_argument, NULL, 's'},
+        {"precision", required_argument, NULL, 'p'}, {0},
     };
     uint32_t image = 0, text = 64;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -313,6 +308,9 @@ static void read_options(bench *b, int argc, char **argv)
             break;
         case 's':
             b->steps = n;
+            break;
+        case 'p':
+            b->config.compute = mr_type_of(optarg);
             break;
         default:
             stop("its head says how it is used");

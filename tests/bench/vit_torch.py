@@ -4,8 +4,10 @@
     scripts/train-peer [--venvs FOLDER] [--rounds 7] [--json FILE]      makes the virtual environment, then runs this
 
 Both programs stay in memory and take turns: millrace, PyTorch, millrace, PyTorch, ... one step each; who waits sleeps.
+--compile: PyTorch's model through torch.compile.  --precision bf16: millrace's --precision and PyTorch's autocast.  --avx2:
+neither uses more than AVX2, whatever the processor has.
 A ratio is PyTorch's seconds over the mean of the two millrace steps around it; medians over the rounds. PyTorch runs
-eagerly in float32 with what it has to be fast: one product for q, k and v, scaled_dot_product_attention, the fused SGD.
+eagerly with what it has to be fast: one product for q, k and v, scaled_dot_product_attention, the fused SGD.
 Millrace runs its product's own model, device and optimizer (tests/bench/train_bench.c). Variables that choose kernels
 or threads (OPENBLAS_*, OMP_*, MKL_*) are taken out of both programs' environment.
 """
@@ -68,17 +70,22 @@ def be_torch(options):
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     model = make_model(torch, options).train()
+    run = torch.compile(model) if options.compile else model
+    half = torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "bf16")
     images = torch.rand(options.batch, 3, options.image, options.image) * 2 - 1
     labels = torch.randint(0, options.classes, (options.batch,))
     sgd = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
     print(json.dumps({"device": f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, "
-                                f"{torch.backends.cpu.get_cpu_capability()}"}), flush=True)
+                                f"{torch.backends.cpu.get_cpu_capability()}"
+                                f"{', compiled' if options.compile else ''}, {options.precision}"}), flush=True)
     for line in sys.stdin:
         seconds, cpu = [], time.process_time()
         for _ in range(int(line)):
             begin = time.monotonic()
             sgd.zero_grad(set_to_none=True)
-            loss = torch.nn.functional.cross_entropy(model(images), labels)
+            with half:
+                logits = run(images)
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             sgd.step()
@@ -119,12 +126,16 @@ def ratios(ours, theirs):
 
 def compare(options):
     shape = []
-    for name in ("model", "image", "batch", "classes", "threads", "dropout"):
+    for name in ("model", "image", "batch", "classes", "threads", "dropout", "precision"):
         shape += ["--" + name, str(getattr(options, name))]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "MKL_", "GOMP_", "KMP_"))}
+    if options.avx2:
+        env |= {"MILLRACE_CPU": "avx2", "OPENBLAS_CORETYPE": "Haswell", "ATEN_CPU_CAPABILITY": "avx2",
+                "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
     load = os.getloadavg()[0]       # before this adds to it
     ours = Program([BENCH] + shape, env)
-    theirs = Program([sys.executable, os.path.abspath(__file__), "--torch"] + shape, env)
+    theirs = Program([sys.executable, os.path.abspath(__file__), "--torch"] + shape +
+                     ["--compile"] * options.compile, env)
     for program in (ours, theirs) * options.warmup:
         program.step(counts=False)
     ours.step()
@@ -135,7 +146,7 @@ def compare(options):
     for program in (ours, theirs):
         program.close()
     result = {"model": options.model, "image": options.image, "batch": options.batch, "threads": options.threads,
-              "rounds": options.rounds, "load_before": load}
+              "precision": options.precision, "compiled": options.compile, "avx2_only": options.avx2, "rounds": options.rounds, "load_before": load}
     for name, program in (("millrace", ours), ("pytorch", theirs)):
         result[name] = {"device": program.device, "seconds": statistics.median(program.wall),
                         "cpu_seconds": statistics.median(program.cpu), "all_seconds": program.wall,
@@ -156,6 +167,9 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--warmup", type=int, default=2)
+    parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
+    parser.add_argument("--compile", action="store_true", help="PyTorch's model through torch.compile")
+    parser.add_argument("--avx2", action="store_true", help="neither uses more than AVX2")
     parser.add_argument("--json", help="all figures")
     parser.add_argument("--torch", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

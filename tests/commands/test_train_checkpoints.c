@@ -1,5 +1,6 @@
 /* test_train_checkpoints.c - checkpoints between evaluations, and signals that end a run after a checkpoint.
- * Invariant tested: neither changes what is learned, and all ranks stop and save after the same update. */
+ * Invariant tested: neither changes what is learned, and all ranks stop and save after the same update.
+ * Covers run/trainer_checkpoint.c. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* test_train_flags.c - how a run is divided, and where it writes: --eval-batch, --tail, --loader-threads,
  * --overwrite-output, and what each rank did.
  * Invariant tested: what does not change what is learned changes no bit of it; a run that cannot begin removes nothing.
- * Covers journal/memory.c, journal/rank_use.c, run/head.c, run/known_classes.c, run/trainer_open.c. */
+ * Covers journal/memory.c, run/head.c, run/head_file.c, run/known_classes.c, run/trainer_open.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +246,51 @@ static void a_head_continues_by_name(void **state)
     support_result_free(&r);
 }
 
+/* `older` and `few` of the test above; the same head as a file, and its classes as text. */
+static void a_head_of_a_file_continues_by_name(void **state)
+{
+    static const struct {
+        const char *names, *words;
+    } wrong[] = {
+        {"head -n 9 names.txt", "bad.txt: names 9 classes, and the head of w.npz has 10\n"},
+        {"(cat names.txt; echo n01440764)", "bad.txt: line 11 names the class of line 1 again, \"n01440764\"\n"},
+        {"(echo; cat names.txt)", "bad.txt: line 1 is empty; each line names one class of the head\n"},
+    };
+    const char *dir = *state;
+    float older[HIDDEN * MOST], newer[HIDDEN * MOST];
+    size_t count, fewer;
+    support_shell(dir, "cp older/step-00000003/weights.npz w.npz; ls source/*/train | sort >names.txt");
+    support_result r =
+        train_command(0, dir, 0, "train", "few", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden",
+                      "16", "--layers", "2", "--heads", "2", "--mlp", "32", "--lr", "1e-9", "--steps", "1",
+                      "--pretrained", "w.npz", "--pretrained-classes", "names.txt", "--output", "named", (char *)NULL);
+    assert_non_null(
+        strstr(r.out, "2 of the 3 classes continue from the head of w.npz, which knows their names; new: a-new-one\n"));
+    assert_null(strstr(r.out, "left out"));
+    support_result_free(&r);
+    read_head(dir, "older/step-00000003", older, &count);
+    read_head(dir, "named/step-00000001", newer, &fewer);
+    for (size_t k = 0; k < HIDDEN; k++) {
+        assert_true(fabsf(newer[3 * k]) < 1e-6F);
+        assert_true(fabsf(newer[3 * k + 1] - older[10 * k]) < 1e-6F);
+        assert_true(fabsf(newer[3 * k + 2] - older[10 * k + 9]) < 1e-6F);
+    }
+    for (size_t i = 0; i < MR_COUNT(wrong); i++) {
+        char *make = support_path("%s >bad.txt", wrong[i].names);
+        support_shell(dir, make);
+        r = train_command(1, dir, 0, "train", "few", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden",
+                          "16", "--layers", "2", "--heads", "2", "--mlp", "32", "--steps", "1", "--pretrained", "w.npz",
+                          "--pretrained-classes", "bad.txt", (char *)NULL);
+        assert_non_null(strstr(r.err, wrong[i].words));
+        support_result_free(&r);
+        free(make);
+    }
+    r = train_command(2, dir, 0, "train", "few", "--model", "vit", "--pretrained", "older", "--pretrained-classes",
+                      "names.txt", (char *)NULL);
+    assert_non_null(strstr(r.err, "--pretrained-classes: names the classes of an .npz that --pretrained gives"));
+    support_result_free(&r);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     static const struct {
@@ -279,6 +324,7 @@ int main(void)
         cmocka_unit_test(what_is_frozen_stays),
         cmocka_unit_test(a_frozen_model_costs_less),
         cmocka_unit_test(a_head_continues_by_name),
+        cmocka_unit_test(a_head_of_a_file_continues_by_name),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

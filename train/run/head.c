@@ -47,11 +47,10 @@ mr_status mr_head_take(const mr_checkpoint *from, const char *path, const mr_man
         }
     }
     if (!taken)
-        return mr_fail(
-            err, MR_MISUSE,
-            "--pretrained %s: its head has none of the dataset's classes; name its weights.npz to start from "
-            "the rest of it",
-            path);
+        return mr_fail(err, MR_MISUSE,
+                       "--pretrained %s: its head has none of the dataset's classes; name its weights.npz, without "
+                       "--pretrained-classes, to start from the rest of it",
+                       path);
     say(taken, m, path, mr_buf_text(&others), count, said);
     MR_TRY(mr_buf_status(&others, err, "taking a head"));
     return mr_buf_status(said, err, "taking a head");

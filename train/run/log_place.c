@@ -35,7 +35,7 @@ static mr_status keep_out_of_checkpoints(const mr_settings *s, mr_error *err)
 
 mr_status mr_log_place(const mr_settings *s, mr_error *err)
 {
-    const char *const read[] = {s->pretrained, s->config, s->tokenizer};
+    const char *const read[] = {s->pretrained, s->pretrained_classes, s->config, s->tokenizer};
     if (!*s->log)
         return MR_OK;
     MR_TRY(mr_path_keep_out(s->log, s->dataset, err));

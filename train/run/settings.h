@@ -30,6 +30,9 @@ typedef enum mr_setting_life {
       "start from these weights: vit: Google's .npz or a weights.npz of ours, with a new head; or the folder of a "    \
       "run of ours, with its head, whose classes meet by name; "                                                       \
       "bridgetower: .safetensors, its index, or a folder with them")                                                   \
+    X(MR_ARG_PATH, const char *, pretrained_classes, "pretrained-classes", "FILE", "", MR_FIXED,                       \
+      "vit: take the head of --pretrained's .npz as well; FILE has the name of one of its classes in each line, in "   \
+      "their order, and classes meet by name")                                                                         \
     X(MR_ARG_PATH, const char *, tokenizer, "tokenizer", "FILE", "", MR_FIXED,                                         \
       "bridgetower: tokenizer.json, or vocab.json beside merges.txt (default: in the folder of --config or "           \
       "--pretrained); 'millrace tokenizer' learns one")                                                                \

@@ -11,6 +11,7 @@
 #include "base/scope.h"
 #include "model/contrast.h"
 #include "run/head.h"
+#include "run/head_file.h"
 #include "run/trainer.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -22,6 +23,15 @@ static mr_status check_pretrained(const mr_trainer *t, mr_error *err)
     if (mr_dir_is(t->settings->pretrained))
         return MR_OK;
     return mr_file_open(AT_FDCWD, t->settings->pretrained, true, &fd, NULL, err);
+}
+
+/* The weights of a file, and then the head, which the remarks of the first would call left out. */
+static mr_status load_with_head(mr_trainer *t, const char *weights, const mr_checkpoint *head, const char *from,
+                                float *start, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf said = {0};
+    MR_TRY(t->config.card->load(&t->config, &t->params, weights, start, &said, err));
+    return mr_head_take(head, from, t->manifest, &t->params, start, &t->remarks, err);
 }
 
 /* From a run of ours, with its head. */
@@ -37,8 +47,16 @@ static mr_status load_run(mr_trainer *t, float *start, mr_error *err)
                        older.model.card->name, t->settings->model);
     mr_buf_printf(&weights, "%s/weights.npz", found);
     MR_TRY(mr_buf_status(&weights, err, "loading weights"));
-    MR_TRY(t->config.card->load(&t->config, &t->params, mr_buf_text(&weights), start, &t->remarks, err));
-    return mr_head_take(&older, found, t->manifest, &t->params, start, &t->remarks, err);
+    return load_with_head(t, mr_buf_text(&weights), &older, found, start, err);
+}
+
+/* From a file, with the classes of its head in another one. */
+static mr_status load_named(mr_trainer *t, float *start, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    MR_AUTO(mr_checkpoint_release) mr_checkpoint head = {0};
+    MR_TRY(mr_head_file_read(s->pretrained, s->pretrained_classes, &head, err));
+    return load_with_head(t, s->pretrained, &head, s->pretrained, start, err);
 }
 
 /* On rank 0. */
@@ -50,6 +68,8 @@ static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
     t->config.card->start(&t->config, &t->params, s->seed, start);
     if (*s->pretrained && !t->config.card->describe && mr_dir_is(s->pretrained))
         return load_run(t, start, err);
+    if (*s->pretrained_classes)
+        return load_named(t, start, err);
     return *s->pretrained ? t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->remarks, err)
                           : MR_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/scope.h"
@@ -245,6 +246,11 @@ static mr_status check(const mr_settings *s, mr_error *err)
                        "them");
     if (s->overwrite_output && !*s->output)
         return mr_fail(err, MR_MISUSE, "--overwrite-output: give --output DIR, the folder of the run");
+    if (s->given.pretrained_classes && (!*s->pretrained || mr_dir_is(s->pretrained)))
+        return mr_fail(
+            err, MR_MISUSE,
+            "--pretrained-classes: names the classes of an .npz that --pretrained gives; a run's folder knows "
+            "its own");
     if (!(s->ema >= 0 && s->ema < 1))
         return mr_fail(err, MR_MISUSE, "--ema %g: is the share of the old mean, from 0 to below 1", s->ema);
     if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))

@@ -54,6 +54,7 @@ static mr_status check_options(const mr_settings *s, const mr_model_config *c, m
         {"gather-negatives", s->given.gather_negatives, true},
         {"scale-min", s->given.scale_min, false},
         {"flip", s->given.flip, false},
+        {"pretrained-classes", s->given.pretrained_classes, false},
         {"loss", s->given.loss, false},
         {"label-smoothing", s->given.label_smoothing, false},
         {"class-weights", s->given.class_weights, false},
