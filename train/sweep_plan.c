@@ -7,53 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bf16.h"
 #include "base/pool.h"
 #include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
-#include "device/device.h"
 #include "journal/memory.h"
+#include "profile/limits.h"
 #include "train/sweep_process.h"
 
-enum { SIDE = 1024, ROUNDS = 3, MOST_THREADS = 1024 };
+enum { MOST_THREADS = 1024 };
 
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
 
-static void fill(float *x, size_t count, mr_type type)
-{
-    uint16_t *half = (uint16_t *)(void *)x;
-    for (size_t i = 0; i < count && type == MR_F32; i++)
-        x[i] = (float)(i % 17) / 17;
-    for (size_t i = 0; i < count && type == MR_BF16; i++)
-        half[i] = mr_bf16_of((float)(i % 17) / 17);
-}
-
-/* FLOP/s of a product of two large matrices, the best of a few; 0: not known. */
+/* FLOP/s of a product of two large matrices; 0: not known. */
 static double matrix_rate(unsigned threads, mr_type type)
 {
     const mr_device_options o = {.threads = threads};
     mr_device *d = NULL;
-    size_t count = (size_t)SIDE * SIDE;
-    double best = 0;
-    MR_AUTO(mr_scope_free) float *a = mr_alloc(count, sizeof *a);
-    MR_AUTO(mr_scope_free) float *b = mr_alloc(count, sizeof *b);
-    MR_AUTO(mr_scope_free) float *c = mr_alloc(count, sizeof *c);
-    if (!a || !b || !c || mr_device_open("cpu", &o, &d, NULL) != MR_OK)
+    if (mr_device_open("cpu", &o, &d, NULL) != MR_OK)
         return 0;
-    fill(a, count, type);
-    fill(b, count, type);
-    const mr_gemm g = {
-        .a_type = type, .b_type = type, .c_type = type, .m = SIDE, .n = SIDE, .k = SIDE, .a = a, .b = b, .c = c};
-    for (int i = 0; i < ROUNDS; i++) {
-        double since = mr_seconds();
-        d->card->gemm(d, &g);
-        d->card->wait(d, NULL);
-        double rate = 2.0 * SIDE * SIDE * SIDE / (mr_seconds() - since);
-        best = rate > best ? rate : best;
-    }
+    double rate = mr_limit_flops(d, type);
     mr_device_close(d);
-    return best;
+    return rate;
 }
 
 /* ---- one way ----------------------------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ options() {
 
 for command in "${commands[@]}"; do
     options "$command" >"$work/options"
-    offered "$command" -- | sed 's/=$//' | cmp - "$work/options" || fail "bash: options of $command"
+    offered "$command" -- | sed 's/=$//' | sort | cmp - "$work/options" || fail "bash: options of $command"
     test "$(offered "$command")" = "$command" || fail "bash: $command itself"
     test -s "$work/man/millrace-$command.1" || fail "no manual page of $command"
     sed -n 's/\\-/-/g; s/\\f[RI]/ /g; s/\\fB/\n/gp' "$work/man/millrace-$command.1" | grep -o '^--[a-z0-9-]*' | sort -u |

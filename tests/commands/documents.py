@@ -19,6 +19,7 @@ HANG = 900  # seconds, which nothing here takes unless it hangs
 MEASURED = re.compile("|".join((
     r"\b(?:\d+ h )?(?:\d+ min )?[\d.,]+ (?:(?:[kMG]?B|samples|steps|pictures)/s(?:ec)?\b|ms\b|s\b|us\b|min\b)",  # durations and rates
     r"\b(?:loss|images/sec|lr|wait_ms|memory|max|available)=[\d.e+-]+(?: [MG]B)?",  # a line of training
+    r"\b(?:compute|wait|exchange)=\d+(?:-\d+)?%",
     r"(?i:\b(?:loss|accuracy)\b:? *\t?)[\d.]+(?: \([\d,]+ of [\d,]+\))?",
     r"Text>Image@1 .*|Best .*|(?:words|texts|pictures) find .*|Bottleneck: .*|(?:Slowest|Ranks): .*",
     r"\bmAP:? .*|\b[01]\.\d{4}\b",

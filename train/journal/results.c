@@ -130,6 +130,10 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     mr_member_count(&m, "damaged_samples", end->damaged);
     mr_member_count(&m, "eval_damaged_samples", end->eval_damaged);
     add_ranks(&m, end->uses);
+    if (end->profile) {
+        mr_member_begin(&m, "profile");
+        mr_buf_add(out, end->profile->data, end->profile->len);
+    }
     mr_memory_use memory = mr_memory_in_use();
     mr_member_time(&m, "memory_max_mb", (double)memory.max / 1e6);
     mr_member_time(&m, "memory_available_mb", (double)memory.available / 1e6);

@@ -164,6 +164,9 @@ typedef enum mr_setting_life {
       .own = true)                                                                                                     \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
+    X(MR_ARG_FLAG, bool, profile, "profile", NULL, "", MR_ONCE,                                                        \
+      "say at the end what each family of operations took, beside what this machine can do at most; operations of a "  \
+      "device that queues them are waited for one by one")                                                             \
     X(MR_ARG_COUNT, uint64_t, stall_timeout, "stall-timeout", "SECONDS", "60", MR_ONCE, MR_STALL_HELP)                 \
     X(MR_ARG_TEXT, const char *, plan, "plan", NULL, "no", MR_ONCE,                                                    \
       "print parameters, FLOPs, memory and steps of the run, and do not run it", .optional = "table",                  \

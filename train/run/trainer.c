@@ -276,7 +276,9 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
     double since = mr_seconds(), waited = 0, exchanged = 0;
     mr_status status = MR_OK;
     while (status == MR_OK && t->done < end && !*stopped) {
+        mr_trainer_profile_count(t, true);
         status = one_update(t, u, err);
+        mr_trainer_profile_count(t, false);
         if (status != MR_OK)
             break;
         double now = mr_seconds(), weight = u->sums[WEIGHT];
@@ -318,6 +320,7 @@ static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
 /* The results and the last lines. */
 static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf profile = {0};
     mr_loader_spent spent = mr_loader_time(t->feed.loader);
     double work = spent.reading + spent.decoding;
     mr_journal_end last = {
@@ -332,9 +335,15 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
         .read_share = work > 0 ? spent.reading / work : 0,
         .decode_share = work > 0 ? spent.decoding / work : 0,
         .uses = uses,
+        .profile = t->profile ? &profile : NULL,
     };
+    if (t->profile && t->journal) {
+        mr_trainer_profile_limits(t);
+        MR_TRY(mr_trainer_profile_json(t, uses, &profile, err));
+    }
     MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
-    return mr_journal_finish(t->journal, &last, err);
+    MR_TRY(mr_journal_finish(t->journal, &last, err));
+    return t->profile && t->journal && !t->settings->quiet ? mr_trainer_profile_print(t, uses, err) : MR_OK;
 }
 
 static mr_status make_update(const mr_trainer *t, update *u, mr_error *err)

@@ -17,6 +17,7 @@
 #include "exchange/peers.h"
 #include "format/manifest.h"
 #include "journal/journal.h"
+#include "profile/profile.h"
 #include "run/gradients.h"
 #include "run/learning.h"
 #include "run/pairs.h"
@@ -41,6 +42,8 @@ typedef struct mr_trainer {
     uint64_t updates, first, done; /* of the whole run; done before this one; done now */
     mr_cursor cursor;
     mr_device *device;
+    mr_profile *profile; /* with --profile: the device, measured, and what it can do at most a second */
+    double limit_flops, limit_bytes;
     mr_model *model;
     float *values; /* on the device */
     float *mean;   /* of the values, with --ema, on the device; else NULL */
@@ -66,6 +69,17 @@ typedef struct mr_trainer {
 /* Everything but the model's memory: on resume the checkpoint, dataset, shape, schedule.  Collective: rank 0 reads
  * OUTPUT, which it claims first, config.json and the tokenizer, and lists the samples; the others get what it read. */
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
+
+/* ---- trainer_profile.c: nothing without --profile ---------------------------------------------------------------- */
+
+/* The device is measured from now on. */
+mr_status mr_trainer_profile_open(mr_trainer *t, mr_error *err);
+void mr_trainer_profile_count(mr_trainer *t, bool on); /* off: evaluations and checkpoints */
+/* Measures what the device can do, at the end of the run. */
+void mr_trainer_profile_limits(mr_trainer *t);
+/* On rank 0, of its own time. */
+mr_status mr_trainer_profile_json(const mr_trainer *t, const mr_rank_uses *uses, mr_buf *out, mr_error *err);
+mr_status mr_trainer_profile_print(const mr_trainer *t, const mr_rank_uses *uses, mr_error *err);
 
 /* ---- parts of prepare() ------------------------------------------------------------------------------------------ */
 
