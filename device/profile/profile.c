@@ -1,5 +1,5 @@
 /* profile.c - the card of a measured device: every operation passed on, with its time and size added up.
- * Invariant: the card's facts - name, types, host memory - are those of the device behind it. */
+ * Invariant: the card's facts - name, types, host memory - are those of the measured device. */
 #include "profile/profile.h"
 
 #include <stdlib.h>

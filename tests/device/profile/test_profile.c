@@ -1,4 +1,4 @@
-/* test_profile.c - a measured device computes what the device behind it does, and counts it.
+/* test_profile.c - a measured device gives the same results, and counts its operations.
  * Covers profile/limits.c. */
 #include <stdlib.h>
 #include <string.h>
