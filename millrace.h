@@ -47,6 +47,17 @@ typedef struct mr_dataset mr_dataset;
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);
 
+/* Staging: loaders that are opened later read shards from copies in `dir`, a folder on a disk of this host, as soon as
+ * there are any; until then, and for single samples, from the dataset.  Copies are named by their SHA-256, which is
+ * verified, so any number of programs and datasets may share the folder, and the next run finds them.  `copies` 1: a
+ * thread of this process copies shards in the order in which they are first read (one process per host is enough); 0:
+ * only uses what is there.  Above `max_bytes` of copies (0: as much as the disk holds) those that no one has used since
+ * this call are removed, the longest unused first.  What goes wrong with the copies changes no result:
+ * mr_dataset_stage_remark() tells it (MR_END: nothing to tell).  MR_MISUSE: called twice, or `dir` is in the dataset.
+ */
+mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err);
+mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out);
+
 /* Number of samples of a split; 0 for an unknown split. */
 uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split);
 

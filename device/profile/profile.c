@@ -141,9 +141,9 @@ static mr_status plan_attention(mr_device *device, const mr_attention *a, size_t
 static cost of_attention(const mr_attention *a, double count)
 {
     double width = (double)a->heads * (double)a->head_dim, sample = (double)a->batch;
-    double rows = size_of(a->type, 2 * (a->queries + a->keys), a->heads * a->head_dim);
+    double moved = size_of(a->type, 2 * (a->queries + a->keys), a->heads * a->head_dim);
     return (cost){MR_FAMILY_attention, 2 * count * sample * (double)a->queries * (double)a->keys * width,
-                  sample * rows * count / 2};
+                  sample * moved * count / 2};
 }
 
 static void attention(mr_device *device, const mr_attention *a)

@@ -18,7 +18,10 @@
 #include "base/file.h"
 #include "base/scope.h"
 
-enum { ROWS_ENOUGH = 64 }; /* rows read one by one before all are read: a shard may be opened for one row only */
+enum {
+    ROWS_ENOUGH = 64, /* rows read one by one before all are read: a shard may be opened for one row only */
+    LOOKUPS = 64,     /* borrowed so often before a copy on this host's disk is looked for again */
+};
 
 struct mr_shard_files {
     const mr_dataset *ds;
@@ -86,7 +89,7 @@ static void close_shard(mr_shard_files *f, mr_open_shard *s)
     f->count--;
     f->open[s->place] = f->open[f->count];
     f->open[s->place]->place = s->place;
-    s->shard = NULL;
+    s->shard = NULL; /* `mistrusted` stays */
 }
 
 mr_shard_files *mr_shard_files_share(mr_shard_files *f)
@@ -139,9 +142,12 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
 {
     MR_AUTO(mr_scope_close) int mdb = -1, idx = -1;
     int seek = -1;
+    bool copied = false, mistrusted = s->mistrusted;
     uint64_t seek_size = 0;
     mr_status status = mr_dataset_open_file(f->ds, shard, "idx", &idx, err);
-    if (status == MR_OK)
+    if (status == MR_OK && !mistrusted)
+        copied = mr_dataset_open_copy(f->ds, shard, &mdb);
+    if (status == MR_OK && !copied)
         status = mr_dataset_open_file(f->ds, shard, "mdb", &mdb, err);
     if (status == MR_OK)
         status = open_seek(f, shard, &seek, &seek_size, err);
@@ -151,8 +157,14 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
     posix_fadvise(idx, 0, 0, POSIX_FADV_WILLNEED);
     if (seek >= 0) /* only its table */
         posix_fadvise(seek, 0, (off_t)(MR_SEEK_HEADER + (shard->samples + 1) * MR_SEEK_OFFSET), POSIX_FADV_WILLNEED);
-    *s = (mr_open_shard){
-        .mdb = mdb, .idx = idx, .seek = seek, .seek_size = seek_size, .shard = shard, .place = f->count};
+    *s = (mr_open_shard){.mdb = mdb,
+                         .idx = idx,
+                         .seek = seek,
+                         .seek_size = seek_size,
+                         .shard = shard,
+                         .place = f->count,
+                         .copied = copied,
+                         .mistrusted = mistrusted};
     f->open[f->count++] = s;
     mdb = idx = -1;
     return MR_OK;
@@ -182,12 +194,47 @@ static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **o
     return MR_OK;
 }
 
+/* With the lock held: a shard that nobody reads goes on from its copy, once there is one; one whose copy is damaged
+ * goes back. */
+static void choose_file(mr_shard_files *f, mr_open_shard *s)
+{
+    int fd = -1;
+    if (s->borrowers || !mr_dataset_has_copies(f->ds) || (s->copied && !s->mistrusted))
+        return;
+    bool opened = s->copied
+                      ? mr_dataset_open_file(f->ds, s->shard, "mdb", &fd, NULL) == MR_OK
+                      : !s->mistrusted && ++s->lookups % LOOKUPS == 0 && mr_dataset_open_copy(f->ds, s->shard, &fd);
+    if (!opened)
+        return;
+    close(s->mdb);
+    s->mdb = fd;
+    s->copied = !s->copied;
+}
+
+bool mr_shard_files_mistrust(mr_shard_files *f, const mr_open_shard *shard)
+{
+    mr_open_shard *s = &f->shards[shard - f->shards];
+    pthread_mutex_lock(&f->lock);
+    bool copied = s->copied, first = copied && !s->mistrusted;
+    s->mistrusted |= copied;
+    pthread_mutex_unlock(&f->lock);
+    if (first)
+        mr_dataset_drop_copy(f->ds, shard->shard);
+    return copied;
+}
+
+mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err)
+{
+    return mr_dataset_open_file(f->ds, shard, "mdb", fd, err);
+}
+
 mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_shard **out, mr_error *err)
 {
     mr_open_shard *s = NULL;
     pthread_mutex_lock(&f->lock);
     mr_status status = get(f, mr_dataset_shard(f->split, n), &s, err);
     if (status == MR_OK) {
+        choose_file(f, s);
         s->borrowers++;
         s->used = ++f->clock;
         *out = s;

@@ -22,8 +22,11 @@ typedef struct mr_open_shard {
     uint64_t seek_size;
     uint8_t *seek_table; /* kept in memory, like rows; NULL: not */
     unsigned borrowers;
-    unsigned place; /* index in the list of open shards */
-    uint64_t used;  /* time of last use: the least recently used is closed first */
+    bool copied;      /* mdb is a copy on this host's own disk */
+    bool mistrusted;  /* its copy was damaged: not looked for again */
+    unsigned lookups; /* borrowed since a copy was last looked for */
+    unsigned place;   /* index in the list of open shards */
+    uint64_t used;    /* time of last use: the least recently used is closed first */
     unsigned rows_read;
     uint8_t *rows; /* all rows, once many were read one by one; NULL: not yet */
     const mr_shard *shard;
@@ -55,5 +58,10 @@ typedef struct mr_shard_files_counts {
 mr_shard_files_counts mr_shard_files_count(mr_shard_files *f);
 
 void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard);
+/* The copy that the borrowed `shard` was read from gave wrong bytes: it is removed, and once it is returned the
+ * dataset's own file is read.  False: it is the dataset's own. */
+bool mr_shard_files_mistrust(mr_shard_files *f, const mr_open_shard *shard);
+/* The dataset's own NAME.mdb, for the caller to close. */
+mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err);
 
 #endif

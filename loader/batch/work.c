@@ -162,10 +162,10 @@ static span meta_of(const mr_row *row)
 }
 
 /* The message of a failure does not name the sample. */
-static mr_status read_checked(mr_work *w, const mr_open_shard *open, const span *s, uint8_t *out, mr_error *err)
+static mr_status read_checked(mr_work *w, int fd, const span *s, uint8_t *out, mr_error *err)
 {
     mr_error why;
-    mr_status status = read_span(w, open->mdb, out, s->len, s->offset, s->name, &why);
+    mr_status status = read_span(w, fd, out, s->len, s->offset, s->name, &why);
     if (status != MR_OK)
         return status == MR_END ? status : mr_fail(err, status, "its %s", why.text);
     if (mr_hash64(out, s->len) == s->hash)
@@ -183,7 +183,7 @@ static void add_source(mr_work *w, uint64_t sample, const mr_row *row, mr_buf *o
     mr_meta_facts facts;
     if (!mr_buf_reserve(&meta, s.len) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK)
         return;
-    mr_status status = read_checked(w, open, &s, meta.data, NULL);
+    mr_status status = read_checked(w, open->mdb, &s, meta.data, NULL);
     mr_shard_files_return(w->files, open);
     if (status == MR_OK && mr_meta_scan(meta.data, s.len, &facts, &source, NULL) == MR_OK && source.len)
         mr_buf_printf(out, " (%s)", mr_buf_text(&source));
@@ -198,12 +198,22 @@ static mr_status name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_
                    mr_buf_text(&source), why->text);
 }
 
+/* From the dataset itself, as the copy on this host's disk cannot be read. */
+static mr_status read_original(mr_work *w, const mr_shard *shard, const span *s, uint8_t *out, mr_error *err)
+{
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_TRY(mr_shard_files_original(w->files, shard, &fd, err));
+    return read_checked(w, fd, s, out, err);
+}
+
 static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, span s, uint8_t *out, mr_error *err)
 {
     const mr_open_shard *open;
     mr_error why;
     MR_TRY(mr_shard_files_borrow(w->files, sample, &open, err));
-    mr_status status = read_checked(w, open, &s, out, &why);
+    mr_status status = read_checked(w, open->mdb, &s, out, &why);
+    if (status != MR_OK && status != MR_END && mr_shard_files_mistrust(w->files, open))
+        status = read_original(w, open->shard, &s, out, &why);
     mr_shard_files_return(w->files, open);
     return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
 }

@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/scope.h"
 #include "format/index.h"
 #include "format/record.h"
@@ -26,6 +27,7 @@ struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir;
     mr_manifest *manifest;
+    mr_local *local; /* copies on this host's disk; NULL: none */
     uint8_t digest[32];
     char sha256[65]; /* the same, as text */
 };
@@ -68,6 +70,50 @@ mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int 
 {
     mr_seek_header header;
     return mr_seek_open(ds->dir, shard, fd, size, &header, err);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
+{
+    const mr_local_options o = {
+        .dir = dir, .most_bytes = max_bytes, .copies = copies != 0, .manifest = ds->manifest, .source = ds->dir};
+    if (ds->local)
+        return mr_fail(err, MR_MISUSE, "%s: has copies in a folder already", ds->path);
+    if (ds->place && mr_path_inside(dir, ds->place))
+        return mr_fail(err, MR_MISUSE, "%s: is in the dataset that is to be copied there; name another folder", dir);
+    return mr_local_open(&o, &ds->local, err);
+}
+
+mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out)
+{
+    return ds->local && mr_local_remark(ds->local, out) ? MR_OK : MR_END;
+}
+
+bool mr_dataset_has_copies(const mr_dataset *ds)
+{
+    return ds->local != NULL;
+}
+
+bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
+{
+    if (!ds->local)
+        return false;
+    bool found = mr_local_find(ds->local, shard, fd);
+    if (!found)
+        mr_local_want(ds->local, shard);
+    return found;
+}
+
+void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard)
+{
+    if (ds->local)
+        mr_local_drop(ds->local, shard);
+}
+
+mr_local_counts mr_dataset_copies(const mr_dataset *ds)
+{
+    return ds->local ? mr_local_count(ds->local) : (mr_local_counts){0};
 }
 
 static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)
@@ -115,6 +161,7 @@ void mr_dataset_free(mr_dataset *ds)
 {
     if (!ds)
         return;
+    mr_local_close(ds->local);
     if (ds->dir >= 0)
         close(ds->dir);
     mr_manifest_free(ds->manifest);

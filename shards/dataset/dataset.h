@@ -10,6 +10,7 @@
 
 #include "format/format.h"
 #include "format/manifest.h"
+#include "local/local.h"
 
 /* For MR_AUTO. */
 static inline void mr_dataset_release(mr_dataset **ds)
@@ -24,6 +25,15 @@ const uint8_t *mr_dataset_digest(const mr_dataset *ds); /* [32], of the manifest
  * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is set (EMFILE: too many open files;
  * ESTALE: the dataset was replaced). */
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
+
+/* The copy of NAME.mdb on this host's own disk, if mr_dataset_stage() was called and there is one; else false, and the
+ * shard is copied soon. */
+bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd);
+/* Whether copies can be found at all. */
+bool mr_dataset_has_copies(const mr_dataset *ds);
+/* What that copy said was wrong. */
+void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard);
+mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them */
 
 /* Opens the seek index of a shard, if there is one whose header is of this shard.  MR_END: there is none;
  * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is set. */

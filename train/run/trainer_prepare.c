@@ -246,7 +246,7 @@ static mr_status check(const mr_settings *s, mr_error *err)
                        "them");
     if (s->overwrite_output && !*s->output)
         return mr_fail(err, MR_MISUSE, "--overwrite-output: give --output DIR, the folder of the run");
-    if (s->given.pretrained_classes && (!*s->pretrained || mr_dir_is(s->pretrained)))
+    if (*s->pretrained_classes && (!*s->pretrained || mr_dir_is(s->pretrained)))
         return mr_fail(
             err, MR_MISUSE,
             "--pretrained-classes: names the classes of an .npz that --pretrained gives; a run's folder knows "
