@@ -96,11 +96,10 @@ static mr_status meet(mr_ranks *r, mr_error *err)
 static mr_status join(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
     void *here = NULL;
-    unsigned rank;
     if (r->card->start(&r->group, &r->rank, &r->world) != 0)
         return mr_fail(err, MR_SYSTEM, "%s: MPI did not start", launch->by);
     mr_status status = mr_launch_joined(launch, r->world, err);
-    if (status == MR_OK && r->card->split(r->group, MR_RANKS_SAME_HOST, &here, &rank, &r->beside) != 0)
+    if (status == MR_OK && r->card->split(r->group, MR_RANKS_SAME_HOST, &here, &r->here, &r->beside) != 0)
         status = mr_ranks_failed(err);
     r->card->forget(here);
     if (status == MR_OK && !alloc_verdicts(r, r->world))
@@ -158,6 +157,11 @@ unsigned mr_ranks_rank(const mr_ranks *r)
 unsigned mr_ranks_world(const mr_ranks *r)
 {
     return r->world;
+}
+
+unsigned mr_ranks_here(const mr_ranks *r)
+{
+    return r->here;
 }
 
 unsigned mr_ranks_beside(const mr_ranks *r)

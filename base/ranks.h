@@ -12,6 +12,7 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err);
 void mr_ranks_end(mr_ranks *r); /* collective, except for a part; NULL is fine */
 unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
+unsigned mr_ranks_here(const mr_ranks *r);   /* number among the ranks on this host, from 0; of a part: 0 */
 unsigned mr_ranks_beside(const mr_ranks *r); /* ranks on this host, including this one; of a part: 1 */
 
 /* "rank 3", and where the ranks are on several hosts "rank 3 on node7": for messages.  Of a part, its own number. */

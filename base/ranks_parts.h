@@ -16,7 +16,7 @@ typedef struct mr_ranks_verdict {
 } mr_ranks_verdict;
 
 struct mr_ranks {
-    unsigned rank, world, beside;
+    unsigned rank, world, here, beside;
     mr_ranks_verdict *verdicts; /* [world], for agree(), which must work without memory; NULL: alone */
     uint64_t *verdict_lens;     /* [world] */
     const mr_ranks_card *card;  /* NULL: alone */

@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "base/ranks.h"
 #include "base/scope.h"
+#include "dataset/dataset_ranks.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "batch/options.h"
@@ -15,6 +16,7 @@
 #include "codec/image.h"
 #include "json/json.h"
 #include "loader/cmd_decoding.h"
+#include "loader/cmd_local.h"
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
 
@@ -22,6 +24,7 @@ typedef struct request {
     const char *dir;
     mr_bench_options bench;
     mr_decoding decoding;
+    mr_local_request local;
     bool json;
 } request;
 
@@ -49,6 +52,7 @@ static const mr_option options[] = {
     MR_OPTION_QUIET_IGNORED,
     {.kind = MR_ARG_TABLE, MR_FIELD(request, bench.loader.transform), .rows = cmd_transform_options},
     {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = cmd_decoding_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, local), .rows = cmd_local_options},
     {0},
 };
 
@@ -333,6 +337,7 @@ static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset
 {
     MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
     MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->dir, ds, err), err));
+    MR_TRY(cmd_local_open(&q->local, *ranks, *ds, err));
     const mr_device_options device = {.threads = q->bench.loader.threads ? q->bench.loader.threads : 1,
                                       .local_rank = mr_ranks_rank(*ranks)};
     MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, delivery(q), &device, &q->bench.device, err), err));
@@ -349,6 +354,7 @@ static int start(int argc, char **argv)
     if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
         return cli.code;
     mr_status status = run(&q, &cli, &ranks, &ds, &err);
+    mr_dataset_stage_warn(ds, ranks);
     mr_device_close(q.bench.device);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);

@@ -14,6 +14,7 @@
 #include "format/meta.h"
 #include "loader/cmd_damage.h"
 #include "loader/cmd_decoding.h"
+#include "loader/cmd_local.h"
 #include "loader/cmd_options.h"
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
@@ -27,6 +28,7 @@ typedef struct request {
     uint64_t max_bad, max_pixels, printed;
     bool json, list;
     mr_decoding decoding;
+    mr_local_request local;
     mr_device *device;
     mr_buf source; /* of the sample described */
 } request;
@@ -35,6 +37,7 @@ static const mr_option options[] = {
     {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
     {.kind = MR_ARG_TABLE, MR_FIELD(request, transform), .rows = cmd_transform_options},
     {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = cmd_decoding_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, local), .rows = cmd_local_options},
     {"list", 0, MR_ARG_FLAG, MR_FIELD(request, list), .group = "What is printed:",
      .help = "name each sample: number, source path, crop box, mirrored or not, and which damaged one it replaces"},
     {"on-bad", 0, MR_ARG_WORD, MR_FIELD(request, on_bad),
@@ -187,6 +190,7 @@ static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset
     MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
     MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->plan.dir, ds, err), err));
     MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
+    MR_TRY(cmd_local_open(&q->local, *ranks, *ds, err));
     const mr_device_options device = {.threads = q->plan.threads ? q->plan.threads : 1,
                                       .local_rank = mr_ranks_rank(*ranks)};
     MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, q->plan.deliver, &device, &q->device, err), err));
@@ -203,6 +207,7 @@ static int start(int argc, char **argv)
     if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
         return cli.code;
     mr_status status = run(&q, &cli, &ranks, &ds, &err);
+    mr_dataset_stage_warn(ds, ranks);
     mr_buf_free(&q.source);
     mr_device_close(q.device);
     mr_dataset_free(ds);

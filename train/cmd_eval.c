@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "dataset/dataset_ranks.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -196,6 +197,7 @@ static int start(int argc, char **argv)
     mr_status status = mr_cli_ranks(&cli, q.trained.stall, &ranks, &err);
     if (status == MR_OK)
         status = evaluate(&q, ranks, &t, &err);
+    mr_dataset_stage_warn(t.ds, ranks);
     mr_session_close(&t);
     return mr_cli_end(ranks, status, &err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "dataset/dataset_ranks.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -223,6 +224,7 @@ static int start(int argc, char **argv)
     mr_status status = mr_cli_ranks(&cli, q.asked.trained.stall, &ranks, &err);
     if (status == MR_OK)
         status = predict(&q, ranks, &t, &err);
+    mr_dataset_stage_warn(t.ds, ranks);
     mr_session_close(&t);
     free(q.order);
     mr_buf_free(&q.source);

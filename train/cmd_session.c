@@ -7,6 +7,8 @@
 #include "base/term.h"
 #include "codec/image.h"
 #include "dataset/dataset.h"
+#include "dataset/dataset_ranks.h"
+
 enum { MAX_BATCH = 1 << 20 };
 
 const mr_option cmd_session_options[] = {
@@ -28,6 +30,9 @@ const mr_option cmd_session_options[] = {
      .help = "where the arithmetic is done"},
     {"precision", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, precision), .value = "TYPE",
      .words = MR_WORDS("float32", "bf16"), .help = "of activations (default: as in the training)"},
+    {"local", 0, MR_ARG_PATH, MR_FIELD(mr_session_request, local), .value = "DIR", .own = true, .help = MR_LOCAL_HELP},
+    {"local-size", 0, MR_ARG_SIZE, MR_FIELD(mr_session_request, local_size), .value = "SIZE", .low = 1,
+     .high = INT64_MAX, .own = true, .help = MR_LOCAL_SIZE_HELP},
     {"max-bad", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_bad), .value = "N", .high = MAX_BATCH,
      .help = "damaged samples that a rank may skip (default 0)"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_pixels), .value = "N", .low = 1,

@@ -8,6 +8,7 @@
 
 #include "base/cli.h"
 #include "base/scope.h"
+#include "dataset/dataset_ranks.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -111,6 +112,7 @@ static int start(int argc, char **argv)
         print_end(&t, stopped);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
+    mr_dataset_stage_warn(t.ds, ranks);
     mr_trainer_close(&t);
     mr_ranks_end(ranks);
     return stopped && status == MR_OK ? 3 : mr_exit_code(status);

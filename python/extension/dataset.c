@@ -111,9 +111,37 @@ static PyObject *read_sample(PyObject *object, PyObject *args)
     return out;
 }
 
+static PyObject *stage(PyObject *object, PyObject *args)
+{
+    PyObject *dir;
+    unsigned long long most;
+    if (!PyArg_ParseTuple(args, "O&K", PyUnicode_FSConverter, &dir, &most))
+        return NULL;
+    mr_error err;
+    mr_status status;
+    const char *name = PyBytes_AsString(dir);
+    mr_dataset *ds = ((Dataset *)object)->dataset;
+    Py_BEGIN_ALLOW_THREADS status = mr_dataset_stage(ds, name, most, 1, &err);
+    Py_END_ALLOW_THREADS Py_DECREF(dir);
+    if (status != MR_OK)
+        return fail(Py_TYPE(object), &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stage_remark(PyObject *object, PyObject *unused)
+{
+    mr_error remark;
+    (void)unused;
+    if (mr_dataset_stage_remark(((Dataset *)object)->dataset, &remark) != MR_OK)
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(remark.text);
+}
+
 static PyMethodDef methods[] = {
     {"facts", facts, METH_NOARGS, "(digest, layout, [(split, samples)], [class])"},
     {"labels", labels, METH_O, "labels(split): every label as int64 in a bytearray, -1 for none"},
+    {"stage", stage, METH_VARARGS, "stage(folder, most_bytes): loaders read copies of shards from there, as they are made"},
+    {"stage_remark", stage_remark, METH_NOARGS, "what went wrong with the copies, or None"},
     {"read", read_sample, METH_VARARGS,
      "read(split, n, image): (image, meta, label, width, height, codec, orientation), checked against its hashes"},
     {0},

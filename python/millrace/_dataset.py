@@ -40,12 +40,16 @@ class Dataset(Mapping[str, "Split"]):
     Args:
         path: the folder that `millrace ingest` made.
         expect: the digest that it must have, for instance from a lock file.
+        local: a folder on a disk of this host: loaders copy shards there in the order in which they first read them, verify
+            the copies, and read them instead of the dataset as they are ready. Any number of programs may share it, and
+            the next run finds the copies. What goes wrong with them changes no result (`local_remark`).
+        local_size: bytes of copies beyond which those that no one uses are removed, the longest unused first; 0: no limit.
 
     Opening reads the manifest and the indexes' headers, no image. The files' contents are not checked before they are
     read; `millrace.verify()` does that.
 
     Raises:
-        MisuseError: there is no dataset, or its digest is not the expected one.
+        MisuseError: there is no dataset, its digest is not the expected one, or `local` is in it.
         BadDataError: its manifest or an index is damaged.
 
     >>> import millrace
@@ -54,8 +58,12 @@ class Dataset(Mapping[str, "Split"]):
     (['train', 'val'], 84, ['n01440764', 'n02102040'])
     """
 
-    def __init__(self, path: Path, *, expect: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, expect: str | None = None, local: Path | None = None, local_size: int = 0
+    ) -> None:
         self.path: str = os.fspath(path)
+        self._local: str | None = None if local is None else os.fspath(local)
+        self._local_size = local_size
         self._open()
         if expect is not None and self.digest != expect:
             raise MisuseError(f"{self.path}: its digest is {self.digest}, not {expect}")
@@ -65,6 +73,13 @@ class Dataset(Mapping[str, "Split"]):
         self.digest, self.layout, splits, self.classes = self._handle.facts()
         self._counts: dict[str, int] = dict(splits)
         self._manifest: dict[str, Any] | None = None
+        if self._local is not None:
+            self._handle.stage(self._local, self._local_size)
+
+    @property
+    def local_remark(self) -> str | None:
+        """One sentence about what went wrong with the copies in `local`, or did not fit; None: nothing."""
+        return self._handle.stage_remark()
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -75,10 +90,11 @@ class Dataset(Mapping[str, "Split"]):
         return self._manifest
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "digest": self.digest}
+        return {"path": self.path, "digest": self.digest, "local": self._local, "local_size": self._local_size}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.path = state["path"]
+        self._local, self._local_size = state["local"], state["local_size"]
         self._open()
         if self.digest != state["digest"]:
             raise BadDataError(f"{self.path}: another dataset than the one that was pickled")

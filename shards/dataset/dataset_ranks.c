@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/scope.h"
+#include "base/term.h"
 
 enum { DIGEST = 32 };
 
@@ -19,4 +20,23 @@ mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *
     mr_hex(all.data + (size_t)other * DIGEST, DIGEST, second);
     return mr_fail(err, MR_BAD_DATA, "mpirun: rank %u reads the dataset %s, rank 0 %s; give all of them the same files",
                    other, second, first);
+}
+
+mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,
+                                mr_error *err)
+{
+    if (!dir && max_bytes)
+        return mr_fail(err, MR_MISUSE, "--local-size: give --local DIR, the folder that it limits");
+    return dir ? mr_dataset_stage(ds, dir, max_bytes, mr_ranks_here(ranks) == 0, err) : MR_OK;
+}
+
+void mr_dataset_stage_warn(const mr_dataset *ds, const mr_ranks *ranks)
+{
+    mr_error remark, text;
+    unsigned rank = ranks ? mr_ranks_rank(ranks) : 0;
+    if (!ds || (ranks && mr_ranks_here(ranks)) || mr_dataset_stage_remark(ds, &remark) != MR_OK)
+        return;
+    if (rank)
+        mr_fail(&text, MR_SYSTEM, "%s: %s", mr_ranks_name_of(ranks, rank).text, remark.text);
+    mr_term_warn(rank ? text.text : remark.text);
 }

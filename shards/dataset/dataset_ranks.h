@@ -4,10 +4,25 @@
 #define MR_DATASET_RANKS_H
 
 #include "base/ranks.h"
+#include "dataset/dataset.h"
 
 /* Collective, once each rank has read its manifest.  Ranks share out what the manifest lists: copies of which one is
  * out of date would be mixed with the others.  MR_BAD_DATA names the first rank that reads another dataset than rank 0.
  */
 mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *err);
+
+/* mr_dataset_stage() with one rank a host that copies; `dir` NULL: nothing.  MR_MISUSE: a size without a folder; or as
+ * there. */
+mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,
+                                mr_error *err);
+/* Says on standard error what mr_dataset_stage_remark() has to say on this host, by one of its ranks. */
+void mr_dataset_stage_warn(const mr_dataset *ds, const mr_ranks *ranks);
+
+/* Of the options. */
+#define MR_LOCAL_HELP                                                                                                  \
+    "copy shards to this folder on a disk of each host, in the order in which they are first read, and read the "      \
+    "copies"
+#define MR_LOCAL_SIZE_HELP                                                                                             \
+    "remove copies that no one uses, the longest unused first, beyond so much (default: no limit)"
 
 #endif

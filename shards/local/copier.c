@@ -189,8 +189,11 @@ mr_status mr_local_open(const mr_local_options *o, mr_local **out, mr_error *err
     *l = (mr_local){.o = *o, .owner = getpid()};
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wanted, NULL);
-    if (mr_store_open(o->dir, o->most_bytes, &l->store, &why) != MR_OK)
-        say(l, &why);
+    if (mr_store_open(o->dir, o->most_bytes, &l->store, &why) != MR_OK) {
+        mr_error remark;
+        mr_fail(&remark, MR_SYSTEM, "%s; shards are read from the dataset", why.text);
+        say(l, &remark);
+    }
     mr_status status = o->copies && l->store.dir >= 0 ? start(l, err) : MR_OK;
     if (status == MR_OK)
         *out = l;

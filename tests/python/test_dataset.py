@@ -26,6 +26,25 @@ def test_expect_insists_on_the_digest(dataset: millrace.Dataset) -> None:
         millrace.Dataset(dataset.path, expect="0" * 64)
 
 
+def images(dataset: millrace.Dataset) -> list[bytes]:
+    loader = millrace.Loader(dataset["train"], 8, shuffle=True, output="encoded", array="numpy")
+    return [image.tobytes() for batch in loader for image in batch[0]]
+
+
+def test_copies_on_a_local_disk_change_nothing(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    staged = millrace.Dataset(dataset.path, local=tmp_path / "copies", local_size=1 << 30)
+    plain = images(dataset)
+    for again in (staged, pickle.loads(pickle.dumps(staged))):
+        assert images(again) == plain
+        assert again.local_remark is None
+    with pytest.raises(millrace.MisuseError, match="is in the dataset"):
+        millrace.Dataset(dataset.path, local=pathlib.Path(dataset.path) / "copies")
+    (tmp_path / "file").touch()
+    broken = millrace.Dataset(dataset.path, local=tmp_path / "file" / "copies")
+    assert images(broken) == plain
+    assert "shards are read from the dataset" in (broken.local_remark or "")
+
+
 def test_a_missing_dataset_is_a_value_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError) as caught:
         millrace.Dataset(tmp_path / "none")

@@ -186,19 +186,19 @@ static mr_status match(const mr_session_request *q, mr_session *t, const char **
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     unsigned threads = mr_rank_threads(q->threads, ranks);
-    mr_device_options device = {.threads = threads};
+    mr_device_options device = {.threads = threads, .local_rank = mr_ranks_here(ranks)};
     mr_transform transform = {0};
     const char *split = NULL;
     if (q->precision)
         MR_TRY(mr_device_computes(q->device, mr_type_of(q->precision), err));
     MR_TRY(mr_ranks_agree(ranks, mr_dataset_open(q->dataset, &t->ds, err), err));
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
+    MR_TRY(mr_ranks_agree(ranks, mr_dataset_stage_here(t->ds, q->local, q->local_size, ranks, err), err));
     MR_TRY(read_checkpoint(q, ranks, t, err));
     MR_TRY(mr_ranks_agree(ranks, match(q, t, &split, &transform, err), err));
     MR_TRY(read_targets(t, ranks, split, threads, err));
     if (t->checkpoint.model.card->text)
         MR_TRY(open_pairs(q, ranks, t, split, err));
-    MR_TRY(mr_rank_on_host(ranks, &device.local_rank, err));
     MR_TRY(mr_ranks_agree(ranks, open_model(q, t, &device, err), err));
     t->evaluator = (mr_evaluator){
         .ds = t->ds,

@@ -11,7 +11,8 @@
 typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *dataset, *checkpoint, *split, *device, *text_column;
     const char *precision; /* NULL: as in the training */
-    uint64_t batch, threads, max_bad, max_pixels, stall;
+    const char *local;     /* NULL: no copies of shards on this host's disk */
+    uint64_t local_size, batch, threads, max_bad, max_pixels, stall;
     double threshold; /* of several labels; 0: the checkpoint's */
     bool best, no_labels;
 } mr_session_request;

@@ -18,7 +18,7 @@ const mr_option mr_setting_rows[] = {
      .given = offsetof(mr_settings, given.field),                                                                      \
      .value = argument,                                                                                                \
      .standard = text,                                                                                                 \
-     .high = (type_of) == MR_ARG_COUNT ? INT64_MAX : 0,                                                                \
+     .high = (type_of) == MR_ARG_COUNT || (type_of) == MR_ARG_SIZE ? INT64_MAX : 0,                                    \
      .help = __VA_ARGS__},
     MR_SETTINGS(X)
 #undef X
@@ -108,7 +108,7 @@ static void print(const mr_settings *s, const mr_option *row, mr_buf *out)
 {
     const void *value = at(s, row->offset);
     mr_buf_clear(out);
-    if (row->kind == MR_ARG_COUNT)
+    if (row->kind == MR_ARG_COUNT || row->kind == MR_ARG_SIZE)
         mr_buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)value);
     else if (row->kind == MR_ARG_REAL)
         mr_buf_printf(out, "%.17g", *(const double *)value);

@@ -5,6 +5,7 @@
 #define MR_SETTINGS_H
 
 #include "base/cli.h"
+#include "dataset/dataset_ranks.h"
 #include "json/json.h"
 
 typedef struct mr_pace { /* "500": every so many updates; "10m": minutes; "" (both 0): never */
@@ -139,6 +140,8 @@ typedef enum mr_setting_life {
       .words = MR_WORDS("flat", "buckets"))                                                                            \
     X(MR_ARG_TEXT, const char *, exchange_type, "exchange-type", NULL, "float32", MR_KEPT,                             \
       "of gradients on their way between hosts; they are added up in float32", .words = MR_WORDS("float32", "bf16"))   \
+    X(MR_ARG_PATH, const char *, local, "local", "DIR", "", MR_ONCE, MR_LOCAL_HELP, .own = true)                       \
+    X(MR_ARG_SIZE, uint64_t, local_size, "local-size", "SIZE", "0", MR_ONCE, MR_LOCAL_SIZE_HELP, .own = true)          \
     X(MR_ARG_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                           \
       "evaluate, and write a checkpoint, every N updates (0: at the end only)", .group = "What is printed and kept:")  \
     X(MR_ARG_OTHER, mr_pace, checkpoint_every, "checkpoint-every", "UPDATES|MINUTESm", "", MR_KEPT,                    \

@@ -124,7 +124,5 @@ mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 const char *mr_transform_word(const mr_transform *t);
 /* Threads of this rank: `asked`, or its share of the processors if that is 0. */
 unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks);
-/* Collective.  Number of this rank among those on its host, which chooses its device. */
-mr_status mr_rank_on_host(mr_ranks *ranks, unsigned *out, mr_error *err);
 
 #endif

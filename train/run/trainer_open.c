@@ -242,9 +242,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
         .count = t->params.total,
         .halves = mr_type_of(s->exchange_type) == MR_BF16,
     };
-    unsigned on_host;
-    MR_TRY(mr_rank_on_host(t->ranks, &on_host, err));
-    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, on_host, err), err));
+    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, mr_ranks_here(t->ranks), err), err));
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, restore(t, err), err) : begin_values(t, err));
     MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, clear_output(t, err), err));

@@ -61,18 +61,6 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     return mine / sharers ? mine / sharers : 1;
 }
 
-mr_status mr_rank_on_host(mr_ranks *ranks, unsigned *out, mr_error *err)
-{
-    mr_ranks *host = NULL;
-    *out = 0;
-    if (mr_ranks_world(ranks) == 1)
-        return MR_OK;
-    MR_TRY(mr_ranks_split(ranks, MR_RANKS_SAME_HOST, &host, err));
-    *out = mr_ranks_rank(host);
-    mr_ranks_end(host);
-    return MR_OK;
-}
-
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *err)
@@ -275,6 +263,9 @@ static mr_status open_dataset(mr_trainer *t, char digest[65], mr_error *err)
     t->threads = mr_rank_threads(t->settings->threads, t->ranks);
     t->loader_threads =
         t->settings->loader_threads ? mr_rank_threads(t->settings->loader_threads, t->ranks) : t->threads;
+    if (*t->settings->local || t->settings->given.local_size)
+        MR_TRY(mr_dataset_stage_here(t->ds, *t->settings->local ? t->settings->local : NULL, t->settings->local_size,
+                                     t->ranks, err));
     return t->resumed ? mr_trainer_same_run(t, global_batch(t), digest, err) : MR_OK;
 }
 
