@@ -140,7 +140,8 @@ static PyObject *stage_remark(PyObject *object, PyObject *unused)
 static PyMethodDef methods[] = {
     {"facts", facts, METH_NOARGS, "(digest, layout, [(split, samples)], [class])"},
     {"labels", labels, METH_O, "labels(split): every label as int64 in a bytearray, -1 for none"},
-    {"stage", stage, METH_VARARGS, "stage(folder, most_bytes): loaders read copies of shards from there, as they are made"},
+    {"stage", stage, METH_VARARGS,
+     "stage(folder, most_bytes): loaders read copies of shards from there, as they are made"},
     {"stage_remark", stage_remark, METH_NOARGS, "what went wrong with the copies, or None"},
     {"read", read_sample, METH_VARARGS,
      "read(split, n, image): (image, meta, label, width, height, codec, orientation), checked against its hashes"},

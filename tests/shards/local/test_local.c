@@ -117,7 +117,7 @@ static char *copy_path(const place *p, const mr_shard *s, const char *suffix)
     return support_path("%s/%s.%s", p->local, hex, suffix);
 }
 
-/* Until every shard of train has a copy, whoever made it. */
+/* Until every shard of train has a copy, no matter who made it. */
 static void await_copies(const mr_dataset *ds)
 {
     const mr_split *split = train_of(ds);
