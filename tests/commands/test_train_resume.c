@@ -97,7 +97,8 @@ static void what_cannot_be_shared_is_refused(void **state)
 {
     const char *dir = *state;
     support_result r = go_on(dir, "five", 2, 5, NULL, NULL);
-    expect(r.err, "an update of this run is 12 samples, which 5 ranks cannot share evenly");
+    expect(r.err, "an update of this run is 12 samples, which 5 ranks cannot share evenly; resume it "
+                  "on 4 or 6, the nearest numbers that can");
     support_result_free(&r);
     r = go_on(dir, "odd", 2, 0, "--batch", "5");
     expect(r.err, "the run was started with 12 samples per update");

@@ -37,6 +37,17 @@ ranks h1:1,h2:1,h3:1 millrace eval one run --json 2>&1 | tee out | grep -o '"acc
     fail "eval differs"
 echo "ok: train, resume and eval on several hosts"
 
+# Copies on each host's own disk change nothing; gradients in bf16 give other sums, the same ones on every host and run.
+ranks h1:2,h3:2 millrace train one "${model[@]}" --steps 6 --local /run/copies --output staged >out 2>&1 || fail "train --local"
+[ "$(weights run 00000006)" = "$(weights staged 00000006)" ] || fail "a run with copies differs"
+[ -n "$(on h3 ls /run/copies)" ] || fail "no copies on h3"
+for run in halves again; do
+    ranks h1:2,h2:2 millrace train one "${model[@]}" --steps 6 --exchange-type bf16 --output "$run" >out 2>&1 || fail "bf16"
+done
+[ "$(weights halves 00000006)" = "$(weights again 00000006)" ] || fail "two runs that exchange bf16 differ"
+[ "$(weights halves 00000006)" != "$(weights run 00000006)" ] || fail "nothing was exchanged in bf16"
+echo "ok: copies on the hosts' disks, gradients in bf16"
+
 stall=1 # seconds: --stall-timeout
 
 # ---- what ends a run -------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 /* trainer_resume.c - the folder of a run, the checkpoint to resume from, and whether it is the same run.
  * Invariant: an update of a resumed run sees as many samples, and as many negatives, as one of the run before. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,6 +37,23 @@ static uint64_t batch_of(const mr_trainer *t, uint64_t share)
     return batch;
 }
 
+/* Names the numbers of ranks next to `world` that divide an update. */
+static mr_status cannot_share(const char *output, uint64_t global, uint64_t world, mr_error *err)
+{
+    uint64_t fewer = world < global ? world - 1 : global, more = world + 1;
+    char or_more[40] = "";
+    while (global % fewer)
+        fewer--;
+    while (more < global && global % more)
+        more++;
+    if (more <= global)
+        snprintf(or_more, sizeof or_more, " or %llu", (ull)more);
+    return mr_fail(err, MR_MISUSE,
+                   "%s: an update of this run is %llu samples, which %llu ranks cannot share evenly; "
+                   "resume it on %llu%s, the nearest numbers that can",
+                   output, (ull)global, (ull)world, (ull)fewer, or_more);
+}
+
 /* Those of --batch and --grad-accum that are not given follow from the samples per update and the number of ranks. */
 static mr_status divide(mr_trainer *t, bool batch_given, bool accum_given, mr_error *err)
 {
@@ -45,10 +63,7 @@ static mr_status divide(mr_trainer *t, bool batch_given, bool accum_given, mr_er
     if (!global || !sane || s->batch * s->grad_accum * world == global || (batch_given && accum_given))
         return MR_OK;
     if (global % world)
-        return mr_fail(err, MR_MISUSE,
-                       "%s: an update of this run is %llu samples, which %llu ranks cannot share evenly; "
-                       "resume with a number of ranks that divides it",
-                       s->output, (ull)global, (ull)world);
+        return cannot_share(s->output, global, world, err);
     uint64_t batch = accum_given ? share / s->grad_accum : batch_given ? s->batch : batch_of(t, share);
     uint64_t accum = accum_given ? s->grad_accum : batch ? share / batch : 0;
     if (batch * accum != share) /* mr_trainer_same_run() refuses it */
