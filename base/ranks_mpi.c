@@ -122,35 +122,43 @@ static int reduce(void *group, mr_ranks_op op, void *values, uint64_t count)
     return code == MPI_SUCCESS ? 0 : -1;
 }
 
-/* What is under way, with the arrays that MPI reads until it is done. */
-typedef struct pending {
-    MPI_Request request;
-    int arrays[]; /* 4 x world: lengths and places sent, lengths and places received */
-} pending;
-
-/* NULL: no memory, or more values than MPI counts. */
-static pending *begin(uint64_t count, int world)
+/* A request on the heap, with room after it for the arrays that MPI reads until it is done: lengths and places sent,
+ * lengths and places received, `world` of each.  NULL: no memory, or more values than MPI counts. */
+static MPI_Request *begin(uint64_t count, int world)
 {
-    return count <= INT_MAX ? malloc(sizeof(pending) + 4 * (size_t)world * sizeof(int)) : NULL;
+    return count <= INT_MAX ? malloc(sizeof(MPI_Request) + 4 * (size_t)world * sizeof(int)) : NULL;
 }
 
-/* `request` becomes p, unless MPI has refused. */
-static int begun(pending *p, int code, void **request)
+static int *arrays_of(MPI_Request *kept)
+{
+    return (int *)(void *)(kept + 1);
+}
+
+/* `request` becomes `kept`, unless MPI has refused. */
+static int begun(MPI_Request *kept, int code, void **request)
 {
     if (code != MPI_SUCCESS) {
-        free(p);
+        free(kept);
         return -1;
     }
-    *request = p;
+    *request = kept;
     return 0;
+}
+
+static void cut_evenly(uint64_t count, int world, int *lens, int *places)
+{
+    for (int i = 0; i < world; i++) {
+        places[i] = (int)mr_ranks_slice(count, (unsigned)i, (unsigned)world);
+        lens[i] = (int)mr_ranks_slice(count, (unsigned)i + 1, (unsigned)world) - places[i];
+    }
 }
 
 static int reduce_begin(void *group, mr_ranks_op op, void *values, uint64_t count, void **request)
 {
-    pending *p = begin(count, 0);
-    if (!p)
+    MPI_Request *kept = begin(count, 0);
+    if (!kept)
         return -1;
-    return begun(p, MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group), &p->request),
+    return begun(kept, MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group), kept),
                  request);
 }
 
@@ -159,48 +167,41 @@ static int scatter_begin(void *group, const uint16_t *mine, uint64_t count, uint
     int rank, world;
     MPI_Comm_rank(comm(group), &rank);
     MPI_Comm_size(comm(group), &world);
-    pending *p = begin(count, world);
-    if (!p)
+    MPI_Request *kept = begin(count, world);
+    if (!kept)
         return -1;
-    int *lens = p->arrays, *places = lens + world, *got_lens = places + world, *got_places = got_lens + world;
-    for (int i = 0; i < world; i++) {
-        places[i] = (int)mr_ranks_slice(count, (unsigned)i, (unsigned)world);
-        lens[i] = (int)mr_ranks_slice(count, (unsigned)i + 1, (unsigned)world) - places[i];
-    }
+    int *lens = arrays_of(kept), *places = lens + world, *got_lens = places + world, *got_places = got_lens + world;
+    cut_evenly(count, world, lens, places);
     for (int i = 0; i < world; i++) {
         got_lens[i] = lens[rank];
         got_places[i] = i * lens[rank];
     }
-    return begun(p,
-                 MPI_Ialltoallv(mine, lens, places, MPI_UINT16_T, all, got_lens, got_places, MPI_UINT16_T, comm(group),
-                                &p->request),
-                 request);
+    return begun(
+        kept,
+        MPI_Ialltoallv(mine, lens, places, MPI_UINT16_T, all, got_lens, got_places, MPI_UINT16_T, comm(group), kept),
+        request);
 }
 
 static int spread_begin(void *group, uint16_t *values, uint64_t count, void **request)
 {
     int world;
     MPI_Comm_size(comm(group), &world);
-    pending *p = begin(count, world);
-    if (!p)
+    MPI_Request *kept = begin(count, world);
+    if (!kept)
         return -1;
-    int *lens = p->arrays, *places = lens + world;
-    for (int i = 0; i < world; i++) {
-        places[i] = (int)mr_ranks_slice(count, (unsigned)i, (unsigned)world);
-        lens[i] = (int)mr_ranks_slice(count, (unsigned)i + 1, (unsigned)world) - places[i];
-    }
-    return begun(
-        p, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_UINT16_T, values, lens, places, MPI_UINT16_T, comm(group), &p->request),
-        request);
+    int *lens = arrays_of(kept), *places = lens + world;
+    cut_evenly(count, world, lens, places);
+    return begun(kept,
+                 MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_UINT16_T, values, lens, places, MPI_UINT16_T, comm(group), kept),
+                 request);
 }
 
 static int reduce_test(void **request, int *done)
 {
-    pending *p = *request;
-    if (MPI_Test(&p->request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    if (MPI_Test(*request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         return -1;
     if (*done) {
-        free(p);
+        free(*request);
         *request = NULL;
     }
     return 0;
