@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct job {
-    const mr_cpu *d;
+    mr_cpu *d;
     const mr_attention *a;
     const mr_attention_back *back;
     size_t q_stride, k_stride, v_stride, out_stride, block;
@@ -46,7 +46,7 @@ static size_t block_of(const mr_attention *a)
     return blocks ? (a->queries + blocks - 1) / blocks : 1;
 }
 
-static job job_of(const mr_cpu *d, const mr_attention *a, const mr_attention_back *back)
+static job job_of(mr_cpu *d, const mr_attention *a, const mr_attention_back *back)
 {
     size_t dense = a->heads * a->head_dim;
     job j = {.d = d,
@@ -161,7 +161,7 @@ static void zero_rows(float *x, size_t rows, size_t width, size_t stride)
 }
 
 /* A narrow product, in pieces of the size that OpenBLAS computes fastest. */
-static void multiply_narrow(const mr_cpu *d, mr_cpu_product p)
+static void multiply_narrow(mr_cpu *d, mr_cpu_product p)
 {
     size_t whole = p.m, pieces = p.m * p.n * p.k / SMALL + 1, step = ((whole + pieces - 1) / pieces + 3) / 4 * 4;
     for (size_t at = 0; at < whole; at += step) {

@@ -5,63 +5,16 @@
  *      oneDNN    float32 operand (a weight) -> bf16      bf16 operand: as it is
  *      widened   bf16 operand -> float32                 float32 operand: as it is
  */
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/processor.h"
-#include "base/scope.h"
 #include "cpu/bf16.h"
 
-/* dnnl_gemm_bf16bf16f32, of row-major matrices; the result is dnnl_status_t, 0 for success.  Exported by oneDNN 1 to 3.
- */
-typedef int gemm_fn(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const uint16_t *a,
-                    int64_t lda, const uint16_t *b, int64_t ldb, float beta, float *c, int64_t ldc);
-
-static void find(void *library, const char *name, void *fn, size_t size)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(fn, &symbol, size);
-}
-
-void mr_cpu_bf16_open(mr_cpu_bf16 *b)
-{
-    static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.2"};
-    *b = (mr_cpu_bf16){0};
-    if (!mr_processor_has(MR_AVX512_BF16))
-        return;
-    /* Stays loaded when the device closes, as OpenBLAS does: it keeps memory per thread. */
-    for (size_t i = 0; i < MR_COUNT(names) && !b->library; i++)
-        b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!b->library)
-        return;
-    find(b->library, "dnnl_gemm_bf16bf16f32", &b->gemm, sizeof b->gemm);
-    find(b->library, "omp_get_max_threads", &b->threads, sizeof b->threads);
-    find(b->library, "omp_set_num_threads", &b->set_threads, sizeof b->set_threads);
-}
+#include "base/scope.h"
 
 void mr_cpu_bf16_close(mr_cpu_bf16 *b)
 {
     for (size_t i = 0; i < MR_COUNT(b->operands); i++)
         mr_slab_free(&b->operands[i], NULL);
     mr_slab_free(&b->chunks, NULL);
-    if (b->library)
-        dlclose(b->library);
     *b = (mr_cpu_bf16){0};
-}
-
-/* The team divides the work, so OpenMP must not; its number of threads is the calling thread's own, and is put back. */
-void mr_cpu_bf16_multiply(const mr_cpu_bf16 *b, const mr_cpu_product *p)
-{
-    gemm_fn *gemm;
-    memcpy(&gemm, &b->gemm, sizeof gemm);
-    int threads = b->threads ? b->threads() : 1;
-    if (threads != 1 && b->set_threads)
-        b->set_threads(1);
-    gemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (int64_t)p->m, (int64_t)p->n, (int64_t)p->k, p->alpha,
-         p->a, (int64_t)p->lda, p->b, (int64_t)p->ldb, p->beta, p->c, (int64_t)p->ldc);
-    if (threads != 1 && b->set_threads)
-        b->set_threads(threads);
 }
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
@@ -113,7 +66,7 @@ static bool convert(mr_cpu *d, unsigned which, mr_type wanted, mr_type type, siz
 
 bool mr_cpu_bf16_prepare(mr_cpu *d, mr_gemm *g, size_t chunk)
 {
-    mr_type wanted = d->bf16.gemm ? MR_BF16 : MR_F32;
+    mr_type wanted = d->onednn.gemm_bf16 ? MR_BF16 : MR_F32;
     size_t a_rows = g->transpose_a ? g->k : g->m, a_width = g->transpose_a ? g->m : g->k;
     size_t b_rows = g->transpose_b ? g->n : g->k, b_width = g->transpose_b ? g->k : g->n;
     bool done = convert(d, 0, wanted, g->a_type, a_rows, a_width, &g->a, &g->lda) &&
@@ -122,7 +75,8 @@ bool mr_cpu_bf16_prepare(mr_cpu *d, mr_gemm *g, size_t chunk)
     if (done && g->c_type == MR_BF16)
         done =
             mr_slab_reserve(&d->bf16.chunks, mr_team_threads(d->team) * chunk * sizeof(float), 0, NULL, NULL) == MR_OK;
-    d->bf16.no_memory |= !done;
+    if (!done)
+        d->no_memory = true;
     return done;
 }
 

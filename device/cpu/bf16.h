@@ -1,16 +1,11 @@
 /* bf16.h - private to this room: matrix products with operands or results of bf16.
- * Invariant: without oneDNN, or on a processor without such products, every call below but multiply works: products are
- * then computed in float32 by OpenBLAS. */
+ * Invariant: without oneDNN, or on a processor without such products, operands are widened to float32 instead. */
 #ifndef MR_CPU_BF16_H
 #define MR_CPU_BF16_H
 
 #include "cpu/cpu.h"
 
-/* Loads oneDNN if that is of use; b->gemm is NULL otherwise. */
-void mr_cpu_bf16_open(mr_cpu_bf16 *b);
 void mr_cpu_bf16_close(mr_cpu_bf16 *b);
-/* Of bf16 operands, on the calling thread; from any thread.  Only with b->gemm. */
-void mr_cpu_bf16_multiply(const mr_cpu_bf16 *b, const mr_cpu_product *p);
 /* Converts g's operands to the type that products are computed in, and makes room for chunks of `chunk` elements.
  * false: no memory, which the device's wait() reports. */
 bool mr_cpu_bf16_prepare(mr_cpu *d, mr_gemm *g, size_t chunk);

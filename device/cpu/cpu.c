@@ -74,6 +74,7 @@ static void close_cpu(mr_device *device)
     mr_cpu *d = mr_cpu_of(device);
     mr_team_close(d->team);
     mr_cpu_blas_close(&d->blas);
+    mr_cpu_onednn_close(&d->onednn);
     mr_cpu_bf16_close(&d->bf16);
     for (size_t i = 0; i < d->memory.count; i++)
         mr_slab_free(&d->memory.items[i], NULL);
@@ -96,9 +97,9 @@ static mr_status set_up(mr_cpu *d, const mr_device_options *options, mr_error *e
     size_t lines = (size_t)threads * MR_CPU_LINES * MR_CPU_LINE * sizeof(float);
     MR_TRY(mr_slab_reserve(&d->lines, lines, 0, NULL, err));
     if (strcmp(d->kernels->name, "avx512") == 0)
-        mr_cpu_bf16_open(&d->bf16);
-    snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, OpenBLAS for %s", threads, threads == 1 ? "" : "s",
-             d->kernels->name, d->blas.core);
+        mr_cpu_onednn_open(&d->onednn);
+    snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, %sOpenBLAS for %s", threads, threads == 1 ? "" : "s",
+             d->kernels->name, d->onednn.gemm_f32 ? "oneDNN and " : "", d->blas.core);
     return mr_cpu_blas_reserve(&d->blas, threads, err);
 }
 
@@ -162,19 +163,17 @@ static void zero(mr_device *device, void *memory, size_t bytes)
 
 static mr_status wait_done(mr_device *device, mr_error *err)
 {
-    mr_cpu_bf16 *b = &mr_cpu_of(device)->bf16;
-    bool no_memory = b->no_memory;
-    b->no_memory = false;
-    return no_memory ? mr_fail(err, MR_SYSTEM, "cpu: no memory left for products of bf16; use a smaller batch or model")
-                     : MR_OK;
+    return atomic_exchange(&mr_cpu_of(device)->no_memory, false)
+               ? mr_fail(err, MR_SYSTEM, "cpu: no memory left for products of bf16; use a smaller batch or model")
+               : MR_OK;
 }
 
 static const char *products(const mr_device *device, mr_type type)
 {
     const mr_cpu *d = (const mr_cpu *)(const void *)device;
     if (type == MR_F32)
-        return "OpenBLAS";
-    return d->bf16.gemm                       ? "oneDNN"
+        return d->onednn.gemm_f32 ? "oneDNN" : "OpenBLAS";
+    return d->onednn.gemm_bf16                ? "oneDNN"
            : mr_processor_has(MR_AVX512_BF16) ? "OpenBLAS in float32, as oneDNN is missing (apt-get install libdnnl2): "
                                                 "half the memory, the same speed"
                                               : "OpenBLAS in float32, as this processor has none of bf16: half the "

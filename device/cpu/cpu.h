@@ -4,9 +4,11 @@
  *
  * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss, pairs and decode are its operations;
  * they use the inner loops of kernels.c on the rows of lines.h, the threads of team.c, OpenBLAS through gemm.c and
- * oneDNN through bf16.c. */
+ * oneDNN through onednn.c; bf16.c converts operands of products. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
+
+#include <stdatomic.h>
 
 #include "base/slab.h"
 #include "cpu/kernels.h"
@@ -26,14 +28,16 @@ typedef struct mr_cpu_blas {
     void (*sgemm)(void); /* cblas_sgemm; gemm.c casts it to its type */
 } mr_cpu_blas;
 
-typedef struct mr_cpu_bf16 {
-    void *library;      /* oneDNN; NULL: not found, or this processor has no products of bf16 */
-    void (*gemm)(void); /* bf16.c casts it to its type; NULL: products are computed in float32 */
-    int (*threads)(void);
+typedef struct mr_cpu_onednn {
+    void *library;                              /* NULL: not found, or of no use on this processor */
+    void (*gemm_f32)(void), (*gemm_bf16)(void); /* onednn.c casts them to their types; NULL: not used */
+    int (*threads)(void);                       /* OpenMP's */
     void (*set_threads)(int);
+} mr_cpu_onednn;
+
+typedef struct mr_cpu_bf16 {
     mr_slab operands[2]; /* converted */
     mr_slab chunks;      /* results in float32, one chunk per thread */
-    bool no_memory;      /* for one of these: results are missing */
 } mr_cpu_bf16;
 
 typedef struct mr_cpu_memory {
@@ -45,7 +49,9 @@ typedef struct mr_cpu {
     mr_device device;
     mr_team *team;
     mr_cpu_blas blas;
+    mr_cpu_onednn onednn;
     mr_cpu_bf16 bf16;
+    atomic_bool no_memory; /* for a product: results are missing, and wait() reports it */
     const mr_cpu_kernels *kernels;
     char text[96];
     mr_cpu_memory memory;           /* handed out by alloc() */
@@ -71,7 +77,7 @@ void mr_cpu_blas_close(mr_cpu_blas *blas);
 /* Makes OpenBLAS allocate, and keep, the buffers that `threads` threads need at once.  MR_SYSTEM: out of memory, on
  * which OpenBLAS would later retry forever. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
-/* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
+/* c[m,n] = alpha a b + beta c. */
 typedef struct mr_cpu_product {
     mr_type type; /* of a and b */
     bool transpose_a, transpose_b;
@@ -81,8 +87,15 @@ typedef struct mr_cpu_product {
     size_t lda, ldb, ldc;
     float alpha, beta;
 } mr_cpu_product;
-void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p);
+/* On the calling thread; from any thread. */
+void mr_cpu_multiply(mr_cpu *d, const mr_cpu_product *p);
 void mr_cpu_gemm(mr_device *device, const mr_gemm *g);
+
+/* onednn.c.  Loads oneDNN if this processor's products are faster by it; otherwise `out` is without functions. */
+void mr_cpu_onednn_open(mr_cpu_onednn *out);
+void mr_cpu_onednn_close(mr_cpu_onednn *o);
+/* On the calling thread; from any thread.  false: not computed, for lack of the function or of memory. */
+bool mr_cpu_onednn_multiply(const mr_cpu_onednn *o, const mr_cpu_product *p);
 
 /* norm.c */
 void mr_cpu_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums);

@@ -1,6 +1,7 @@
-/* gemm.c - the CPU's matrix products: OpenBLAS, loaded when a device opens, and oneDNN for bf16 (bf16.c).
- * Invariant: OpenBLAS runs single-threaded, and the team divides the work: OpenBLAS's own threads spin, and divide the
- * work by the number of threads. */
+/* gemm.c - the CPU's matrix products: by oneDNN where it is faster (onednn.c), otherwise by OpenBLAS, loaded when a
+ * device opens.
+ * Invariant: both run single-threaded, and the team divides the work: OpenBLAS's own threads spin, and divide the work
+ * by the number of threads. */
 #include <assert.h>
 #include <cblas.h>
 #include <dlfcn.h>
@@ -84,11 +85,13 @@ static blasint small(size_t size)
     return (blasint)size;
 }
 
-void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p)
+void mr_cpu_multiply(mr_cpu *d, const mr_cpu_product *p)
 {
     sgemm_fn *sgemm;
-    if (p->type == MR_BF16) {
-        mr_cpu_bf16_multiply(&d->bf16, p);
+    if (mr_cpu_onednn_multiply(&d->onednn, p))
+        return;
+    if (p->type == MR_BF16) { /* which OpenBLAS cannot multiply */
+        d->no_memory = true;
         return;
     }
     memcpy(&sgemm, &d->blas.sgemm, sizeof sgemm);
@@ -102,7 +105,7 @@ void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p)
 enum { TILE = 64, STEP = 16 }; /* the smallest side of a chunk; sides are multiples that suit the kernels */
 
 typedef struct job {
-    const mr_cpu *d;
+    mr_cpu *d;
     mr_gemm g;
     size_t rows, columns, across; /* of a chunk; chunks from left to right */
 } job;
