@@ -80,23 +80,35 @@ static bool has_letter(const char *line, size_t len)
     return false;
 }
 
-/* The first line of a millrace, which launchers talk after; otherwise the last one with a letter: in a traceback, the
- * error. */
+static bool is_rule(const char *line, size_t len)
+{
+    enum { SHORTEST = 20 };
+    size_t dashes = 0;
+    while (dashes < len && line[dashes] == '-')
+        dashes++;
+    return dashes == len && len >= SHORTEST;
+}
+
+/* The first line of a millrace, which launchers talk after; otherwise the first below a rule, by which Open MPI's
+ * launcher begins to explain; otherwise the last one with a letter: in a traceback, the error. */
 static const char *telling_line(const mr_program *p, int *len)
 {
     const char *found = "", *end = p->message + p->message_len;
+    bool below_rule = false, explained = false;
     *len = 0;
     for (const char *line = p->message; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
         const char *sentence = sentence_of(line, (size_t)(stop - line));
         while (stop > line && (stop[-1] == ' ' || stop[-1] == '\r'))
             stop--;
-        if (sentence || has_letter(line, (size_t)(stop - line))) {
+        if (sentence || (!explained && has_letter(line, (size_t)(stop - line)))) {
             found = sentence ? sentence : line;
             *len = (int)(stop - found);
+            explained = below_rule;
         }
         if (sentence)
             break;
+        below_rule = is_rule(line, (size_t)(stop - line));
         line = newline ? newline + 1 : end;
     }
     return found;

@@ -63,6 +63,8 @@ static void test_ends(void **state)
         {"cat; echo 'rows went bad' >&2; exit 1", 1, "train-00000-of-00002.parquet: rows went bad"},
         {"cat; echo 'choose a column' >&2; exit 2", 2, "train-00000-of-00002.parquet: choose a column"},
         {"printf 'Traceback:\\n  line 3\\nOSError: no\\n\\n' >&2; exit 3", 3, "parquet: OSError: no"},
+        {"printf -- '%040d\\nNot as root.\\n\\nAt your risk.\\n%040d\\n' 0 0 | tr 0 - >&2; exit 1", 1,
+         "parquet: Not as root."},
         {"cat; exit 77", 3, "exited with code 77 and no message"},
         {"cat; kill -9 $$", 3, "was killed by signal 9 (Killed)"},
         {"head -c 700; echo oh >&2; kill -SEGV $$", 3, "was killed by signal 11 (Segmentation fault): oh"},
