@@ -134,6 +134,8 @@ mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, 
                        divisor);
     double norm = sqrt(o->device->card->sum_squares(o->device, o->params->total, gradients)) / divisor;
     if (!isfinite(norm))
+        MR_TRY(o->device->card->wait(o->device, err)); /* the reason may be a device that was lost */
+    if (!isfinite(norm))
         return mr_fail(
             err, MR_BAD_DATA,
             "update %llu: the gradients are not finite (norm %s): the run diverged; resume from a checkpoint "

@@ -3,6 +3,8 @@
 
 #include "base/scope.h"
 
+enum { PIECE = (25 << 20) / sizeof(float) }; /* as the exchange sums them, unless told otherwise */
+
 mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, uint64_t count, bool alone, mr_gradients *out,
                             mr_error *err)
 {
@@ -26,29 +28,32 @@ void mr_gradients_close(mr_gradients *g)
 void mr_gradients_zero(mr_gradients *g)
 {
     g->device->card->zero(g->device, g->values, g->count * sizeof *g->values);
-    g->staged = g->count;
-}
-
-/* To the host: the elements from `from` on that are not there yet. */
-static void stage(mr_gradients *g, uint64_t from)
-{
-    if (g->in_place || g->alone || from >= g->staged)
-        return;
-    g->device->card->download(g->device, mr_exchange_gradients(g->exchange) + from, g->values + from,
-                              (g->staged - from) * sizeof *g->values);
-    g->staged = from;
 }
 
 void mr_gradients_complete(void *gradients, uint64_t from)
 {
     mr_gradients *g = gradients;
-    stage(g, from);
-    mr_exchange_ready(g->exchange, from);
+    if (g->in_place || g->alone)
+        mr_exchange_ready(g->exchange, from);
+}
+
+/* To the host, from the end on: what has arrived is summed while the device sends the rest.  The last piece is not
+ * given to the other ranks here: after a failure its bytes mean nothing. */
+static void stage(const mr_gradients *g)
+{
+    float *host = mr_exchange_gradients(g->exchange);
+    for (uint64_t end = g->count, from; end; end = from) {
+        from = end > PIECE ? end - PIECE : 0;
+        g->device->card->download(g->device, host + from, g->values + from, (end - from) * sizeof *host);
+        if (from)
+            mr_exchange_ready(g->exchange, from);
+    }
 }
 
 mr_status mr_gradients_finish(mr_gradients *g, const float **sum, mr_error *err)
 {
-    stage(g, 0);
+    if (!g->in_place && !g->alone)
+        stage(g);
     MR_TRY(g->device->card->wait(g->device, err));
     MR_TRY(mr_exchange_finish(g->exchange, sum, err));
     if (g->in_place)
