@@ -254,8 +254,9 @@ typedef struct mr_device_card {
      * Valid as long as the device. */
     const char *(*products)(const mr_device *d, mr_type type);
 
-    /* Memory of the device, zeroed, 64-byte aligned. */
-    mr_status (*alloc)(mr_device *d, size_t bytes, void **out, mr_error *err);
+    /* Memory of the device, zeroed, 64-byte aligned.  `purpose`: what it is for, as "activations", in the message when
+     * there is too little; the text must outlive the memory. */
+    mr_status (*alloc)(mr_device *d, size_t bytes, const char *purpose, void **out, mr_error *err);
     void (*free)(mr_device *d, void *memory);                                 /* NULL is fine */
     void (*upload)(mr_device *d, void *to, const void *from, size_t bytes);   /* `from` may be reused when it returns */
     void (*download)(mr_device *d, void *to, const void *from, size_t bytes); /* done when it returns */

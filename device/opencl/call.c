@@ -46,7 +46,7 @@ void mr_cl_tensor(mr_cl_call *c, const void *x, size_t size)
         mr_cl_refuse(c, "is not memory of the device");
     if (!b)
         return;
-    size_t offset = x ? (size_t)((const uint8_t *)x - b->data) : 0;
+    size_t offset = b->start + (x ? (size_t)((const uint8_t *)x - b->data) : 0);
     if (offset % size) {
         mr_cl_refuse(c, "is not aligned");
         return;

@@ -102,6 +102,7 @@ static mr_status set_up(mr_opencl *d, const mr_device_options *options, mr_error
     info_text(d, MR_CL_DRIVER_VERSION, d->driver, sizeof d->driver);
     info_text(d, MR_CL_DEVICE_VERSION, version, sizeof version);
     info(d, d->id, MR_CL_DEVICE_GLOBAL_MEM_SIZE, &d->memory, sizeof d->memory);
+    info(d, d->id, MR_CL_DEVICE_MAX_MEM_ALLOC_SIZE, &d->largest, sizeof d->largest);
     info(d, d->id, MR_CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     snprintf(d->text, sizeof d->text, "%s, %.1f GiB, %u unit%s, %.10s, driver %s", d->name,
              (double)d->memory / (1 << 30), units, units == 1 ? "" : "s", version, d->driver);
@@ -119,6 +120,7 @@ static void close_opencl(mr_device *device)
     mr_opencl *d = mr_opencl_of(device);
     if (d->queue)
         d->api.Finish(d->queue);
+    mr_cl_copies_close(d);
     mr_cl_memory_close(d);
     mr_cl_program_close(d);
     if (d->queue)
@@ -134,6 +136,7 @@ static mr_status open_opencl(const mr_device_options *options, mr_device **out, 
     if (!d)
         return mr_fail_memory(err, "opening the device");
     d->device.card = &mr_device_opencl;
+    d->exact = getenv("MILLRACE_OPENCL_EXACT") != NULL; /* for tests */
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
         *out = &d->device;
@@ -151,6 +154,7 @@ static mr_status wait_done(mr_device *device, mr_error *err)
 {
     mr_opencl *d = mr_opencl_of(device);
     mr_cl_note(d, "wait", d->api.Finish(d->queue));
+    mr_cl_copies_done(d);
     return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "opencl: %s", d->wrong) : MR_OK;
 }
 

@@ -135,7 +135,7 @@ static mr_status make_kernels(mr_opencl *d, mr_error *err)
             return mr_fail(err, MR_SYSTEM, "opencl: %s: kernel %s: %s (code %d)", d->name, names[i],
                            mr_cl_error_text(code), (int)code);
     }
-    return mr_cl_alloc(&d->device, MR_CL_SCRATCH_FLOATS * sizeof(float), &d->scratch, err);
+    return mr_cl_alloc(&d->device, MR_CL_SCRATCH_FLOATS * sizeof(float), "partial sums", &d->scratch, err);
 }
 
 mr_status mr_cl_program_open(mr_opencl *d, mr_error *err)

@@ -27,7 +27,7 @@ mr_status mr_bench_device_run(mr_bench_device *d, mr_loader *l, const mr_batch *
         d->device->card->free(d->device, d->out);
         d->out = NULL;
         d->room = 0;
-        MR_TRY(d->device->card->alloc(d->device, bytes, &d->out, err));
+        MR_TRY(d->device->card->alloc(d->device, bytes, "decoding", &d->out, err));
         d->room = bytes;
     }
     double start = mr_seconds();

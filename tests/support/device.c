@@ -52,7 +52,7 @@ void *support_give_bytes(support_trial *t, const void *bytes, size_t size)
     if (t->card->host_memory) {
         to = support_room(t, size);
     } else {
-        if (t->card->alloc(t->d, size, &to, &err) != MR_OK)
+        if (t->card->alloc(t->d, size, "tests", &to, &err) != MR_OK)
             fail_msg("%s", err.text);
         remember(&t->device, &t->devices, &t->device_room, to);
     }

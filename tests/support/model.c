@@ -24,7 +24,7 @@ static void *on_device(support_model *s, size_t count, size_t size)
 {
     void *memory = NULL;
     mr_error err;
-    if (s->device->card->alloc(s->device, count * size, &memory, &err))
+    if (s->device->card->alloc(s->device, count * size, "tests", &memory, &err))
         fail_msg("%s", err.text);
     return memory;
 }

@@ -72,7 +72,8 @@ mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params
     o.options = *options;
     o.params = params;
     for (o.slots = 0; o.slots < (options->kind == MR_ADAMW ? 2 : 1); o.slots++)
-        MR_TRY(device->card->alloc(device, params->total * sizeof(float), (void **)&o.state[o.slots], err));
+        MR_TRY(device->card->alloc(device, params->total * sizeof(float), "the optimizer", (void **)&o.state[o.slots],
+                                   err));
     *out = o;
     o = (mr_optimizer){0};
     return MR_OK;

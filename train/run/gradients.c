@@ -13,7 +13,7 @@ mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, uint64_t c
     if (g.in_place)
         g.values = mr_exchange_gradients(exchange);
     else
-        MR_TRY(device->card->alloc(device, count * sizeof *g.values, (void **)&g.values, err));
+        MR_TRY(device->card->alloc(device, count * sizeof *g.values, "gradients", (void **)&g.values, err));
     *out = g;
     return MR_OK;
 }
@@ -37,16 +37,14 @@ void mr_gradients_complete(void *gradients, uint64_t from)
         mr_exchange_ready(g->exchange, from);
 }
 
-/* To the host, from the end on: what has arrived is summed while the device sends the rest.  The last piece is not
- * given to the other ranks here: after a failure its bytes mean nothing. */
+/* To the host, from the end on: what has arrived is summed while the device sends the rest. */
 static void stage(const mr_gradients *g)
 {
     float *host = mr_exchange_gradients(g->exchange);
     for (uint64_t end = g->count, from; end; end = from) {
         from = end > PIECE ? end - PIECE : 0;
         g->device->card->download(g->device, host + from, g->values + from, (end - from) * sizeof *host);
-        if (from)
-            mr_exchange_ready(g->exchange, from);
+        mr_exchange_ready(g->exchange, from);
     }
 }
 
@@ -54,7 +52,6 @@ mr_status mr_gradients_finish(mr_gradients *g, const float **sum, mr_error *err)
 {
     if (!g->in_place && !g->alone)
         stage(g);
-    MR_TRY(g->device->card->wait(g->device, err));
     MR_TRY(mr_exchange_finish(g->exchange, sum, err));
     if (g->in_place)
         return MR_OK;

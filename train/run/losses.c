@@ -16,7 +16,7 @@ mr_status mr_losses_open(mr_device *device, size_t batch, size_t micro_steps, mr
     l.host = mr_alloc(l.room, sizeof *l.host);
     if (!l.host)
         return mr_fail_memory(err, "training");
-    MR_TRY(device->card->alloc(device, l.room * sizeof *l.kept, (void **)&l.kept, err));
+    MR_TRY(device->card->alloc(device, l.room * sizeof *l.kept, "losses", (void **)&l.kept, err));
     *out = l;
     l = (mr_losses){0};
     return MR_OK;

@@ -108,7 +108,7 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     return MR_OK;
 }
 
-/* After the gradients, so that the losses are there. */
+/* After the gradients: where a device has failed, all ranks learn of it before they use them. */
 static mr_status sum_numbers(mr_trainer *t, update *u, mr_error *err)
 {
     mr_status status = mr_losses_sum(&u->losses, &u->numbers[LOSS], err);
