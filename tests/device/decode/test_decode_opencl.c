@@ -1,6 +1,6 @@
 /* test_decode_opencl.c - the kernels that decode JPEGs give the same tensors and flags on an OpenCL device as in plain
- * C. Covers kernels/jpeg_entropy.cl, jpeg_idct.cl, jpeg_pixels.cl, jpeg_resize.cl.  Skipped where there is no OpenCL.
- */
+ * C.  Skipped where there is no OpenCL.
+ * Covers launch/decode.c, kernels/jpeg_entropy.cl, jpeg_idct.cl, jpeg_pixels.cl, jpeg_resize.cl. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* test_opencl.c - the memory of an OpenCL device, and what it refuses.  Skipped where there is none.
  * Invariant tested: the host cannot touch memory of the device; what is wrong with an operation is reported by wait(),
  * and what is downloaded after it is not taken for numbers.
- * Covers opencl/memory.c, opencl/copies.c, opencl/call.c, opencl/api.c. */
+ * Covers opencl/memory.c, opencl/copies.c, opencl/api.c, launch/call.c. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
