@@ -71,8 +71,8 @@ MR_KERNEL(mr_rows, MR_WIDTH)
 /* ---- rows of a table ------------------------------------------------------------------------------------------ */
 
 MR_KERNEL(mr_lookup, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const i32, ids), MR_TENSOR(const f32, table), MR_TENSOR(mr_real, y), u32 width, u32 has_ids,
- u32 accumulate)
+(MR_SPOT MR_TENSOR(const i32, ids), MR_TENSOR(const f32, table), MR_TENSOR(mr_real, y), u32 width, u32 entries,
+ u32 has_ids, u32 accumulate)
 {
     u32 column = MR_COLUMN(), row = MR_ROW();
     u64 at = (u64)row * width + column;
@@ -80,7 +80,8 @@ MR_KERNEL(mr_lookup, MR_WIDTH)
     MR_START(table);
     MR_START(y);
     if (column < width) {
-        f32 x = table[(has_ids ? (u64)ids[row] : 0) * width + column];
+        u32 id = has_ids ? (u32)ids[row] : 0;
+        f32 x = id < entries ? table[(u64)id * width + column] : 0.0F;
         y[at] = MR_PUT(accumulate ? MR_GET(y[at]) + x : x);
     }
 }
@@ -88,8 +89,7 @@ MR_KERNEL(mr_lookup, MR_WIDTH)
 /* Row: bucket of entries, by the lowest bits of the id.  A lane reads all ids and adds those of its bucket. */
 MR_KERNEL(mr_lookup_back, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const i32, ids), MR_TENSOR(const mr_real, d_y), MR_TENSOR(f32, d_table), u32 rows, u32 width,
- u32 buckets,
- i32 skip)
+ u32 entries, u32 buckets, i32 skip)
 {
     u32 column = MR_COLUMN(), bucket = MR_ROW();
     MR_START(ids);
@@ -98,6 +98,6 @@ MR_KERNEL(mr_lookup_back, MR_WIDTH)
     if (column >= width)
         return;
     for (u32 row = 0; row < rows; row++)
-        if (((u32)ids[row] & (buckets - 1)) == bucket && ids[row] != skip)
+        if (((u32)ids[row] & (buckets - 1)) == bucket && ids[row] != skip && (u32)ids[row] < entries)
             d_table[(u64)ids[row] * width + column] += MR_GET(d_y[(u64)row * width + column]);
 }

@@ -73,6 +73,7 @@ void mr_launch_lookup(mr_device *device, const mr_lookup *l)
     mr_call_floats(&c, l->table);
     mr_call_typed(&c, l->y);
     mr_call_u32(&c, l->width);
+    mr_call_u32(&c, l->ids ? l->entries : 1);
     mr_call_u32(&c, l->ids != NULL);
     mr_call_u32(&c, l->accumulate);
     mr_call_run_rows(&c, l->width, l->rows);
@@ -93,6 +94,7 @@ void mr_launch_lookup_back(mr_device *device, const mr_lookup *l)
     mr_call_floats(&c, l->d_table);
     mr_call_u32(&c, l->rows);
     mr_call_u32(&c, l->width);
+    mr_call_u32(&c, l->entries);
     mr_call_u32(&c, BUCKETS);
     mr_call_u32(&c, (uint32_t)l->skip);
     mr_call_run_rows(&c, l->width, BUCKETS);
