@@ -174,7 +174,8 @@ typedef struct mr_sigmoid_loss {
     int32_t *best;
 } mr_sigmoid_loss;
 
-/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids.
+/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids; one outside of
+ * 0 .. entries - 1 stands for a row of zeros, whose gradient is left out.
  * Backward (d_y, d_table set, y not used): d_table[ids[r]] += d_y[r], bit-identical on every run; rows whose id is
  * `skip` contribute nothing (-1: no id is skipped). */
 typedef struct mr_lookup {
@@ -254,8 +255,9 @@ typedef struct mr_device_card {
      * Valid as long as the device. */
     const char *(*products)(const mr_device *d, mr_type type);
 
-    /* Memory of the device, zeroed, 64-byte aligned. */
-    mr_status (*alloc)(mr_device *d, size_t bytes, void **out, mr_error *err);
+    /* Memory of the device, zeroed, 64-byte aligned.  `purpose`: what it is for, as "activations", in the message when
+     * there is too little; the text must outlive the memory. */
+    mr_status (*alloc)(mr_device *d, size_t bytes, const char *purpose, void **out, mr_error *err);
     void (*free)(mr_device *d, void *memory);                                 /* NULL is fine */
     void (*upload)(mr_device *d, void *to, const void *from, size_t bytes);   /* `from` may be reused when it returns */
     void (*download)(mr_device *d, void *to, const void *from, size_t bytes); /* done when it returns */

@@ -123,9 +123,10 @@ static void add_real(json_t *doc, const char *key, double value)
 
 static json_t *on_device_json(const mr_bench_on_device *d)
 {
-    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f}", "decoded_on_device", (json_int_t)d->counts.device, "decoded_on_host",
-                     (json_int_t)d->counts.host, "flagged_by_device", (json_int_t)d->counts.flagged, "read_us",
-                     d->read_us, "describe_us", d->describe_us, "device_us", d->device_us);
+    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o}", "decoded_on_device", (json_int_t)d->counts.device,
+                     "decoded_on_host", (json_int_t)d->counts.host, "flagged_by_device", (json_int_t)d->counts.flagged,
+                     "read_us", d->read_us, "describe_us", d->describe_us, "device_us", d->device_us, "work",
+                     mr_bench_work_json(&d->work));
 }
 
 static mr_status print_json(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
@@ -220,8 +221,9 @@ static void print_steps(const mr_bench_result *r)
     print_decoders(r);
 }
 
-static void print_device(const request *q, const mr_bench_on_device *d)
+static mr_status print_device(const request *q, const mr_bench_on_device *d, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf work = {0};
     const mr_device *device = q->bench.device;
     double all = (double)(d->counts.device + d->counts.host);
     printf("  decoded on %s: %.1f %% of the pictures, %llu of %llu flagged\n", device->card->name,
@@ -230,6 +232,10 @@ static void print_device(const request *q, const mr_bench_on_device *d)
     printf("  per image: %.1f us of a host thread to read and hash, %.1f us to describe or decode; %.1f us of the "
            "device\n",
            d->read_us, d->describe_us, d->device_us);
+    mr_bench_work_text(&d->work, &work);
+    MR_TRY(mr_buf_status(&work, err, "printing"));
+    fputs(mr_buf_text(&work), stdout);
+    return MR_OK;
 }
 
 static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
@@ -256,7 +262,7 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     if (r->resized_ratio > 0)
         printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
     if (r->on_device.device_us > 0)
-        print_device(q, &r->on_device);
+        MR_TRY(print_device(q, &r->on_device, err));
     else
         print_steps(r);
     printf("  first batch of %u after %.1f ms; the same work takes %.1f ms when warm\n", r->batch, r->first_batch_ms,
@@ -311,6 +317,7 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
         sum->on_device.counts.device += all[i].on_device.counts.device;
         sum->on_device.counts.host += all[i].on_device.counts.host;
         sum->on_device.counts.flagged += all[i].on_device.counts.flagged;
+        mr_bench_work_add(&sum->on_device.work, &all[i].on_device.work);
     }
 }
 

@@ -27,7 +27,7 @@ typedef struct mr_apart {
 } mr_apart;
 
 mr_apart *mr_apart_of(mr_device *device);
-mr_status mr_apart_alloc(mr_device *device, size_t bytes, void **out, mr_error *err);
+mr_status mr_apart_alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err);
 void mr_apart_free(mr_device *device, void *memory);
 void mr_apart_free_all(mr_apart *d);
 

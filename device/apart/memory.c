@@ -24,7 +24,7 @@ void mr_apart_free_all(mr_apart *d)
     free(d->blocks);
 }
 
-mr_status mr_apart_alloc(mr_device *device, size_t bytes, void **out, mr_error *err)
+mr_status mr_apart_alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err)
 {
     mr_apart *d = mr_apart_of(device);
     mr_apart_block b = {.bytes = bytes / PAGE * PAGE + PAGE};
@@ -33,7 +33,8 @@ mr_status mr_apart_alloc(mr_device *device, size_t bytes, void **out, mr_error *
         fits ? mmap(NULL, b.bytes + (size_t)2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
              : MAP_FAILED;
     if (all == MAP_FAILED)
-        return mr_fail(err, MR_SYSTEM, "apart: no memory for %zu bytes more; use a smaller batch or model", bytes);
+        return mr_fail(err, MR_SYSTEM, "apart: no memory for %zu bytes of %s; use a smaller batch or model", bytes,
+                       purpose);
     b.data = all + PAGE;
     d->blocks[d->count++] = b;
     *out = b.data;

@@ -124,12 +124,13 @@ static const char *describe(const mr_device *device)
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
 
-static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *err)
+static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err)
 {
     mr_cpu_memory *m = &mr_cpu_of(device)->memory;
     mr_slab slab = {0};
     if (!MR_GROW(m->items, m->count, m->room) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
-        return mr_fail(err, MR_SYSTEM, "cpu: no memory left for %zu bytes; use a smaller batch or model", bytes);
+        return mr_fail(err, MR_SYSTEM, "cpu: no memory left for %zu bytes of %s; use a smaller batch or model", bytes,
+                       purpose);
     m->items[m->count++] = slab;
     *out = slab.data;
     return MR_OK;

@@ -7,7 +7,6 @@
  *      ids % 8 = 1                 |  task 1  |   task 9   |          only rows that were used are touched, and nothing
  *      ...                                                            is sorted or stored
  */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -29,6 +28,12 @@ typedef struct lookup_job {
     size_t columns, buckets; /* columns per task; number of buckets */
 } lookup_job;
 
+/* Callers check their ids; one that is wrong must not reach beyond the table. */
+static bool is_entry(const mr_lookup *l, size_t row)
+{
+    return !l->ids || (l->ids[row] >= 0 && (size_t)l->ids[row] < l->entries);
+}
+
 static void lookup_rows(void *ctx, size_t task, unsigned member)
 {
     const lookup_job *j = ctx;
@@ -36,9 +41,13 @@ static void lookup_rows(void *ctx, size_t task, unsigned member)
     size_t first = task * j->per_task, last = first + j->per_task < l->rows ? first + j->per_task : l->rows;
     const mr_lines lines = {.d = j->d, .member = member, .type = l->type, .width = l->width};
     for (size_t row = first; row < last; row++) {
-        assert(!l->ids || (l->ids[row] >= 0 && (size_t)l->ids[row] < l->entries));
-        const float *from = l->table + (l->ids ? (size_t)l->ids[row] : 0) * l->width;
         float *y = mr_line_room(&lines, 1, l->y, row * l->width);
+        if (!is_entry(l, row)) {
+            if (!l->accumulate)
+                mr_line_write(&lines, memset(y, 0, l->width * sizeof *y), l->y, row * l->width);
+            continue;
+        }
+        const float *from = l->table + (l->ids ? (size_t)l->ids[row] : 0) * l->width;
         if (l->accumulate)
             j->d->kernels->add(l->width, mr_line_read(&lines, 0, l->y, row * l->width), from, y);
         else if (l->type == MR_F32)
@@ -62,9 +71,8 @@ static void lookup_back_part(void *ctx, size_t task, unsigned member)
     size_t n = l->width - at < j->columns ? l->width - at : j->columns;
     const mr_lines lines = {.d = j->d, .member = member, .type = l->type, .width = n};
     for (size_t row = 0; row < l->rows; row++) {
-        if (((uint32_t)l->ids[row] & (j->buckets - 1)) != bucket || l->ids[row] == l->skip)
+        if (((uint32_t)l->ids[row] & (j->buckets - 1)) != bucket || l->ids[row] == l->skip || !is_entry(l, row))
             continue;
-        assert(l->ids[row] >= 0 && (size_t)l->ids[row] < l->entries);
         float *sum = l->d_table + (size_t)l->ids[row] * l->width + at;
         j->d->kernels->add(n, sum, mr_line_read(&lines, 0, l->d_y, row * l->width + at), sum);
     }

@@ -64,7 +64,7 @@ static mr_status reserve(mr_images *m, room *r, uint64_t bytes, mr_error *err)
     uint64_t more = bytes + bytes / 8;
     m->device->card->free(m->device, r->at);
     *r = (room){NULL, 0};
-    MR_TRY(m->device->card->alloc(m->device, more, &r->at, err));
+    MR_TRY(m->device->card->alloc(m->device, more, "decoding", &r->at, err));
     r->bytes = more;
     return MR_OK;
 }

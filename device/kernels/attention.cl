@@ -32,46 +32,46 @@ MR_FN mr_place mr_place_of(u32 heads, u32 rows)
 
 /* s[r] += few[r] . many[lane], over `width` columns; `fews` and `manys` rows are there.
  * tile: f32[64 (MR_CHUNK + 1)], rows: f32[MR_FEW MR_CHUNK]. */
-MR_FN void mr_scores(MR_NEAR f32 *tile, MR_NEAR f32 *rows, MR_GLOBAL const f32 *few, u64 few_stride, u32 fews,
-                     MR_GLOBAL const f32 *many, u64 many_stride, u32 manys, u32 width, f32 *s)
+MR_FN void mr_scores(MR_NEAR f32 *tile, MR_NEAR f32 *rows, MR_GLOBAL const mr_real *few, u64 few_stride, u32 fews,
+                     MR_GLOBAL const mr_real *many, u64 many_stride, u32 manys, u32 width, f32 *s)
 {
     u32 lane = MR_LANE();
     for (u32 at = 0; at < width; at += MR_CHUNK) {
         u32 columns = width - at < MR_CHUNK ? width - at : MR_CHUNK;
         for (u32 i = lane; i < MR_WIDTH * MR_CHUNK; i += MR_WIDTH) {
             u32 r = i / MR_CHUNK, c = i % MR_CHUNK;
-            tile[r * (MR_CHUNK + 1) + c] = r < manys && c < columns ? many[r * many_stride + at + c] : 0.0F;
+            tile[r * (MR_CHUNK + 1) + c] = r < manys && c < columns ? MR_GET(many[r * many_stride + at + c]) : 0.0F;
         }
         for (u32 i = lane; i < MR_FEW * MR_CHUNK; i += MR_WIDTH) {
             u32 r = i / MR_CHUNK, c = i % MR_CHUNK;
-            rows[i] = r < fews && c < columns ? few[r * few_stride + at + c] : 0.0F;
+            rows[i] = r < fews && c < columns ? MR_GET(few[r * few_stride + at + c]) : 0.0F;
         }
         MR_BARRIER();
         for (u32 c = 0; c < columns; c++) {
             f32 x = tile[lane * (MR_CHUNK + 1) + c];
             for (u32 r = 0; r < MR_FEW; r++)
-                s[r] += rows[r * MR_CHUNK + c] * x;
+                s[r] = MR_MAD(rows[r * MR_CHUNK + c], x, s[r]);
         }
         MR_BARRIER();
     }
 }
 
 /* sum[r] += over the tile's rows j: weights[r][j] * many[j], each lane its columns; weights: f32[MR_FEW][64]. */
-MR_FN void mr_mix(MR_NEAR const f32 *weights, MR_GLOBAL const f32 *many, u64 stride, u32 manys, u32 width, f32 *sum)
+MR_FN void mr_mix(MR_NEAR const f32 *weights, MR_GLOBAL const mr_real *many, u64 stride, u32 manys, u32 width, f32 *sum)
 {
     for (u32 c = 0; c < MR_SPREAD; c++) {
         u32 column = c * MR_WIDTH + MR_LANE();
         for (u32 j = 0; j < manys && column < width; j++) {
-            f32 x = many[j * stride + column];
+            f32 x = MR_GET(many[j * stride + column]);
             for (u32 r = 0; r < MR_FEW; r++)
-                sum[c * MR_FEW + r] += weights[r * MR_WIDTH + j] * x;
+                sum[c * MR_FEW + r] = MR_MAD(weights[r * MR_WIDTH + j], x, sum[c * MR_FEW + r]);
         }
     }
 }
 
 MR_KERNEL(mr_attention_forward, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(f32, saved), MR_TENSOR(f32, out), MR_SHAPE, MR_DROPOUT)
+(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
+ MR_TENSOR(f32, saved), MR_TENSOR(mr_real, out), MR_SHAPE, MR_DROPOUT)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
     MR_SHARED f32 rows[MR_FEW * MR_CHUNK];
@@ -132,7 +132,7 @@ MR_KERNEL(mr_attention_forward, MR_WIDTH)
     for (u32 i = 0; i < MR_SPREAD * MR_FEW; i++) {
         u32 r = i % MR_FEW, column = i / MR_FEW * MR_WIDTH + lane;
         if (r < fews && column < head_dim)
-            out[r * out_stride + column] = all[r] == 0 ? 0.0F : sum[i] / all[r];
+            out[r * out_stride + column] = MR_PUT(all[r] == 0 ? 0.0F : sum[i] / all[r]);
     }
     if (lane < fews)
         saved[2 * lane] = all[lane] == 0 ? 0.0F : most[lane] + log(all[lane]);
@@ -140,7 +140,7 @@ MR_KERNEL(mr_attention_forward, MR_WIDTH)
 
 /* Before the other two: the sum of d_out * out of each query. */
 MR_KERNEL(mr_attention_along, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, out), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim,
+(MR_SPOT MR_TENSOR(const mr_real, out), MR_TENSOR(const mr_real, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim,
  u32 queries,
  u64 out_stride, u32 rows)
 {
@@ -153,7 +153,7 @@ MR_KERNEL(mr_attention_along, MR_WIDTH)
     if (task >= rows)
         return;
     for (u32 i = 0; i < head_dim; i++)
-        sum += d_out[at + i] * out[at + i];
+        sum += MR_GET(d_out[at + i]) * MR_GET(out[at + i]);
     saved[2 * (u64)task + 1] = sum;
 }
 
@@ -164,8 +164,8 @@ MR_FN f32 mr_again(f32 score, f32 log_sum)
 }
 
 MR_KERNEL(mr_attention_back_q, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(const f32, saved), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, d_q), MR_SHAPE, MR_DROPOUT)
+(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
+ MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_q), MR_SHAPE, MR_DROPOUT)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
     MR_SHARED f32 rows[MR_FEW * MR_CHUNK];
@@ -205,13 +205,13 @@ MR_KERNEL(mr_attention_back_q, MR_WIDTH)
     for (u32 i = 0; i < MR_SPREAD * MR_FEW; i++) {
         u32 r = i % MR_FEW, column = i / MR_FEW * MR_WIDTH + lane;
         if (r < fews && column < head_dim)
-            d_q[r * q_stride + column] = sum[i] * factor;
+            d_q[r * q_stride + column] = MR_PUT(sum[i] * factor);
     }
 }
 
 MR_KERNEL(mr_attention_back_kv, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, q), MR_TENSOR(const f32, k), MR_TENSOR(const f32, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(const f32, saved), MR_TENSOR(const f32, d_out), MR_TENSOR(f32, d_k), MR_TENSOR(f32, d_v), MR_SHAPE,
+(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
+ MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_k), MR_TENSOR(mr_real, d_v), MR_SHAPE,
  MR_DROPOUT)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
@@ -256,8 +256,8 @@ MR_KERNEL(mr_attention_back_kv, MR_WIDTH)
     for (u32 i = 0; i < MR_SPREAD * MR_FEW; i++) {
         u32 r = i % MR_FEW, column = i / MR_FEW * MR_WIDTH + lane;
         if (r < fews && column < head_dim) {
-            d_k[r * k_stride + column] = sum_k[i] * factor;
-            d_v[r * v_stride + column] = sum_v[i];
+            d_k[r * k_stride + column] = MR_PUT(sum_k[i] * factor);
+            d_v[r * v_stride + column] = MR_PUT(sum_v[i]);
         }
     }
 }

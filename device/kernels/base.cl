@@ -4,6 +4,33 @@
  */
 #define MR_WIDTH 64 /* lanes of a group, except for products */
 
+/* ---- the type of activations ------------------------------------------------------------------------------------ */
+
+/* See base/bf16.h: to nearest, ties to even; a NaN stays one. */
+MR_FN u16 mr_narrow(f32 x)
+{
+    u32 bits = MR_BITS(x), rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+    return (u16)((bits & 0x7fffffffU) > 0x7f800000U ? bits >> 16 | 0x40U : rounded);
+}
+
+MR_FN f32 mr_widen(u16 upper)
+{
+    return MR_OF_BITS((u32)upper << 16);
+}
+
+/* Kernels that work on activations are built once per type: with MR_REAL_BF16, and without. */
+#if defined(MR_REAL_BF16)
+typedef u16 mr_real;
+#define MR_GET(x) mr_widen(x) /* to compute with */
+#define MR_PUT(x) mr_narrow(x) /* to keep */
+#else
+typedef f32 mr_real;
+#define MR_GET(x) (x)
+#define MR_PUT(x) (x)
+#endif
+
+/* ---- sums over a group ------------------------------------------------------------------------------------------ */
+
 /* The sum of x over the lanes of a group, for every lane; part: f32[MR_WIDTH]. */
 MR_FN f32 mr_group_sum(MR_NEAR f32 *part, f32 x)
 {

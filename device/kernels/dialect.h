@@ -11,25 +11,32 @@
  *      MR_BARRIER();
  *      MR_FOR_LANES(lane, 64) { ... MR_OF(x, lane) ... part[63 - lane] ... }
  *
- * MR_ITEM() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() and MR_ROW() for all. */
+ * MR_ITEM(), MR_COLUMN() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() for all.  Of a launch of several
+ * rows a kernel asks either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
+ * CUDA has 65,535. */
 #ifndef MR_DIALECT_H
 #define MR_DIALECT_H
 
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define MR_KERNEL(name, lanes) __kernel __attribute__((reqd_work_group_size(lanes, 1, 1))) void name
 #define MR_SPOT
-#define MR_GLOBAL     __global
-#define MR_CONSTANT   __constant
-#define MR_SHARED     __local /* a variable of the group, in a kernel */
-#define MR_NEAR       __local /* what a pointer to it points to */
-#define MR_FN         static
-#define MR_BARRIER()  barrier(CLK_LOCAL_MEM_FENCE)
-#define MR_ITEM()     ((u32)get_global_id(0))
-#define MR_LANE()     ((u32)get_local_id(0))
-#define MR_GROUP_ID() ((u32)get_group_id(0))
-#define MR_ROW()      ((u32)get_global_id(1))
-#define MR_SWAP32(x)  (as_uint(as_uchar4(x).wzyx))
-#define MR_INFINITY   INFINITY
+#define MR_GLOBAL         __global
+#define MR_CONSTANT       __constant
+#define MR_SHARED         __local /* a variable of the group, in a kernel */
+#define MR_NEAR           __local /* what a pointer to it points to */
+#define MR_FN             static
+#define MR_BARRIER()      barrier(CLK_LOCAL_MEM_FENCE)
+#define MR_ITEM()         ((u32)get_global_id(0))
+#define MR_LANE()         ((u32)get_local_id(0))
+#define MR_GROUP_ID()     ((u32)get_group_id(0))
+#define MR_COLUMN()       MR_ITEM()
+#define MR_ROW()          ((u32)get_global_id(1))
+#define MR_IMAGE()        MR_ROW()
+#define MR_SWAP32(x)      (as_uint(as_uchar4(x).wzyx))
+#define MR_INFINITY       INFINITY
+#define MR_BITS(x)        as_uint(x) /* of a float */
+#define MR_OF_BITS(x)     as_float(x)
+#define MR_MAD(x, y, sum) ((x) * (y) + (sum)) /* rounded once or twice */
 typedef uchar u8;
 typedef ushort u16;
 typedef short i16;
@@ -38,20 +45,25 @@ typedef int i32;
 typedef ulong u64;
 typedef float f32;
 #elif defined(__CUDACC__)
-#define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes) void name
+#define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes, 1) void name
 #define MR_SPOT
 #define MR_GLOBAL
 #define MR_CONSTANT __constant__
 #define MR_SHARED   __shared__
 #define MR_NEAR
-#define MR_FN         static __device__ __forceinline__
-#define MR_BARRIER()  __syncthreads()
-#define MR_ITEM()     (blockIdx.x * blockDim.x + threadIdx.x)
-#define MR_LANE()     (threadIdx.x)
-#define MR_GROUP_ID() (blockIdx.x)
-#define MR_ROW()      (blockIdx.y)
-#define MR_SWAP32(x)  __byte_perm(x, 0, 0x0123)
-#define MR_INFINITY   __int_as_float(0x7f800000)
+#define MR_FN             static __device__ __forceinline__
+#define MR_BARRIER()      __syncthreads()
+#define MR_ITEM()         (blockIdx.x * blockDim.x + threadIdx.x)
+#define MR_LANE()         (threadIdx.x)
+#define MR_GROUP_ID()     (blockIdx.x)
+#define MR_COLUMN()       (blockIdx.y * blockDim.x + threadIdx.x)
+#define MR_ROW()          (blockIdx.x)
+#define MR_IMAGE()        (blockIdx.y)
+#define MR_SWAP32(x)      __byte_perm(x, 0, 0x0123)
+#define MR_INFINITY       __int_as_float(0x7f800000)
+#define MR_BITS(x)        __float_as_uint(x)
+#define MR_OF_BITS(x)     __uint_as_float(x)
+#define MR_MAD(x, y, sum) __fmaf_rn(x, y, sum)
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef short i16;
@@ -62,6 +74,7 @@ typedef float f32;
 #else
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 #define MR_KERNEL(name, lanes) static void name
 #define MR_SPOT                const mr_spot mr_here,
 #define MR_GLOBAL
@@ -72,9 +85,14 @@ typedef float f32;
 #define MR_BARRIER()                  ((void)0)
 #define MR_ITEM()                     (mr_here.item)
 #define MR_GROUP_ID()                 (mr_here.item)
+#define MR_COLUMN()                   MR_ITEM()
 #define MR_ROW()                      (mr_here.row)
+#define MR_IMAGE()                    MR_ROW()
 #define MR_SWAP32(x)                  __builtin_bswap32(x)
 #define MR_INFINITY                   INFINITY
+#define MR_BITS(x)                    mr_float_bits(x)
+#define MR_OF_BITS(x)                 mr_bits_float(x)
+#define MR_MAD(x, y, sum)             ((x) * (y) + (sum))
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef int16_t i16;
@@ -82,6 +100,18 @@ typedef uint32_t u32;
 typedef int32_t i32;
 typedef uint64_t u64;
 typedef float f32;
+static inline u32 mr_float_bits(f32 x)
+{
+    u32 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static inline f32 mr_bits_float(u32 bits)
+{
+    f32 x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 typedef struct mr_spot { /* item: the item, or the group of a kernel with barriers */
     u32 item, row;
 } mr_spot;

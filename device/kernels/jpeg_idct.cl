@@ -52,7 +52,7 @@ MR_KERNEL(mr_jpeg_idct, 64)
     MR_START(quants);
     MR_START(coef);
     MR_START(samples);
-    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_IMAGE());
     u32 across = im->mcu_right - im->mcu_left, group = MR_GROUP_ID();
     u32 count = across * (im->mcu_bottom - im->mcu_top) * im->blocks;
     if (group * 8 >= count)

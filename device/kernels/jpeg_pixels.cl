@@ -31,7 +31,7 @@ MR_KERNEL(mr_jpeg_pixels, 64)
 {
     MR_START(samples);
     MR_START(rgb);
-    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_IMAGE());
     u32 i = MR_ITEM(), x = i % im->crop_width, y = i / im->crop_width;
     if (y >= im->crop_height)
         return;

@@ -16,7 +16,7 @@ MR_KERNEL(mr_jpeg_across, 64)
     MR_START(starts);
     MR_START(rgb);
     MR_START(lines);
-    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_IMAGE());
     u32 i = MR_ITEM(), o = i % size, row = i / size;
     if (row >= im->seen_height)
         return;
@@ -41,7 +41,7 @@ MR_KERNEL(mr_jpeg_down, 64)
     MR_START(lines);
     MR_START(norm);
     MR_START(out);
-    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_ROW());
+    MR_GLOBAL const mr_jpeg_image *im = MR_ARRAY(mr_jpeg_image, images, MR_IMAGE());
     u32 i = MR_ITEM(), x = i % size, y = i / size;
     if (y >= size)
         return;

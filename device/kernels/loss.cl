@@ -1,4 +1,4 @@
-/* loss.cl - cross entropy of one label and of several, a group per row; and sums of squares, which must not overflow.
+/* loss.cl - cross entropy of one label and of several, a group per row.
  * Invariant: a NaN among the logits stays one in the loss, so that a run notices it; logits that are excluded are
  * never read into a sum. */
 
@@ -48,7 +48,7 @@ MR_FN u32 mr_group_best(MR_NEAR f32 *tops, MR_NEAR u32 *places, f32 *top, u32 pl
 MR_KERNEL(mr_cross_entropy, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const f32, logits), MR_TENSOR(const i32, labels), MR_TENSOR(const f32, weights), MR_TENSOR(f32,
  losses),
- MR_TENSOR(f32, d_logits), MR_TENSOR(i32, best), MR_TENSOR(const f32, columns), MR_TENSOR(const i32, groups),
+ MR_TENSOR(mr_real, d_logits), MR_TENSOR(i32, best), MR_TENSOR(const f32, columns), MR_TENSOR(const i32, groups),
  u32 classes, f32 share, f32 smoothing, u32 flags)
 {
     MR_SHARED f32 part[MR_WIDTH];
@@ -93,7 +93,7 @@ MR_KERNEL(mr_cross_entropy, MR_WIDTH)
         for (u32 i = lane; i < classes; i += MR_WIDTH) {
             f32 one = (i == c.label ? 1.0F - smoothing : 0.0F) + smoothing / (f32)classes;
             u32 counts = weight != 0 && mr_included(&c, i);
-            d_logits[i] = counts ? weight * (exp(logits[i] - top) / sum - one) : 0.0F;
+            d_logits[i] = MR_PUT(counts ? weight * (exp(logits[i] - top) / sum - one) : 0.0F);
         }
     if (lane == 0) {
         f32 loss = weight == 0 ? 0.0F : mr_included(&c, c.label) ? weight * (log(sum) + (top - of_label)) : MR_INFINITY;
@@ -106,7 +106,7 @@ MR_KERNEL(mr_cross_entropy, MR_WIDTH)
 /* Several labels; `positive` takes the place of the columns above. */
 MR_KERNEL(mr_sigmoid_loss, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const f32, logits), MR_TENSOR(const f32, targets), MR_TENSOR(const f32, positive),
- MR_TENSOR(const f32, weights), MR_TENSOR(f32, losses), MR_TENSOR(f32, d_logits), MR_TENSOR(i32, best), u32 classes,
+ MR_TENSOR(const f32, weights), MR_TENSOR(f32, losses), MR_TENSOR(mr_real, d_logits), MR_TENSOR(i32, best), u32 classes,
  u32 flags)
 {
     MR_SHARED f32 part[MR_WIDTH];
@@ -129,7 +129,7 @@ MR_KERNEL(mr_sigmoid_loss, MR_WIDTH)
         f32 tiny = exp(-fabs(x)), below = (x < 0 ? 1.0F : tiny) / (1 + tiny);
         sum += (1 - t) * x + scale * (log1p(tiny) + (x < 0 ? -x : 0.0F));
         if (flags & MR_LOSS_BACK)
-            d_logits[i] = weight != 0 ? weight * (1 - t - scale * below) : 0.0F;
+            d_logits[i] = MR_PUT(weight != 0 ? weight * (1 - t - scale * below) : 0.0F);
         if (x > top || place == 0xffffffffU) {
             place = i;
             top = x > top ? x : top;
@@ -142,65 +142,4 @@ MR_KERNEL(mr_sigmoid_loss, MR_WIDTH)
         if (flags & MR_LOSS_BEST)
             best[row] = place == 0xffffffffU ? 0 : (i32)place;
     }
-}
-
-/* ---- sums of squares ------------------------------------------------------------------------------------------ */
-
-/* Sums of two floats, as precise as double: T. J. Dekker, "A floating-point technique for extending the available
- * precision", 1971; and of three sizes, as the squares of large and tiny numbers do not fit float32: J. L. Blue, "A
- * portable Fortran program to find the Euclidean norm of a vector", 1978.  So no device needs double. */
-#if defined(__OPENCL_VERSION__)
-#pragma OPENCL FP_CONTRACT OFF
-#endif
-#define MR_LARGE 1.099511627776e12F           /* 2^40 */
-#define MR_SHRINK 8.271806125530277e-25F      /* 2^-80 */
-#define MR_GROW 1.2089258196146292e24F        /* 2^80 */
-
-MR_FN void mr_pair_add(f32 *high, f32 *low, f32 x, f32 rest)
-{
-    f32 sum = *high + x, back = sum - *high;
-    f32 error = (*high - (sum - back)) + (x - back);
-    error += *low + rest;
-    *high = sum + error;
-    *low = error - (*high - sum);
-}
-
-MR_FN void mr_square_add(f32 *high, f32 *low, f32 x)
-{
-    f32 square = x * x;
-    mr_pair_add(high, low, square, fma(x, x, -square));
-}
-
-/* Six floats per group: high and low of the sums of (x 2^-80)^2, x^2, (x 2^80)^2. */
-MR_KERNEL(mr_squares, MR_WIDTH)(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, sums), u64 count, u32 groups)
-{
-    MR_SHARED f32 part[6 * MR_WIDTH];
-    u32 lane = MR_LANE();
-    f32 s[6];
-    MR_START(x);
-    MR_START(sums);
-    for (u32 i = 0; i < 6; i++)
-        s[i] = 0;
-    for (u64 i = MR_ITEM(); i < count; i += (u64)groups * MR_WIDTH) {
-        f32 size = fabs(x[i]);
-        if (size > MR_LARGE)
-            mr_square_add(&s[0], &s[1], x[i] * MR_SHRINK);
-        else if (size < 1 / MR_LARGE)
-            mr_square_add(&s[4], &s[5], x[i] * MR_GROW);
-        else
-            mr_square_add(&s[2], &s[3], x[i]);
-    }
-    for (u32 i = 0; i < 6; i++)
-        part[i * MR_WIDTH + lane] = s[i];
-    MR_BARRIER();
-    for (u32 apart = MR_WIDTH / 2; apart; apart >>= 1) {
-        for (u32 i = 0; i < 6 && lane < apart; i += 2) {
-            mr_pair_add(&s[i], &s[i + 1], part[i * MR_WIDTH + lane + apart], part[(i + 1) * MR_WIDTH + lane + apart]);
-            part[i * MR_WIDTH + lane] = s[i];
-            part[(i + 1) * MR_WIDTH + lane] = s[i + 1];
-        }
-        MR_BARRIER();
-    }
-    if (lane < 6)
-        sums[MR_GROUP_ID() * 6 + lane] = part[lane * MR_WIDTH];
 }

@@ -3,7 +3,7 @@
  * overwritten. */
 
 MR_KERNEL(mr_norm, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, residual), MR_TENSOR(f32, total), MR_TENSOR(f32, y),
+(MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(const mr_real, residual), MR_TENSOR(mr_real, total), MR_TENSOR(mr_real, y),
  MR_TENSOR(const f32, gain), MR_TENSOR(const f32, bias), MR_TENSOR(f32, mean), MR_TENSOR(f32, rstd), u32 width,
  u32 sample_rows, f32 eps, u32 has_residual, u32 has_total, u32 has_y, MR_DROPOUT)
 {
@@ -22,10 +22,11 @@ MR_KERNEL(mr_norm, MR_WIDTH)
     MR_START(rstd);
     mr_mask mask = MR_MASK_OF(sample);
     for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 t = x[at + i];
-        if (has_total) {
-            t = t * mr_kept(mask, first + i) + (has_residual ? residual[at + i] : 0.0F);
-            total[at + i] = t;
+        f32 t = MR_GET(x[at + i]);
+        if (has_total) { /* its norm is that of the stored sum: a model that recomputes it gets the same bits */
+            mr_real kept = MR_PUT(t * mr_kept(mask, first + i) + (has_residual ? MR_GET(residual[at + i]) : 0.0F));
+            total[at + i] = kept;
+            t = MR_GET(kept);
         }
         sum += t;
     }
@@ -33,12 +34,14 @@ MR_KERNEL(mr_norm, MR_WIDTH)
         return;
     f32 middle = mr_group_sum(part, sum) / (f32)width;
     for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 t = (has_total ? total[at + i] : x[at + i]) - middle;
+        f32 t = MR_GET(has_total ? total[at + i] : x[at + i]) - middle;
         squares += t * t;
     }
     f32 inverse = 1 / sqrt(mr_group_sum(part, squares) / (f32)width + eps);
-    for (u32 i = lane; i < width; i += MR_WIDTH)
-        y[at + i] = ((has_total ? total[at + i] : x[at + i]) - middle) * inverse * gain[i] + bias[i];
+    for (u32 i = lane; i < width; i += MR_WIDTH) {
+        f32 t = MR_GET(has_total ? total[at + i] : x[at + i]) - middle;
+        y[at + i] = MR_PUT(t * inverse * gain[i] + bias[i]);
+    }
     if (lane == 0) {
         mean[row] = middle;
         rstd[row] = inverse;
@@ -47,8 +50,9 @@ MR_KERNEL(mr_norm, MR_WIDTH)
 
 /* With g = d_y gain and h = (total - mean) rstd:  d_total = rstd (g - mean(g) - h mean(g h)). */
 MR_KERNEL(mr_norm_back, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, d_y), MR_TENSOR(const f32, total), MR_TENSOR(const f32, gain), MR_TENSOR(const f32, mean),
- MR_TENSOR(const f32, rstd), MR_TENSOR(const f32, d_residual), MR_TENSOR(f32, d_total), u32 width, u32 has_residual)
+(MR_SPOT MR_TENSOR(const mr_real, d_y), MR_TENSOR(const mr_real, total), MR_TENSOR(const f32, gain),
+ MR_TENSOR(const f32, mean), MR_TENSOR(const f32, rstd), MR_TENSOR(const mr_real, d_residual),
+ MR_TENSOR(mr_real, d_total), u32 width, u32 has_residual)
 {
     MR_SHARED f32 part[MR_WIDTH];
     u32 row = MR_GROUP_ID(), lane = MR_LANE();
@@ -63,16 +67,16 @@ MR_KERNEL(mr_norm_back, MR_WIDTH)
     MR_START(d_total);
     f32 middle = mean[row], inverse = rstd[row];
     for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 g = d_y[at + i] * gain[i];
+        f32 g = MR_GET(d_y[at + i]) * gain[i];
         sum += g;
-        product += g * ((total[at + i] - middle) * inverse);
+        product += g * ((MR_GET(total[at + i]) - middle) * inverse);
     }
     sum = mr_group_sum(part, sum) / (f32)width;
     product = mr_group_sum(part, product) / (f32)width;
     for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 h = (total[at + i] - middle) * inverse;
-        f32 t = inverse * (d_y[at + i] * gain[i] - sum - h * product);
-        d_total[at + i] = t + (has_residual ? d_residual[at + i] : 0.0F);
+        f32 h = (MR_GET(total[at + i]) - middle) * inverse;
+        f32 t = inverse * (MR_GET(d_y[at + i]) * gain[i] - sum - h * product);
+        d_total[at + i] = MR_PUT(t + (has_residual ? MR_GET(d_residual[at + i]) : 0.0F));
     }
 }
 
@@ -80,10 +84,10 @@ MR_KERNEL(mr_norm_back, MR_WIDTH)
 
 /* Part MR_ROW() of the sums of x; with `norm`, of x h (d_gain) and then of x (d_bias). */
 MR_KERNEL(mr_sum_part, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(const f32, total), MR_TENSOR(const f32, mean), MR_TENSOR(const f32, rstd),
- MR_TENSOR(f32, parts), u32 rows, u32 width, u32 per_part, u32 norm)
+(MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(const mr_real, total), MR_TENSOR(const f32, mean),
+ MR_TENSOR(const f32, rstd), MR_TENSOR(f32, parts), u32 rows, u32 width, u32 per_part, u32 norm)
 {
-    u32 column = MR_ITEM(), part = MR_ROW(), last = (part + 1) * per_part < rows ? (part + 1) * per_part : rows;
+    u32 column = MR_COLUMN(), part = MR_ROW(), last = (part + 1) * per_part < rows ? (part + 1) * per_part : rows;
     f32 sum = 0, product = 0;
     MR_START(x);
     MR_START(total);
@@ -93,10 +97,10 @@ MR_KERNEL(mr_sum_part, MR_WIDTH)
     if (column >= width)
         return;
     for (u32 row = part * per_part; row < last; row++) {
-        f32 one = x[(u64)row * width + column];
+        f32 one = MR_GET(x[(u64)row * width + column]);
         sum += one;
         if (norm)
-            product += one * ((total[(u64)row * width + column] - mean[row]) * rstd[row]);
+            product += one * ((MR_GET(total[(u64)row * width + column]) - mean[row]) * rstd[row]);
     }
     if (norm) {
         parts[(u64)(2 * part) * width + column] = product;
@@ -165,7 +169,7 @@ MR_KERNEL(mr_unit, MR_WIDTH)
 }
 
 MR_KERNEL(mr_unit_back, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, y), MR_TENSOR(const f32, lengths), MR_TENSOR(const f32, d_y), MR_TENSOR(f32, d_x),
+(MR_SPOT MR_TENSOR(const f32, y), MR_TENSOR(const f32, lengths), MR_TENSOR(const f32, d_y), MR_TENSOR(mr_real, d_x),
  u32 width,
  f32 eps)
 {
@@ -183,5 +187,5 @@ MR_KERNEL(mr_unit_back, MR_WIDTH)
     along = mr_group_sum(part, along);
     along = length <= eps ? 0.0F : along;
     for (u32 i = lane; i < width; i += MR_WIDTH)
-        d_x[at + i] = (d_y[at + i] - y[at + i] * along) / length;
+        d_x[at + i] = MR_PUT((d_y[at + i] - y[at + i] * along) / length);
 }

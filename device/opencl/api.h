@@ -14,6 +14,7 @@ typedef struct _cl_command_queue *mr_cl_queue;
 typedef struct _cl_mem *mr_cl_memory;
 typedef struct _cl_program *mr_cl_program;
 typedef struct _cl_kernel *mr_cl_kernel;
+typedef struct _cl_event *mr_cl_event;
 typedef uint64_t mr_cl_bits; /* cl_bitfield */
 
 enum { /* cl.h */
@@ -21,6 +22,7 @@ enum { /* cl.h */
        MR_CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
        MR_CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
        MR_CL_DEVICE_TYPE = 0x1000,
+       MR_CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
        MR_CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
        MR_CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
        MR_CL_DEVICE_ENDIAN_LITTLE = 0x1026,
@@ -54,7 +56,7 @@ enum { /* cl.h */
     X(mr_cl_memory, CreateBuffer, (mr_cl_context, mr_cl_bits, size_t, void *, int32_t *))                              \
     X(int32_t, ReleaseMemObject, (mr_cl_memory))                                                                       \
     X(int32_t, EnqueueWriteBuffer,                                                                                     \
-      (mr_cl_queue, mr_cl_memory, uint32_t, size_t, size_t, const void *, uint32_t, const void *, void *))             \
+      (mr_cl_queue, mr_cl_memory, uint32_t, size_t, size_t, const void *, uint32_t, const void *, mr_cl_event *))      \
     X(int32_t, EnqueueReadBuffer,                                                                                      \
       (mr_cl_queue, mr_cl_memory, uint32_t, size_t, size_t, void *, uint32_t, const void *, void *))                   \
     X(int32_t, EnqueueFillBuffer,                                                                                      \
@@ -62,6 +64,8 @@ enum { /* cl.h */
     X(int32_t, EnqueueNDRangeKernel,                                                                                   \
       (mr_cl_queue, mr_cl_kernel, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const void *,    \
        void *))                                                                                                        \
+    X(int32_t, WaitForEvents, (uint32_t, const mr_cl_event *))                                                         \
+    X(int32_t, ReleaseEvent, (mr_cl_event))                                                                            \
     X(int32_t, Finish, (mr_cl_queue))                                                                                  \
     X(mr_cl_program, CreateProgramWithSource, (mr_cl_context, uint32_t, const char **, const size_t *, int32_t *))     \
     X(mr_cl_program, CreateProgramWithBinary,                                                                          \

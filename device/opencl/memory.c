@@ -1,6 +1,10 @@
-/* memory.c - tensors of the device: addresses that the host cannot touch, backed by buffers of the driver.
+/* memory.c - tensors of the device: addresses that the host cannot touch, backed by a few large buffers of the driver.
  * Invariant: an address is of one block or of none, as a page that is never used stands on either side of each block;
- * so pointers may be added to as on the host, and a stray access of the host ends the program. */
+ * so pointers may be added to as on the host, and a stray access of the host ends the program.
+ *
+ *      buffer    | block, whole pages | page | block | page | free ...      an arena has as many as it needed so far
+ *      address   | never accessible                                   |     base + offset in the buffer
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,22 +12,30 @@
 
 #include "opencl/opencl.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, BUFFER_LEAST = 4 << 20, BUFFER_MOST = 256 << 20 };
 
-static void release(mr_opencl *d, const mr_cl_block *b)
+/* Of the addresses of a buffer: a page before it, one behind it, and the rest of its last one. */
+static size_t span_of(const mr_cl_arena *a)
 {
-    d->api.ReleaseMemObject(b->memory);
-    munmap(b->data - PAGE, b->bytes + (size_t)2 * PAGE);
-    d->used -= b->asked;
+    return a->bytes / PAGE * PAGE + (size_t)3 * PAGE;
+}
+
+static void release(mr_opencl *d, const mr_cl_arena *a)
+{
+    d->api.ReleaseMemObject(a->memory);
+    munmap(a->base - PAGE, span_of(a));
+    d->held -= a->bytes;
 }
 
 void mr_cl_memory_close(mr_opencl *d)
 {
-    for (size_t i = 0; i < d->count; i++)
-        release(d, &d->blocks[i]);
+    for (size_t i = 0; i < d->arena_count; i++)
+        release(d, &d->arenas[i]);
+    free(d->arenas);
     free(d->blocks);
+    d->arenas = NULL;
     d->blocks = NULL;
-    d->count = d->room = 0;
+    d->count = d->room = d->arena_count = d->arena_room = 0;
 }
 
 /* Blocks that begin at or before `at`. */
@@ -47,6 +59,8 @@ const mr_cl_block *mr_cl_block_of(const mr_opencl *d, const void *at)
     return b && (const uint8_t *)at < b->data + b->bytes ? b : NULL;
 }
 
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
 /* Buffers are made when they are first used: zeros are written, so that a lack of memory shows here. */
 static int32_t make_buffer(mr_opencl *d, size_t bytes, mr_cl_memory *out)
 {
@@ -63,34 +77,113 @@ static int32_t make_buffer(mr_opencl *d, size_t bytes, mr_cl_memory *out)
     return code;
 }
 
-static mr_status no_memory(const mr_opencl *d, size_t bytes, int32_t code, mr_error *err)
+/* Each buffer is as large as all before it, so that they are few; where that is too much, just as large as needed. */
+static int32_t add_arena(mr_opencl *d, size_t needed, mr_cl_arena **out)
 {
-    return mr_fail(err, MR_SYSTEM,
-                   "opencl: no memory on %s for %zu bytes more, with %llu of %llu in use (%s, code %d); use a smaller "
-                   "batch or model",
-                   d->name, bytes, (unsigned long long)d->used, (unsigned long long)d->memory, mr_cl_error_text(code),
-                   (int)code);
+    mr_cl_arena a = {.bytes = d->held < BUFFER_LEAST  ? BUFFER_LEAST
+                              : d->held > BUFFER_MOST ? BUFFER_MOST
+                                                      : (size_t)d->held};
+    a.bytes = a.bytes > d->largest ? (size_t)d->largest / PAGE * PAGE : a.bytes;
+    bool exact = d->exact || a.bytes <= needed;
+    a.bytes = exact ? needed : a.bytes;
+    if (!MR_GROW(d->arenas, d->arena_count, d->arena_room))
+        return MR_CL_OUT_OF_HOST_MEMORY;
+    int32_t code = make_buffer(d, a.bytes, &a.memory);
+    if (code && !exact)
+        code = make_buffer(d, a.bytes = needed, &a.memory);
+    if (code)
+        return code;
+    uint8_t *all = mmap(NULL, span_of(&a), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) {
+        d->api.ReleaseMemObject(a.memory);
+        return MR_CL_OUT_OF_HOST_MEMORY;
+    }
+    a.base = all + PAGE;
+    d->held += a.bytes;
+    d->arenas[d->arena_count] = a;
+    *out = &d->arenas[d->arena_count++];
+    return 0;
 }
 
-mr_status mr_cl_alloc(mr_device *device, size_t bytes, void **out, mr_error *err)
+/* The first gap of `bytes` between the blocks of a buffer; NULL: none. */
+static uint8_t *gap_in(const mr_opencl *d, const mr_cl_arena *a, size_t bytes)
 {
+    uint8_t *at = a->base, *end = a->base + a->bytes;
+    for (size_t i = rank_of(d, a->base - 1); i < d->count && d->blocks[i].data < end; i++) {
+        if (d->blocks[i].data >= at + bytes + PAGE)
+            return at;
+        at = d->blocks[i].data + d->blocks[i].bytes + PAGE;
+    }
+    return at <= end && (size_t)(end - at) >= bytes ? at : NULL;
+}
+
+/* A place of `bytes` in a buffer that is there, or in a new one. */
+static int32_t find_place(mr_opencl *d, size_t bytes, mr_cl_arena **arena, uint8_t **at)
+{
+    for (size_t i = 0; i < d->arena_count && !d->exact; i++) {
+        *arena = &d->arenas[i];
+        *at = gap_in(d, *arena, bytes);
+        if (*at)
+            return 0;
+    }
+    int32_t code = add_arena(d, bytes, arena);
+    if (!code)
+        *at = (*arena)->base;
+    return code;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+/* What is in use, by purpose, in the order of first use. */
+static void list_purposes(const mr_opencl *d, char *text, size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < d->count; i++) {
+        uint64_t sum = 0;
+        bool first = true;
+        for (size_t k = 0; k < d->count; k++) {
+            bool same = strcmp(d->blocks[k].purpose, d->blocks[i].purpose) == 0;
+            first &= !same || k >= i;
+            sum += same ? d->blocks[k].asked : 0;
+        }
+        if (first && len < size)
+            len += (size_t)snprintf(text + len, size - len, "%s%s %llu", len ? ", " : ": ", d->blocks[i].purpose,
+                                    (unsigned long long)sum);
+    }
+}
+
+static mr_status no_memory(const mr_opencl *d, size_t bytes, const char *purpose, int32_t code, mr_error *err)
+{
+    char purposes[256];
+    list_purposes(d, purposes, sizeof purposes);
+    return mr_fail(err, MR_SYSTEM,
+                   "opencl: no memory on %s for %zu bytes of %s, with %llu of %llu in use%s (%s, code %d%s); use a "
+                   "smaller batch or model",
+                   d->name, bytes, purpose, (unsigned long long)d->used, (unsigned long long)d->memory, purposes,
+                   mr_cl_error_text(code), (int)code,
+                   bytes > d->largest ? ", as its driver's buffers are smaller" : "");
+}
+
+mr_status mr_cl_alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err)
+{
+    static const uint32_t zero = 0;
     mr_opencl *d = mr_opencl_of(device);
-    mr_cl_block b = {.bytes = bytes / PAGE * PAGE + PAGE, .asked = bytes};
+    mr_cl_block b = {.bytes = bytes / PAGE * PAGE + PAGE, .asked = bytes, .purpose = purpose};
+    mr_cl_arena *a;
     MR_TRY(mr_cl_program_open(d, err));
     if (bytes > d->memory)
-        return no_memory(d, bytes, MR_CL_INVALID_BUFFER_SIZE, err);
-    int32_t code = make_buffer(d, (bytes + 63) / 64 * 64 + 64, &b.memory);
+        return no_memory(d, bytes, purpose, MR_CL_INVALID_BUFFER_SIZE, err);
+    size_t place = !d->exact ? b.bytes : bytes ? (bytes + 3) / 4 * 4 : 4;
+    int32_t code = MR_GROW(d->blocks, d->count, d->room) ? find_place(d, place, &a, &b.data) : MR_CL_OUT_OF_HOST_MEMORY;
     if (code)
-        return no_memory(d, bytes, code, err);
-    uint8_t *all =
-        mmap(NULL, b.bytes + (size_t)2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED || !MR_GROW(d->blocks, d->count, d->room)) {
-        d->api.ReleaseMemObject(b.memory);
-        if (all != MAP_FAILED)
-            munmap(all, b.bytes + (size_t)2 * PAGE);
-        return mr_fail_memory(err, "memory of the device");
-    }
-    b.data = all + PAGE;
+        return no_memory(d, bytes, purpose, code, err);
+    b.memory = a->memory;
+    b.start = (size_t)(b.data - a->base);
+    a->blocks++;
+    /* It may have been in use before. */
+    mr_cl_note(d, "alloc",
+               d->api.EnqueueFillBuffer(d->queue, b.memory, &zero, sizeof zero, b.start, place, 0, NULL, NULL));
     size_t at = rank_of(d, b.data);
     memmove(d->blocks + at + 1, d->blocks + at, (d->count - at) * sizeof *d->blocks);
     d->blocks[at] = b;
@@ -100,60 +193,27 @@ mr_status mr_cl_alloc(mr_device *device, size_t bytes, void **out, mr_error *err
     return MR_OK;
 }
 
+/* A buffer without blocks goes back to the driver. */
+static void leave_arena(mr_opencl *d, mr_cl_memory memory)
+{
+    size_t i = 0;
+    while (d->arenas[i].memory != memory)
+        i++;
+    if (--d->arenas[i].blocks)
+        return;
+    release(d, &d->arenas[i]);
+    d->arenas[i] = d->arenas[--d->arena_count];
+}
+
 void mr_cl_free(mr_device *device, void *memory)
 {
     mr_opencl *d = mr_opencl_of(device);
     size_t at = memory ? rank_of(d, memory) : 0;
     if (!at || d->blocks[at - 1].data != memory)
         return;
-    release(d, &d->blocks[at - 1]);
+    mr_cl_block b = d->blocks[at - 1];
     memmove(d->blocks + at - 1, d->blocks + at, (d->count - at) * sizeof *d->blocks);
     d->count--;
-}
-
-/* The block of [at, at + bytes) and its offset there; NULL: after a failure, or it is none of the device's. */
-static const mr_cl_block *find(mr_opencl *d, const char *what, const void *at, size_t bytes, size_t *offset)
-{
-    const mr_cl_block *b = d->wrong[0] ? NULL : mr_cl_block_of(d, at);
-    if (b)
-        *offset = (size_t)((const uint8_t *)at - b->data);
-    if (b && bytes <= b->bytes - *offset)
-        return b;
-    if (!d->wrong[0])
-        snprintf(d->wrong, sizeof d->wrong, "%s: not memory of the device", what);
-    return NULL;
-}
-
-void mr_cl_upload(mr_device *device, void *to, const void *from, size_t bytes)
-{
-    mr_opencl *d = mr_opencl_of(device);
-    size_t offset;
-    const mr_cl_block *b = bytes ? find(d, "upload", to, bytes, &offset) : NULL;
-    if (b)
-        mr_cl_note(d, "upload",
-                   d->api.EnqueueWriteBuffer(d->queue, b->memory, true, offset, bytes, from, 0, NULL, NULL));
-}
-
-void mr_cl_download(mr_device *device, void *to, const void *from, size_t bytes)
-{
-    mr_opencl *d = mr_opencl_of(device);
-    size_t offset;
-    const mr_cl_block *b = bytes ? find(d, "download", from, bytes, &offset) : NULL;
-    if (b)
-        mr_cl_note(d, "download",
-                   d->api.EnqueueReadBuffer(d->queue, b->memory, true, offset, bytes, to, 0, NULL, NULL));
-    if (bytes && d->wrong[0])
-        memset(to, 0xff, bytes);
-}
-
-void mr_cl_zero(mr_device *device, void *memory, size_t bytes)
-{
-    static const uint32_t zero = 0;
-    mr_opencl *d = mr_opencl_of(device);
-    size_t offset;
-    const mr_cl_block *b = bytes ? find(d, "zero", memory, bytes, &offset) : NULL;
-    if (b) {
-        size_t size = offset % sizeof zero || bytes % sizeof zero ? 1 : sizeof zero;
-        mr_cl_note(d, "zero", d->api.EnqueueFillBuffer(d->queue, b->memory, &zero, size, offset, bytes, 0, NULL, NULL));
-    }
+    d->used -= b.asked;
+    leave_arena(d, b.memory);
 }

@@ -84,10 +84,10 @@ static mr_status check(const mr_opencl *d, mr_error *err)
     uint64_t local;
     info(d, d->id, MR_CL_DEVICE_MAX_WORK_GROUP_SIZE, &lanes, sizeof lanes);
     info(d, d->id, MR_CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
-    if (lanes < MR_CL_GEMM_LANES || local < LOCAL_BYTES)
+    if (lanes < MR_LAUNCH_GEMM_LANES || local < LOCAL_BYTES)
         return mr_fail(err, MR_SYSTEM,
                        "opencl: %s is too small: groups of %zu lanes with %llu bytes; %d and %d are needed", d->name,
-                       lanes, (unsigned long long)local, MR_CL_GEMM_LANES, LOCAL_BYTES);
+                       lanes, (unsigned long long)local, MR_LAUNCH_GEMM_LANES, LOCAL_BYTES);
     return MR_OK;
 }
 
@@ -102,6 +102,7 @@ static mr_status set_up(mr_opencl *d, const mr_device_options *options, mr_error
     info_text(d, MR_CL_DRIVER_VERSION, d->driver, sizeof d->driver);
     info_text(d, MR_CL_DEVICE_VERSION, version, sizeof version);
     info(d, d->id, MR_CL_DEVICE_GLOBAL_MEM_SIZE, &d->memory, sizeof d->memory);
+    info(d, d->id, MR_CL_DEVICE_MAX_MEM_ALLOC_SIZE, &d->largest, sizeof d->largest);
     info(d, d->id, MR_CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     snprintf(d->text, sizeof d->text, "%s, %.1f GiB, %u unit%s, %.10s, driver %s", d->name,
              (double)d->memory / (1 << 30), units, units == 1 ? "" : "s", version, d->driver);
@@ -119,6 +120,7 @@ static void close_opencl(mr_device *device)
     mr_opencl *d = mr_opencl_of(device);
     if (d->queue)
         d->api.Finish(d->queue);
+    mr_cl_copies_close(d);
     mr_cl_memory_close(d);
     mr_cl_program_close(d);
     if (d->queue)
@@ -133,12 +135,13 @@ static mr_status open_opencl(const mr_device_options *options, mr_device **out, 
     mr_opencl *d = mr_alloc(1, sizeof *d);
     if (!d)
         return mr_fail_memory(err, "opening the device");
-    d->device.card = &mr_device_opencl;
+    d->launcher = (mr_launcher){.device = {&mr_device_opencl}, .card = &mr_cl_launches, .wrong = d->wrong};
+    d->exact = getenv("MILLRACE_OPENCL_EXACT") != NULL; /* for tests */
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
-        *out = &d->device;
+        *out = &d->launcher.device;
     else
-        close_opencl(&d->device);
+        close_opencl(&d->launcher.device);
     return status;
 }
 
@@ -151,6 +154,7 @@ static mr_status wait_done(mr_device *device, mr_error *err)
 {
     mr_opencl *d = mr_opencl_of(device);
     mr_cl_note(d, "wait", d->api.Finish(d->queue));
+    mr_cl_copies_done(d);
     return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "opencl: %s", d->wrong) : MR_OK;
 }
 
@@ -163,7 +167,7 @@ static const char *products(const mr_device *device, mr_type type)
 const mr_device_card mr_device_opencl = {
     .name = "opencl",
     .what = "any OpenCL 1.2 device, a GPU or the processors",
-    .types = 1U << MR_F32,
+    .types = 1U << MR_F32 | 1U << MR_BF16,
     .open = open_opencl,
     .close = close_opencl,
     .describe = describe,
@@ -174,31 +178,31 @@ const mr_device_card mr_device_opencl = {
     .download = mr_cl_download,
     .zero = mr_cl_zero,
     .wait = wait_done,
-    .gemm = mr_cl_gemm,
-    .sum_rows = mr_cl_sum_rows,
-    .norm = mr_cl_norm,
-    .norm_back = mr_cl_norm_back,
-    .drop = mr_cl_drop,
-    .activate = mr_cl_activate,
-    .activate_back = mr_cl_activate_back,
-    .plan_attention = mr_cl_plan_attention,
-    .attention = mr_cl_attention,
-    .attention_back = mr_cl_attention_back,
-    .patches = mr_cl_patches,
-    .tokens = mr_cl_tokens,
-    .tokens_back = mr_cl_tokens_back,
-    .rows = mr_cl_rows,
-    .add = mr_cl_add,
-    .cross_entropy = mr_cl_cross_entropy,
-    .sigmoid_loss = mr_cl_sigmoid_loss,
-    .lookup = mr_cl_lookup,
-    .lookup_back = mr_cl_lookup_back,
-    .unit = mr_cl_unit,
-    .unit_back = mr_cl_unit_back,
-    .scale = mr_cl_scale,
-    .scale_back = mr_cl_scale_back,
-    .sum_squares = mr_cl_sum_squares,
-    .sgd = mr_cl_sgd,
-    .adamw = mr_cl_adamw,
-    .decode = mr_cl_decode,
+    .gemm = mr_launch_gemm,
+    .sum_rows = mr_launch_sum_rows,
+    .norm = mr_launch_norm,
+    .norm_back = mr_launch_norm_back,
+    .drop = mr_launch_drop,
+    .activate = mr_launch_activate,
+    .activate_back = mr_launch_activate_back,
+    .plan_attention = mr_launch_plan_attention,
+    .attention = mr_launch_attention,
+    .attention_back = mr_launch_attention_back,
+    .patches = mr_launch_patches,
+    .tokens = mr_launch_tokens,
+    .tokens_back = mr_launch_tokens_back,
+    .rows = mr_launch_rows,
+    .add = mr_launch_add,
+    .cross_entropy = mr_launch_cross_entropy,
+    .sigmoid_loss = mr_launch_sigmoid_loss,
+    .lookup = mr_launch_lookup,
+    .lookup_back = mr_launch_lookup_back,
+    .unit = mr_launch_unit,
+    .unit_back = mr_launch_unit_back,
+    .scale = mr_launch_scale,
+    .scale_back = mr_launch_scale_back,
+    .sum_squares = mr_launch_sum_squares,
+    .sgd = mr_launch_sgd,
+    .adamw = mr_launch_adamw,
+    .decode = mr_launch_decode,
 };

@@ -20,8 +20,9 @@ static void release(mr_device *d, const operands *o)
 static bool take(mr_device *d, size_t bytes, operands *o)
 {
     *o = (operands){0};
-    return d->card->alloc(d, bytes, &o->a, NULL) == MR_OK && d->card->alloc(d, bytes, &o->b, NULL) == MR_OK &&
-           d->card->alloc(d, bytes, &o->c, NULL) == MR_OK;
+    return d->card->alloc(d, bytes, "measuring", &o->a, NULL) == MR_OK &&
+           d->card->alloc(d, bytes, "measuring", &o->b, NULL) == MR_OK &&
+           d->card->alloc(d, bytes, "measuring", &o->c, NULL) == MR_OK;
 }
 
 static void fill(mr_device *d, size_t bytes, const operands *o)

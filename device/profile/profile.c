@@ -79,10 +79,10 @@ static const char *products(const mr_device *device, mr_type type)
     return measured->card->products(measured, type);
 }
 
-static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *err)
+static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err)
 {
     mr_device *measured = profile_of(device)->measured;
-    return measured->card->alloc(measured, bytes, out, err);
+    return measured->card->alloc(measured, bytes, purpose, out, err);
 }
 
 static void free_memory(mr_device *device, void *memory)

@@ -289,6 +289,7 @@ static void sum_up_device(const bench *b, mr_bench_on_device *out)
     mr_loader_spent spent = mr_loader_time(b->loader);
     const uint64_t each = mr_schedule_count(&b->work.schedule, 0, b->work.o.rank);
     out->counts = mr_images_count(b->device.images);
+    out->work = b->device.work;
     double decoded = (double)(out->counts.device + out->counts.host), ready = (double)(MR_BENCH_PREFETCH * each);
     double loaded = decoded + (double)each + (b->work.o.threads ? ready : 0); /* the first batch is not decoded */
     if (!(decoded > 0))

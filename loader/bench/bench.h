@@ -41,6 +41,7 @@ typedef struct mr_bench_on_device { /* means per image over all batches; no imag
     double describe_us;             /* the rest of the host's share, with pictures that only it can decode */
     double device_us;               /* uploading and decoding */
     mr_images_counts counts;
+    mr_bench_work work; /* of the device */
 } mr_bench_on_device;
 
 typedef struct mr_bench_result {

@@ -3,7 +3,23 @@
 #ifndef MR_BENCH_DEVICE_H
 #define MR_BENCH_DEVICE_H
 
+#include <jansson.h>
+
 #include "images/images.h"
+
+enum { MR_BENCH_WARP = 32 }; /* parts that lanes of a GPU decode in step */
+
+/* What the kernels of a batch have to do, as the host has described it; sums over batches.  Time in the first kernel
+ * goes by coded bytes: of each warp, the longest part's. */
+typedef struct mr_bench_work {
+    uint64_t images, batches;
+    uint64_t parts, coded_bytes; /* items of the first kernel, and what they decode */
+    uint64_t longest;            /* sum over batches: coded bytes of the longest part of a batch */
+    uint64_t warp_bytes;         /* sum over warps: coded bytes of the longest part, for all its lanes */
+    uint64_t blocks, pixels, line_values, values; /* items of the others: idct (eight each), pixels, across, down */
+    uint64_t uploaded;                            /* bytes */
+    uint64_t moved; /* bytes that kernels read and write: each tensor between two of them once each */
+} mr_bench_work;
 
 typedef struct mr_bench_device { /* zeroed: none */
     mr_device *device;           /* NULL: the host decodes */
@@ -11,7 +27,13 @@ typedef struct mr_bench_device { /* zeroed: none */
     void *out;
     size_t room;
     double seconds; /* spent on uploading and decoding */
+    mr_bench_work work;
 } mr_bench_device;
+
+void mr_bench_work_add(mr_bench_work *sum, const mr_bench_work *more);
+/* Two lines for people; nothing if no picture was decoded on a device. */
+void mr_bench_work_text(const mr_bench_work *w, mr_buf *out);
+json_t *mr_bench_work_json(const mr_bench_work *w); /* per image, or as named; NULL: no memory */
 
 mr_status mr_bench_device_open(mr_bench_device *d, mr_device *device, mr_error *err);
 void mr_bench_device_close(mr_bench_device *d);

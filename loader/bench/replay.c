@@ -69,7 +69,7 @@ static mr_status add_coded(run *r, mr_loader *l, const mr_batch *b, mr_error *er
         d->card->free(d, r->decoded);
         r->decoded = NULL;
         r->room = 0;
-        MR_TRY(d->card->alloc(d, bytes, &r->decoded, err));
+        MR_TRY(d->card->alloc(d, bytes, "decoding", &r->decoded, err));
         r->room = bytes;
     }
     MR_TRY(mr_images_make(r->images, l, b, r->decoded, err));

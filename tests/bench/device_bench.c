@@ -42,7 +42,7 @@ static void *take(mr_device *d, size_t bytes)
 {
     mr_error err;
     void *p = NULL;
-    if (d->card->alloc(d, bytes, &p, &err) != MR_OK) {
+    if (d->card->alloc(d, bytes, "measuring", &p, &err) != MR_OK) {
         fprintf(stderr, "device_bench: %s\n", err.text);
         exit(3);
     }

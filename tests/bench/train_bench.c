@@ -70,7 +70,7 @@ static void *on_device(bench *b, size_t bytes)
 {
     void *memory;
     mr_error err;
-    if (b->device->card->alloc(b->device, bytes, &memory, &err))
+    if (b->device->card->alloc(b->device, bytes, "measuring", &memory, &err))
         stop(err.text);
     return memory;
 }

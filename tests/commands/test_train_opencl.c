@@ -1,7 +1,7 @@
 /* test_train_opencl.c - runs on an OpenCL device.
  * Invariant tested: a run learns as on the CPU, up to rounding; the same run gives the same bits; checkpoints move both
  * ways; ranks share a device.  Skipped where there is none.
- * Covers opencl/opencl.c, opencl/program.c. */
+ * Covers opencl/opencl.c, opencl/program.c, launch/cache.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,6 +62,23 @@ static void labels_as_on_the_cpu(void **state)
     expect_same(dir, "opencl", "again", "step-00000030/optimizer.npz");
     expect_near(dir, "cpu", "opencl", "step-00000030/weights.npz");
     assert_true(train_log_distance(log, other, "loss") < 1e-4);
+}
+
+/* Sums in another order round to other numbers of bf16 here and there. */
+static void bf16_learns_as_on_the_cpu(void **state)
+{
+    TRAIN_PATH(dir, *state, "labels");
+    static const char *const runs[][2] = {{"cpu-16", "cpu"}, {"opencl-16", "opencl"}, {"again-16", "opencl"}};
+    for (size_t i = 0; i < MR_COUNT(runs); i++) {
+        char *log_file = support_path("%s.log", runs[i][0]);
+        train_expect(0, dir, 0, "--steps", "10", "--output", runs[i][0], "--device", runs[i][1], "--precision", "bf16",
+                     "--log", log_file, (char *)NULL);
+        free(log_file);
+    }
+    TRAIN_PATH(log, dir, "cpu-16.log");
+    TRAIN_PATH(other, dir, "opencl-16.log");
+    expect_same(dir, "opencl-16", "again-16", "step-00000010/weights.npz");
+    assert_true(train_log_distance(log, other, "loss") < 0.02);
 }
 
 static void pairs_as_on_the_cpu(void **state)
@@ -158,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_as_on_the_cpu),
+        cmocka_unit_test(bf16_learns_as_on_the_cpu),
         cmocka_unit_test(pairs_as_on_the_cpu),
         cmocka_unit_test(two_ranks_share_a_device),
         cmocka_unit_test(checkpoints_move_between_devices),

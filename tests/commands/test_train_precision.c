@@ -1,5 +1,5 @@
 /* test_train_precision.c - `--precision` of train, eval and predict through the program.
- * Invariant tested: a precision that the device does not have is refused before anything is read; what a run learned in
+ * Invariant tested: a precision that no device has is refused before anything is read; what a run learned in
  * bf16 is evaluated in bf16 unless another precision is asked for.
  * Covers run/trainer_prepare.c, run/model_session.c. */
 #include <math.h>
@@ -70,21 +70,14 @@ static void bf16_recomputes_the_same(void **state)
 }
 
 /* Before the dataset is opened: there is none. */
-static void what_a_device_lacks_is_refused_by_name(void **state)
+static void what_no_device_has_is_refused(void **state)
 {
     const char *dir = *state;
-    static const char sentence[] =
-        "millrace: --precision bf16: --device opencl does not compute in it; use --precision float32\n";
-    support_result r =
-        train_command(2, dir, 0, "train", "nowhere", "--precision", "bf16", "--device", "opencl", (char *)NULL);
-    assert_string_equal(r.err, sentence);
-    support_result_free(&r);
-    r = train_command(2, dir, 0, "eval", "nowhere", "nothing", "--precision", "bf16", "--device", "opencl",
-                      (char *)NULL);
-    assert_string_equal(r.err, sentence);
-    support_result_free(&r);
-    r = train_command(2, dir, 0, "train", "nowhere", "--precision", "float16", (char *)NULL);
+    support_result r = train_command(2, dir, 0, "train", "nowhere", "--precision", "float16", (char *)NULL);
     assert_non_null(strstr(r.err, "float32"));
+    support_result_free(&r);
+    r = train_command(2, dir, 0, "train", "nowhere", "--precision", "bf16", "--device", "opencp", (char *)NULL);
+    assert_string_equal(r.err, "millrace: --device: unknown device 'opencp'; try 'opencl'\n");
     support_result_free(&r);
 }
 
@@ -106,7 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_in_bf16_is_evaluated_in_it),
         cmocka_unit_test(bf16_recomputes_the_same),
-        cmocka_unit_test(what_a_device_lacks_is_refused_by_name),
+        cmocka_unit_test(what_no_device_has_is_refused),
         cmocka_unit_test(activations_take_half_the_memory),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

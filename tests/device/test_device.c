@@ -1,6 +1,6 @@
 /* test_device.c - products, sums and updates of every device against the same in double.
  * Invariant: operands are heap blocks of their own or have untouched margins, so a stray write is seen.
- * Covers cpu/cpu.c, cpu/elements.c, cpu/gemm.c. */
+ * Covers cpu/cpu.c, cpu/elements.c, cpu/gemm.c, launch/dense.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,7 +291,7 @@ static void memory(support_trial *t)
     mr_error err;
     for (size_t i = 0; i < MR_COUNT(sizes); i++) {
         void *p = NULL;
-        assert_int_equal(t->card->alloc(t->d, sizes[i], &p, &err), MR_OK);
+        assert_int_equal(t->card->alloc(t->d, sizes[i], "tests", &p, &err), MR_OK);
         assert_int_equal((uintptr_t)p % 64, 0);
         uint8_t *bytes = support_room(t, sizes[i]), *back = support_room(t, sizes[i]);
         support_take_bytes(t, back, p, sizes[i]);
@@ -309,7 +309,7 @@ static void memory(support_trial *t)
     }
     t->card->free(t->d, NULL);
     void *p = NULL;
-    assert_int_equal(t->card->alloc(t->d, SIZE_MAX / 2, &p, &err), MR_SYSTEM);
+    assert_int_equal(t->card->alloc(t->d, SIZE_MAX / 2, "parameters", &p, &err), MR_SYSTEM);
     assert_null(p);
     assert_non_null(t->card->describe(t->d));
 }

@@ -1,7 +1,7 @@
 /* test_device_ends.c - what stands at both ends of a model, on every device against the same in double: patches,
  * tokens, picked rows, cross entropy.
  * Invariant: where dropout acts, its mask is read off the device's `drop`; test_attention.c proves its rules.
- * Covers cpu/loss.c, cpu/tokens.c. */
+ * Covers cpu/loss.c, cpu/tokens.c, launch/tokens.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

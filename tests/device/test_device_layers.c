@@ -1,7 +1,7 @@
 /* test_device_layers.c - norms and activations of every device against the same in double, their ways back against
  * differences.
  * Invariant: where dropout acts, its mask is read off the device's `drop`; test_attention.c proves its rules.
- * Covers cpu/kernels.c, cpu/norm.c. */
+ * Covers cpu/kernels.c, cpu/norm.c, launch/rows.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

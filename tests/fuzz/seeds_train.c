@@ -1,10 +1,11 @@
 /* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint, OUT/safetensors,
- * OUT/tensors_json, OUT/config, OUT/facts, OUT/journal, OUT/run. */
+ * OUT/tensors_json, OUT/config, OUT/facts, OUT/journal, OUT/run, OUT/kernels. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "bridgetower/parts.h"
 #include "checkpoint/parts.h"
 #include "files/safetensors.h"
@@ -173,6 +174,23 @@ static void seed_config(void)
     seed("config", "bare", bare, strlen(bare));
 }
 
+/* Numbers as in training, and any bytes; what is run follows from the first of them. */
+static void seed_kernels(void)
+{
+    mr_random r;
+    mr_random_seed(&r, 1);
+    for (unsigned i = 0; i < 32; i++) {
+        float numbers[64];
+        char name[16];
+        for (size_t k = 0; k < MR_COUNT(numbers); k++)
+            numbers[k] = (float)mr_random_real(&r, -2, 2);
+        if (i % 2)
+            mr_random_bytes(&r, numbers, sizeof numbers);
+        snprintf(name, sizeof name, "%u", i);
+        seed("kernels", name, numbers, sizeof numbers);
+    }
+}
+
 void seed_train(const char *tmp)
 {
     seed_npz(tmp);
@@ -180,4 +198,5 @@ void seed_train(const char *tmp)
     seed_run();
     seed_safetensors(tmp);
     seed_config();
+    seed_kernels();
 }

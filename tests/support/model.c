@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/plain.h"
+
 mr_device *support_device(unsigned threads)
 {
     const char *word = getenv("MILLRACE_TEST_DEVICE");
     const mr_device_options options = {.threads = threads};
     mr_device *d = NULL;
     mr_error err;
-    mr_status status = mr_device_open(word && *word ? word : "cpu", &options, &d, &err);
+    mr_status status = support_open(word && *word ? word : "cpu", &options, &d, &err);
     if (status == MR_SYSTEM && word && strcmp(word, "opencl") == 0) {
         support_cannot("OpenCL", err.text);
         exit(77); /* ctest: skipped */
@@ -24,7 +26,7 @@ static void *on_device(support_model *s, size_t count, size_t size)
 {
     void *memory = NULL;
     mr_error err;
-    if (s->device->card->alloc(s->device, count * size, &memory, &err))
+    if (s->device->card->alloc(s->device, count * size, "tests", &memory, &err))
         fail_msg("%s", err.text);
     return memory;
 }

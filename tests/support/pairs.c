@@ -13,7 +13,7 @@ static void *on_device(support_pairs *s, size_t count, size_t size)
 {
     void *memory = NULL;
     mr_error err;
-    if (s->model->device->card->alloc(s->model->device, count * size, &memory, &err))
+    if (s->model->device->card->alloc(s->model->device, count * size, "tests", &memory, &err))
         fail_msg("%s", err.text);
     return memory;
 }

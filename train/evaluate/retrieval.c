@@ -49,9 +49,9 @@ static mr_status open_search(mr_device *d, const mr_embeddings *g, unsigned to, 
         out->result = out->scores;
         return MR_OK;
     }
-    MR_TRY(c->alloc(d, bytes, (void **)&out->to, err));
-    MR_TRY(c->alloc(d, block * g->embed, (void **)&out->from, err));
-    MR_TRY(c->alloc(d, block * g->count, (void **)&out->result, err));
+    MR_TRY(c->alloc(d, bytes, "embeddings", (void **)&out->to, err));
+    MR_TRY(c->alloc(d, block * g->embed, "embeddings", (void **)&out->from, err));
+    MR_TRY(c->alloc(d, block * g->count, "embeddings", (void **)&out->result, err));
     c->upload(d, out->to, g->embeddings[to], bytes);
     return MR_OK;
 }

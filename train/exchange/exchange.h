@@ -50,8 +50,8 @@ mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *number
 /* What a rank gave to the last begin that succeeded; lent until the next one. */
 const double *mr_exchange_numbers(const mr_exchange *x, unsigned rank);
 void mr_exchange_ready(mr_exchange *x, uint64_t from);
-/* *sum: count elements, valid until the next begin or until this rank next writes its gradients: where no other rank
- * shares the memory, they are the same.  MR_SYSTEM: a peer is gone.
+/* *sum: count elements, valid until the next begin that does not stand alone, or until this rank next writes its
+ * gradients: where no other rank shares the memory, they are the same.  MR_SYSTEM: a peer is gone.
  * The same bits for both kinds, on every run with the same placement of ranks: within a host the sum is
  * ((rank 0 + rank 1) + rank 2) + ... */
 mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err);

@@ -31,10 +31,10 @@ static mr_status reserve_text_on_device(mr_feed *f, mr_error *err)
 {
     const mr_device_card *c = f->device->card;
     size_t tokens = f->room * f->text.most;
-    MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.tokens, (void **)&f->on_device.tokens, err));
-    MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.places, (void **)&f->on_device.places, err));
-    MR_TRY(c->alloc(f->device, tokens, (void **)&f->on_device.seen, err));
-    return c->alloc(f->device, f->room * sizeof *f->on_device.groups, (void **)&f->on_device.groups, err);
+    MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.tokens, "batches", (void **)&f->on_device.tokens, err));
+    MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.places, "batches", (void **)&f->on_device.places, err));
+    MR_TRY(c->alloc(f->device, tokens, "batches", (void **)&f->on_device.seen, err));
+    return c->alloc(f->device, f->room * sizeof *f->on_device.groups, "batches", (void **)&f->on_device.groups, err);
 }
 
 static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
@@ -48,12 +48,12 @@ static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
     if (c->host_memory)
         f->on_device = f->host;
     if (!c->host_memory || f->decoder)
-        MR_TRY(c->alloc(f->device, f->room * image_bytes, (void **)&f->on_device.images, err));
+        MR_TRY(c->alloc(f->device, f->room * image_bytes, "batches", (void **)&f->on_device.images, err));
     if (c->host_memory)
         return MR_OK;
-    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.labels, (void **)&f->on_device.labels, err));
-    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.weights, (void **)&f->on_device.weights, err));
-    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.keys, (void **)&f->on_device.keys, err));
+    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.labels, "batches", (void **)&f->on_device.labels, err));
+    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.weights, "batches", (void **)&f->on_device.weights, err));
+    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.keys, "batches", (void **)&f->on_device.keys, err));
     return f->text.tokenizer ? reserve_text_on_device(f, err) : MR_OK;
 }
 
@@ -99,10 +99,10 @@ mr_status mr_feed_learn(mr_feed *f, const mr_feed_labels *labels, mr_error *err)
         return mr_fail_memory(err, "preparing batches");
     f->on_device.targets = f->host.targets;
     if (!c->host_memory)
-        MR_TRY(c->alloc(f->device, f->room * row, (void **)&f->on_device.targets, err));
+        MR_TRY(c->alloc(f->device, f->room * row, "batches", (void **)&f->on_device.targets, err));
     if (!labels->weights)
         return MR_OK;
-    MR_TRY(c->alloc(f->device, row, (void **)&f->on_device.positive, err));
+    MR_TRY(c->alloc(f->device, row, "batches", (void **)&f->on_device.positive, err));
     c->upload(f->device, f->on_device.positive, labels->weights, row);
     return MR_OK;
 }

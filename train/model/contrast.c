@@ -130,7 +130,7 @@ mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned wo
                        "the contrastive head for %zu samples of %u ranks, %zu numbers each, exceeds any memory; use a "
                        "smaller batch",
                        batch, world, embed);
-    MR_TRY(d->card->alloc(d, c->bytes, &c->memory, err));
+    MR_TRY(d->card->alloc(d, c->bytes, "the contrastive head", &c->memory, err));
     plan(c);
     c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);
     c->host_groups = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_groups);

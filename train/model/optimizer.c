@@ -72,7 +72,8 @@ mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params
     o.options = *options;
     o.params = params;
     for (o.slots = 0; o.slots < (options->kind == MR_ADAMW ? 2 : 1); o.slots++)
-        MR_TRY(device->card->alloc(device, params->total * sizeof(float), (void **)&o.state[o.slots], err));
+        MR_TRY(device->card->alloc(device, params->total * sizeof(float), "the optimizer", (void **)&o.state[o.slots],
+                                   err));
     *out = o;
     o = (mr_optimizer){0};
     return MR_OK;
@@ -133,6 +134,8 @@ mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, 
         return mr_fail(err, MR_MISUSE, "update %llu: the samples have a weight of %g; it must be above 0", number,
                        divisor);
     double norm = sqrt(o->device->card->sum_squares(o->device, o->params->total, gradients)) / divisor;
+    if (!isfinite(norm))
+        MR_TRY(o->device->card->wait(o->device, err)); /* the reason may be a device that was lost */
     if (!isfinite(norm))
         return mr_fail(
             err, MR_BAD_DATA,

@@ -21,7 +21,7 @@ mr_status mr_transformer_open(mr_transformer *t, const mr_params *own, const mr_
         return mr_fail(err, MR_MISUSE, "%s: these parameters belong to a model of another shape", t->config.name);
     if (!plan(t))
         return mr_fail(err, MR_MISUSE, "--batch %zu: its activations exceed any memory; use a smaller one", t->batch);
-    MR_TRY(t->device->card->alloc(t->device, t->bytes, &t->memory, err));
+    MR_TRY(t->device->card->alloc(t->device, t->bytes, "activations", &t->memory, err));
     plan(t);
     return MR_OK;
 }

@@ -3,6 +3,8 @@
 
 #include "base/scope.h"
 
+enum { PIECE = (25 << 20) / sizeof(float) }; /* as the exchange sums them, unless told otherwise */
+
 mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, uint64_t count, bool alone, mr_gradients *out,
                             mr_error *err)
 {
@@ -11,7 +13,7 @@ mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, uint64_t c
     if (g.in_place)
         g.values = mr_exchange_gradients(exchange);
     else
-        MR_TRY(device->card->alloc(device, count * sizeof *g.values, (void **)&g.values, err));
+        MR_TRY(device->card->alloc(device, count * sizeof *g.values, "gradients", (void **)&g.values, err));
     *out = g;
     return MR_OK;
 }
@@ -26,30 +28,30 @@ void mr_gradients_close(mr_gradients *g)
 void mr_gradients_zero(mr_gradients *g)
 {
     g->device->card->zero(g->device, g->values, g->count * sizeof *g->values);
-    g->staged = g->count;
-}
-
-/* To the host: the elements from `from` on that are not there yet. */
-static void stage(mr_gradients *g, uint64_t from)
-{
-    if (g->in_place || g->alone || from >= g->staged)
-        return;
-    g->device->card->download(g->device, mr_exchange_gradients(g->exchange) + from, g->values + from,
-                              (g->staged - from) * sizeof *g->values);
-    g->staged = from;
 }
 
 void mr_gradients_complete(void *gradients, uint64_t from)
 {
     mr_gradients *g = gradients;
-    stage(g, from);
-    mr_exchange_ready(g->exchange, from);
+    if (g->in_place || g->alone)
+        mr_exchange_ready(g->exchange, from);
+}
+
+/* To the host, from the end on: what has arrived is summed while the device sends the rest. */
+static void stage(const mr_gradients *g)
+{
+    float *host = mr_exchange_gradients(g->exchange);
+    for (uint64_t end = g->count, from; end; end = from) {
+        from = end > PIECE ? end - PIECE : 0;
+        g->device->card->download(g->device, host + from, g->values + from, (end - from) * sizeof *host);
+        mr_exchange_ready(g->exchange, from);
+    }
 }
 
 mr_status mr_gradients_finish(mr_gradients *g, const float **sum, mr_error *err)
 {
-    stage(g, 0);
-    MR_TRY(g->device->card->wait(g->device, err));
+    if (!g->in_place && !g->alone)
+        stage(g);
     MR_TRY(mr_exchange_finish(g->exchange, sum, err));
     if (g->in_place)
         return MR_OK;

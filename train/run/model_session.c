@@ -133,7 +133,7 @@ static mr_status open_model(const mr_session_request *q, mr_session *t, const mr
         c->model.compute = mr_type_of(q->precision);
     MR_TRY(mr_device_open(q->device, device, &t->device, err));
     MR_TRY(c->model.card->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err));
-    MR_TRY(t->device->card->alloc(t->device, bytes, (void **)&t->values, err));
+    MR_TRY(t->device->card->alloc(t->device, bytes, "parameters", (void **)&t->values, err));
     t->device->card->upload(t->device, t->values, c->values, bytes);
     return t->device->card->wait(t->device, err);
 }

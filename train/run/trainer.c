@@ -12,6 +12,7 @@
 #include "base/term.h"
 #include "batch/loader.h"
 #include "dataset/dataset.h"
+#include "run/losses.h"
 #include "run/pause.h"
 
 /* The numbers that are summed over the ranks at each update, besides the gradients. */
@@ -30,7 +31,7 @@ typedef struct update {
     mr_pause pause;
     double numbers[NUMBERS], sums[NUMBERS];
     mr_update_facts facts;
-    float *losses;     /* [batch], host */
+    mr_losses losses;
     mr_status carried; /* failure of this rank since the update before, not yet known to the others */
     mr_error why;      /* of it */
     mr_rank_use use;   /* of this rank, so far */
@@ -69,19 +70,14 @@ static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, double we
     in->training = true;
     in->peers = gather ? &t->peers : NULL;
     t->config.card->forward(t->model, t->values, in, &out);
-    mr_status status = peers_status(t, err);
-    if (status != MR_OK)
-        return status;
-    t->device->card->download(t->device, u->losses, out.losses, in->count * sizeof *u->losses);
-    status = t->device->card->wait(t->device, err);
-    for (size_t i = 0; i < in->count; i++)
-        u->numbers[LOSS] += (double)u->losses[i];
+    MR_TRY(peers_status(t, err));
+    mr_losses_keep(&u->losses, out.losses, in->count);
     u->numbers[WEIGHT] += weight;
     u->numbers[SAMPLES] += (double)in->count;
-    return status;
+    return MR_OK;
 }
 
-/* The micro-steps of one update; the gradients of the last one are exchanged while they are made. */
+/* The micro-steps of one update; gradients are exchanged while the last one makes them.  No waiting for the device. */
 static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
 {
     mr_gradients *g = &t->gradients;
@@ -90,6 +86,7 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     if (status != MR_OK && err)
         *err = u->why;
     mr_gradients_zero(g);
+    mr_losses_clear(&u->losses);
     for (uint64_t micro = 1;; micro++) {
         double weight = 0;
         status = next(t, status, &in, &weight, err);
@@ -105,14 +102,21 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
         if (status == MR_OK && in.count)
             t->config.card->backward(t->model, t->values, g->values, NULL, NULL);
     }
+    MR_TRY(mr_exchange_begin(t->exchange, status, NULL, 0, NULL, err));
+    if (in.count)
+        t->config.card->backward(t->model, t->values, g->values, mr_gradients_complete, g);
+    return MR_OK;
+}
+
+/* After the gradients: where a device has failed, all ranks learn of it before they use them. */
+static mr_status sum_numbers(mr_trainer *t, update *u, mr_error *err)
+{
+    mr_status status = mr_losses_sum(&u->losses, &u->numbers[LOSS], err);
     u->numbers[SECONDS] = u->use.seconds;
     u->numbers[WAIT] = u->use.wait;
     u->numbers[EXCHANGE] = u->use.exchange;
     mr_pause_numbers(&u->pause, u->numbers + PAUSE);
-    status = mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
-    if (status == MR_OK && in.count)
-        t->config.card->backward(t->model, t->values, g->values, mr_gradients_complete, g);
-    return status;
+    return mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
 }
 
 const float *mr_trainer_model(const mr_trainer *t)
@@ -140,6 +144,7 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
     memset(u->numbers, 0, sizeof u->numbers);
     MR_TRY(accumulate(t, u, err));
     MR_TRY(mr_gradients_finish(&t->gradients, &sum, err));
+    MR_TRY(sum_numbers(t, u, err));
     /* With masked samples only there is no gradient, and the update is momentum and decay. */
     double weight = u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1;
     MR_TRY(mr_optimizer_update(&t->optimizer, t->done + 1, weight, sum, t->values, &u->facts, err));
@@ -349,16 +354,17 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
 static mr_status make_update(const mr_trainer *t, update *u, mr_error *err)
 {
     unsigned world = mr_ranks_world(t->ranks);
-    u->losses = mr_alloc(t->settings->batch, sizeof *u->losses);
+    uint64_t accum = t->settings->grad_accum < t->steps ? t->settings->grad_accum : t->steps;
+    MR_TRY(mr_losses_open(t->device, t->settings->batch, accum, &u->losses, err));
     if (mr_ranks_rank(t->ranks) == 0)
         u->uses = (mr_rank_uses){.world = world, .each = mr_alloc(world, sizeof *u->uses.each), .ranks = t->ranks};
-    return u->losses && (u->uses.each || !u->uses.world) ? MR_OK : mr_fail_memory(err, "training");
+    return u->uses.each || !u->uses.world ? MR_OK : mr_fail_memory(err, "training");
 }
 
 static void release_update(update *u)
 {
     mr_rank_uses_release(&u->uses);
-    free(u->losses);
+    mr_losses_close(&u->losses);
 }
 
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)

@@ -228,9 +228,11 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     if (s->profile)
         MR_TRY(mr_trainer_profile_open(t, err));
     MR_TRY(t->config.card->open(&t->config, &t->params, t->device, mr_trainer_rows(t), true, &t->model, err));
-    MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->values, (void **)&t->values, err));
+    MR_TRY(
+        t->device->card->alloc(t->device, t->params.total * sizeof *t->values, "parameters", (void **)&t->values, err));
     if (s->ema > 0)
-        MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->mean, (void **)&t->mean, err));
+        MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->mean, "the mean of parameters",
+                                      (void **)&t->mean, err));
     return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
 

@@ -25,7 +25,7 @@ static float *give(mr_device *d, size_t count, float value)
     mr_error err;
     float *host = mr_alloc(count, sizeof *host);
     void *memory;
-    assert_int_equal(d->card->alloc(d, count * sizeof *host, &memory, &err), MR_OK);
+    assert_int_equal(d->card->alloc(d, count * sizeof *host, "tests", &memory, &err), MR_OK);
     for (size_t i = 0; i < count; i++)
         host[i] = value;
     d->card->upload(d, memory, host, count * sizeof *host);
@@ -107,7 +107,7 @@ static void test_too_much_is_refused(void **state)
     mr_device *d = open_apart();
     mr_error err;
     void *memory = NULL;
-    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, &memory, &err), MR_SYSTEM);
+    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "apart: no memory for"));
     mr_device_close(d);
 }

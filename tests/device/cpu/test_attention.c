@@ -1,5 +1,6 @@
 /* test_attention.c - attention of every device against the same in double, its backward pass against differences;
- * and the rules of dropout: rate, independence, one mask for both ways, wherever in a batch a sample stands. */
+ * and the rules of dropout: rate, independence, one mask for both ways, wherever in a batch a sample stands.
+ * Covers cpu/attention.c, launch/attention.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

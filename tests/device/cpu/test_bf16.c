@@ -93,6 +93,7 @@ typedef struct result {
     double *got[2]; /* by type */
     size_t count;
     bool exact; /* float32 in both */
+    bool loose; /* computed from a result of bf16: its rounding is one of the largest element's */
 } result;
 
 typedef struct results {
@@ -115,6 +116,13 @@ static void keep(support_trial *t, results *all, mr_type type, const char *name,
     r->got[type] = take(t, stored, x, count);
 }
 
+static void keep_loose(support_trial *t, results *all, mr_type type, const char *name, const void *x, size_t count)
+{
+    keep(t, all, type, name, type, x, count);
+    for (size_t i = 0; i < all->count; i++)
+        all->items[i].loose |= strcmp(all->items[i].name, name) == 0;
+}
+
 static void compare(const support_trial *t, const results *all)
 {
     assert_true(all->count > 0);
@@ -125,7 +133,7 @@ static void compare(const support_trial *t, const results *all)
             most = fmax(most, fabs(r->got[MR_F32][i]));
         for (size_t i = 0; i < r->count; i++) {
             double want = r->got[MR_F32][i], off = fabs(r->got[MR_BF16][i] - want);
-            if (!(off <= (r->exact ? 0 : fabs(want) * 0x1.01p-8) + 3e-6 * most))
+            if (!(off <= (r->exact ? 0 : fabs(want) * 0x1.01p-8) + (r->loose ? 0x1p-8 : 3e-6) * most))
                 fail_msg("%s, %s loops, round %u: element %zu of %zu is %.9g in bf16, %.9g in float32", r->name,
                          t->loops, t->round, i, r->count, r->got[MR_BF16][i], want);
         }
@@ -348,8 +356,9 @@ static void attend(support_trial *t, mr_type type, results *all)
                                     .d_k = give(t, type, draw(t, answering, -1, 1), answering),
                                     .d_v = give(t, type, draw(t, answering, -1, 1), answering)};
     t->card->attention_back(t->d, &back);
-    keep(t, all, type, "d_q", type, back.d_q, asking);
-    keep(t, all, type, "d_k", type, back.d_k, answering);
+    /* Kernels sum d_out * out, as it was rounded, where the CPU has the probabilities at hand. */
+    keep_loose(t, all, type, "d_q", back.d_q, asking);
+    keep_loose(t, all, type, "d_k", back.d_k, answering);
     keep(t, all, type, "d_v", type, back.d_v, answering);
 }
 

@@ -16,7 +16,7 @@ typedef struct lookup_case {
     double *table, *y, *d_y, *d_table;
 } lookup_case;
 
-/* Few entries are met by many rows, many are met by few and some by none. */
+/* Few entries are met by many rows, many are met by few and some by none; in some rounds ids are wrong. */
 static lookup_case draw_lookup(support_trial *t)
 {
     bool large = t->round < 2;
@@ -27,6 +27,10 @@ static lookup_case draw_lookup(support_trial *t)
     c.ids = support_room(t, c.rows * sizeof *c.ids);
     for (size_t i = 0; i < c.rows; i++)
         c.ids[i] = (int32_t)mr_random_below(&t->r, mr_random_below(&t->r, 2) ? 1 + c.entries / 2 : c.entries);
+    const int32_t wrong[] = {-1, INT32_MIN, INT32_MAX, (int32_t)c.entries};
+    for (size_t i = 0; i < c.rows && t->round % 3 == 1; i++)
+        if (mr_random_below(&t->r, 4) == 0)
+            c.ids[i] = wrong[mr_random_below(&t->r, MR_COUNT(wrong))];
     if (t->round % 3 == 0)
         c.skip = c.ids[mr_random_below(&t->r, c.rows)];
     c.table = support_draw(t, c.entries * c.width, -1, 1);
@@ -57,10 +61,14 @@ static void look_up(support_trial *t, const lookup_case *c, bool by_ids)
     bool *met = support_room(t, c->entries);
     memcpy(d_table, c->d_table, table_count * sizeof *d_table);
     for (size_t i = 0; i < count; i++) {
-        size_t id = by_ids ? (size_t)c->ids[i / c->width] : 0, at = id * c->width + i % c->width;
-        y[i] = c->table[at] + (l.accumulate ? c->y[i] : 0);
-        d_table[at] += (int64_t)id == c->skip ? 0 : c->d_y[i];
-        met[id] |= (int64_t)id != c->skip;
+        int32_t id = by_ids ? c->ids[i / c->width] : 0;
+        y[i] = l.accumulate ? c->y[i] : 0;
+        if (id < 0 || (size_t)id >= c->entries)
+            continue;
+        size_t at = (size_t)id * c->width + i % c->width;
+        y[i] += c->table[at];
+        d_table[at] += id == c->skip ? 0 : c->d_y[i];
+        met[id] |= id != c->skip;
     }
     double *got = support_take(t, back.d_table, table_count);
     support_near(t, "lookup", support_take(t, l.y, count), y, count, l.accumulate ? 1e-7 : 0);

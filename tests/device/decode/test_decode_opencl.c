@@ -1,6 +1,6 @@
 /* test_decode_opencl.c - the kernels that decode JPEGs give the same tensors and flags on an OpenCL device as in plain
- * C. Covers kernels/jpeg_entropy.cl, jpeg_idct.cl, jpeg_pixels.cl, jpeg_resize.cl.  Skipped where there is no OpenCL.
- */
+ * C.  Skipped where there is no OpenCL.
+ * Covers launch/decode.c, kernels/jpeg_entropy.cl, jpeg_idct.cl, jpeg_pixels.cl, jpeg_resize.cl. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void *memory(card *c, const void *from, size_t bytes)
     memset(filled, 0xA5, CANARY);
     memset(filled + CANARY + bytes, 0xA5, CANARY);
     l->bytes = bytes;
-    assert_int_equal(c->device->card->alloc(c->device, bytes + 2 * CANARY, &l->at, &err), MR_OK);
+    assert_int_equal(c->device->card->alloc(c->device, bytes + 2 * CANARY, "tests", &l->at, &err), MR_OK);
     c->device->card->upload(c->device, l->at, filled, bytes + 2 * CANARY);
     free(filled);
     return (uint8_t *)l->at + CANARY;

@@ -1,7 +1,7 @@
 /* test_opencl.c - the memory of an OpenCL device, and what it refuses.  Skipped where there is none.
  * Invariant tested: the host cannot touch memory of the device; what is wrong with an operation is reported by wait(),
  * and what is downloaded after it is not taken for numbers.
- * Covers opencl/memory.c, opencl/call.c, opencl/api.c. */
+ * Covers opencl/memory.c, opencl/copies.c, opencl/api.c, launch/call.c. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static float *give(mr_device *d, size_t count, float value)
     mr_error err;
     float *host = mr_alloc(count, sizeof *host);
     void *memory;
-    if (d->card->alloc(d, count * sizeof *host, &memory, &err) != MR_OK)
+    if (d->card->alloc(d, count * sizeof *host, "tests", &memory, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < count; i++)
         host[i] = value;
@@ -84,6 +84,44 @@ static void pointers_are_reckoned_with(void **state)
     mr_device_close(d);
 }
 
+/* Memory that was freed is given again, as zeros, and no tensor reaches into another. */
+static void memory_is_given_again(void **state)
+{
+    enum { ROOM = 24, ROUNDS = 300, MOST = 40000 };
+    static float seen[MOST];
+    struct {
+        float *at;
+        size_t count;
+    } held[ROOM] = {{0}};
+    (void)state;
+    mr_random rnd = support_random();
+    mr_device *d = support_device(1);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t i = mr_random_below(&rnd, ROOM);
+        float value = (float)(i + 1);
+        if (held[i].at) {
+            d->card->download(d, seen, held[i].at, held[i].count * sizeof *seen);
+            for (size_t k = 0; k < held[i].count; k++)
+                assert_true(seen[k] == value);
+            d->card->free(d, held[i].at);
+            held[i].at = NULL;
+            continue;
+        }
+        mr_error err;
+        void *memory;
+        held[i].count = 1 + mr_random_below(&rnd, mr_random_below(&rnd, 8) ? 2000 : MOST);
+        assert_int_equal(d->card->alloc(d, held[i].count * sizeof *seen, "tests", &memory, &err), MR_OK);
+        held[i].at = memory;
+        d->card->download(d, seen, memory, held[i].count * sizeof *seen);
+        for (size_t k = 0; k < held[i].count; k++) {
+            assert_true(seen[k] == 0);
+            seen[k] = value;
+        }
+        d->card->upload(d, memory, seen, held[i].count * sizeof *seen);
+    }
+    mr_device_close(d);
+}
+
 static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x))
 {
     mr_device *d = support_device(1);
@@ -132,8 +170,8 @@ static void too_much_is_refused(void **state)
     mr_device *d = support_device(1);
     mr_error err;
     void *memory = NULL;
-    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, &memory, &err), MR_SYSTEM);
-    assert_non_null(strstr(err.text, "9223372036854775807 bytes more"));
+    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
+    assert_non_null(strstr(err.text, "9223372036854775807 bytes of parameters"));
     assert_non_null(strstr(err.text, "smaller batch or model"));
     assert_null(memory);
     size_t bytes;
@@ -146,9 +184,8 @@ static void too_much_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_host_cannot_touch_it),
-        cmocka_unit_test(pointers_are_reckoned_with),
-        cmocka_unit_test(what_is_wrong_is_reported),
+        cmocka_unit_test(the_host_cannot_touch_it),   cmocka_unit_test(memory_is_given_again),
+        cmocka_unit_test(pointers_are_reckoned_with), cmocka_unit_test(what_is_wrong_is_reported),
         cmocka_unit_test(too_much_is_refused),
     };
     setenv("MILLRACE_TEST_DEVICE", "opencl", 1);

@@ -1,15 +1,21 @@
 /* opencl.c - a libOpenCL.so.1 without any device, for what the program does around its kernels: listing, memory,
- * failures.  Programs always build, and kernels do nothing.
+ * waiting, failures.  Programs always build, and kernels do nothing.
  * Invariant: buffers are memory of the host, so that a run is a run on zeros.
  *
  *      MILLRACE_FAKE_DEVICES   how many there are, 2
  *      MILLRACE_FAKE_MEMORY    bytes of each, 1 GiB
- *      MILLRACE_FAKE_LAUNCHES  how many succeed before the device is lost, all */
+ *      MILLRACE_FAKE_BUFFER    bytes of the largest buffer, those of the memory
+ *      MILLRACE_FAKE_LAUNCHES  how many succeed before the device is lost, all
+ *      MILLRACE_FAKE_RANK      of Open MPI: the only rank whose device is lost
+ *      MILLRACE_FAKE_CALLS     a folder for a file per process, with a letter per call that queues or waits: b a new
+ *                              buffer, k a kernel, f a fill, w a write that does not wait, W one that does, R a read,
+ *                              E for an event, F for all */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LOST = -36, NO_MEMORY = -4, INVALID = -30 };
 
@@ -29,7 +35,24 @@ static uint64_t setting(const char *name, uint64_t standard)
 
 static bool is_lost(void)
 {
-    return launches > setting("MILLRACE_FAKE_LAUNCHES", UINT64_MAX - 1);
+    uint64_t rank = setting("OMPI_COMM_WORLD_RANK", 0);
+    return setting("MILLRACE_FAKE_RANK", rank) == rank && launches > setting("MILLRACE_FAKE_LAUNCHES", UINT64_MAX - 1);
+}
+
+/* Calls that wait are in capitals. */
+static void note(char call)
+{
+    static FILE *file;
+    const char *folder = getenv("MILLRACE_FAKE_CALLS");
+    char path[4096];
+    if (!folder)
+        return;
+    if (!file) {
+        snprintf(path, sizeof path, "%s/%d", folder, (int)getpid());
+        file = fopen(path, "w");
+    }
+    if (file)
+        fputc(call, file);
 }
 
 static void *made(int32_t *code)
@@ -70,7 +93,8 @@ static int32_t give(void *out, size_t room, const void *value, size_t size)
 int32_t clGetDeviceInfo(void *device, uint32_t what, size_t room, void *out, size_t *size);
 int32_t clGetDeviceInfo(void *device, uint32_t what, size_t room, void *out, size_t *size)
 {
-    const uint64_t gpu = 4, memory = setting("MILLRACE_FAKE_MEMORY", 1 << 30), local = 32768;
+    const uint64_t gpu = 4, memory = setting("MILLRACE_FAKE_MEMORY", 1 << 30), local = 32768,
+                   largest = setting("MILLRACE_FAKE_BUFFER", memory);
     const uint32_t units = 3, yes = 1;
     const size_t lanes = 256;
     (void)device, (void)size;
@@ -81,6 +105,8 @@ int32_t clGetDeviceInfo(void *device, uint32_t what, size_t room, void *out, siz
         return give(out, room, &units, sizeof units);
     case 0x1004:
         return give(out, room, &lanes, sizeof lanes);
+    case 0x1010:
+        return give(out, room, &largest, sizeof largest);
     case 0x101F:
         return give(out, room, &memory, sizeof memory);
     case 0x1023:
@@ -115,7 +141,10 @@ void *clCreateBuffer(void *context, uint64_t flags, size_t size, void *host, int
 void *clCreateBuffer(void *context, uint64_t flags, size_t size, void *host, int32_t *code)
 {
     (void)context, (void)flags, (void)host;
-    fake_buffer *b = used + size <= setting("MILLRACE_FAKE_MEMORY", 1 << 30) ? calloc(1, sizeof *b + size) : NULL;
+    uint64_t memory = setting("MILLRACE_FAKE_MEMORY", 1 << 30);
+    bool fits = used + size <= memory && size <= setting("MILLRACE_FAKE_BUFFER", memory);
+    fake_buffer *b = fits ? calloc(1, sizeof *b + size) : NULL;
+    note('b');
     *code = b ? 0 : NO_MEMORY;
     if (b)
         b->size = size;
@@ -138,14 +167,17 @@ static int32_t check(const fake_buffer *b, size_t at, size_t size)
 }
 
 int32_t clEnqueueWriteBuffer(void *q, fake_buffer *b, uint32_t now, size_t at, size_t size, const void *from,
-                             uint32_t n, const void *w, void *e);
+                             uint32_t n, const void *w, void **e);
 int32_t clEnqueueWriteBuffer(void *q, fake_buffer *b, uint32_t now, size_t at, size_t size, const void *from,
-                             uint32_t n, const void *w, void *e)
+                             uint32_t n, const void *w, void **e)
 {
     int32_t code = check(b, at, size);
-    (void)q, (void)now, (void)n, (void)w, (void)e;
+    (void)q, (void)n, (void)w;
+    note(now ? 'W' : 'w');
     if (!code)
         memcpy(b->bytes + at, from, size);
+    if (!code && e)
+        *e = &thing;
     return code;
 }
 
@@ -156,6 +188,7 @@ int32_t clEnqueueReadBuffer(void *q, fake_buffer *b, uint32_t now, size_t at, si
 {
     int32_t code = check(b, at, size);
     (void)q, (void)now, (void)n, (void)w, (void)e;
+    note('R');
     if (!code)
         memcpy(to, b->bytes + at, size);
     return code;
@@ -166,6 +199,7 @@ int32_t clEnqueueFillBuffer(void *q, fake_buffer *b, const void *pattern, size_t
 int32_t clEnqueueFillBuffer(void *q, fake_buffer *b, const void *pattern, size_t length, size_t at, size_t size,
                             uint32_t n, const void *w, void *e)
 {
+    note('f');
     int32_t code = at % length || size % length ? INVALID : check(b, at, size);
     (void)q, (void)n, (void)w, (void)e;
     for (size_t i = 0; !code && i < size; i += length)
@@ -180,6 +214,7 @@ int32_t clEnqueueNDRangeKernel(void *q, void *kernel, uint32_t dimensions, const
 {
     (void)q, (void)kernel, (void)offset, (void)n, (void)w, (void)e;
     launches++;
+    note('k');
     for (uint32_t i = 0; i < dimensions; i++)
         if (items[i] == 0 || items[i] % lanes[i])
             return INVALID;
@@ -190,6 +225,15 @@ int32_t clFinish(void *q);
 int32_t clFinish(void *q)
 {
     (void)q;
+    note('F');
+    return is_lost() ? LOST : 0;
+}
+
+int32_t clWaitForEvents(uint32_t count, void *const *events);
+int32_t clWaitForEvents(uint32_t count, void *const *events)
+{
+    (void)count, (void)events;
+    note('E');
     return is_lost() ? LOST : 0;
 }
 
@@ -238,6 +282,7 @@ void *clCreateKernel(void *program, const char *name, int32_t *code)
         return 0;                                                                                                      \
     }
 SUCCEEDS(clReleaseContext)
+SUCCEEDS(clReleaseEvent)
 SUCCEEDS(clReleaseCommandQueue)
 SUCCEEDS(clBuildProgram)
 SUCCEEDS(clGetProgramBuildInfo)

@@ -43,7 +43,7 @@ static void *device_floats(bench *b)
 {
     void *out = NULL;
     mr_error err;
-    assert_int_equal(b->device->card->alloc(b->device, b->params.total * sizeof(float), &out, &err), MR_OK);
+    assert_int_equal(b->device->card->alloc(b->device, b->params.total * sizeof(float), "tests", &out, &err), MR_OK);
     return out;
 }
 

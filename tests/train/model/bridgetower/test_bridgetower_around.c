@@ -49,10 +49,10 @@ static void noted_attention(mr_device *d, const mr_attention *a)
     notes.device->attention(d, a);
 }
 
-static mr_status noted_alloc(mr_device *d, size_t bytes, void **out, mr_error *err)
+static mr_status noted_alloc(mr_device *d, size_t bytes, const char *purpose, void **out, mr_error *err)
 {
     notes.allocs++;
-    return notes.device->alloc(d, bytes, out, err);
+    return notes.device->alloc(d, bytes, purpose, out, err);
 }
 
 static void listen(mr_device *d)

@@ -1,0 +1,164 @@
+/* launch.h - the operations as launches of the kernels of device/kernels, for every device that compiles their text.
+ * Invariant: an operation is the same launches with the same arguments on each of them; a launch whose arguments are
+ * wrong is not queued, the first failure is kept, and after it nothing is launched.
+ *
+ *      dense.c, rows.c, tokens.c, attention.c, decode.c    operations: which kernel, which arguments, how many groups
+ *      call.c                                              a launch and its arguments
+ *      cache.c, text.h                                     the text of the kernels; what drivers made of it, in files
+ *      mr_launch_card                                      what a device adds: its memory, and how it launches
+ */
+#ifndef MR_LAUNCH_H
+#define MR_LAUNCH_H
+
+#include "base/scope.h"
+#include "device/device.h"
+
+/* X(name, typed): mr_NAME of device/kernels; typed: there is one per type of activations. */
+#define MR_LAUNCH_KERNELS(X)                                                                                           \
+    X(gemm, false)                                                                                                     \
+    X(drop, true)                                                                                                      \
+    X(activate, true)                                                                                                  \
+    X(add, true)                                                                                                       \
+    X(sgd, false)                                                                                                      \
+    X(adamw, false)                                                                                                    \
+    X(scale, false)                                                                                                    \
+    X(scale_back, false)                                                                                               \
+    X(norm, true)                                                                                                      \
+    X(norm_back, true)                                                                                                 \
+    X(sum_part, true)                                                                                                  \
+    X(sum_fold, false)                                                                                                 \
+    X(unit, false)                                                                                                     \
+    X(unit_back, true)                                                                                                 \
+    X(cross_entropy, true)                                                                                             \
+    X(sigmoid_loss, true)                                                                                              \
+    X(squares, false)                                                                                                  \
+    X(patches, true)                                                                                                   \
+    X(tokens, true)                                                                                                    \
+    X(tokens_back, true)                                                                                               \
+    X(rows, true)                                                                                                      \
+    X(lookup, true)                                                                                                    \
+    X(lookup_back, true)                                                                                               \
+    X(attention_forward, true)                                                                                         \
+    X(attention_along, true)                                                                                           \
+    X(attention_back_q, true)                                                                                          \
+    X(attention_back_kv, true)                                                                                         \
+    X(jpeg_entropy, false)                                                                                             \
+    X(jpeg_idct, false)                                                                                                \
+    X(jpeg_pixels, false)                                                                                              \
+    X(jpeg_across, false)                                                                                              \
+    X(jpeg_down, false)
+
+typedef enum mr_kernel_id {
+#define X(name, typed) MR_KERNEL_##name,
+    MR_LAUNCH_KERNELS(X)
+#undef X
+        MR_KERNEL_COUNT
+} mr_kernel_id;
+
+enum {
+    MR_LAUNCH_TYPES = 2,        /* of activations */
+    MR_LAUNCH_WIDTH = 64,       /* lanes of a group: MR_WIDTH of device/kernels/base.cl */
+    MR_LAUNCH_GEMM_LANES = 256, /* of a product's group, which computes */
+    MR_LAUNCH_TILE = 64,        /* rows and columns */
+    MR_LAUNCH_HEAD_MAX = 256,
+    MR_LAUNCH_FEW = 8,
+    MR_LAUNCH_SCRATCH_FLOATS = 1 << 20, /* for partial sums */
+    MR_LAUNCH_ARGUMENTS = 32,           /* at most, a tensor is two */
+    MR_LAUNCH_WRONG = 256,
+};
+
+typedef struct mr_launcher mr_launcher;
+
+/* A launch: mr_call_of(), the kernel's arguments in their order, mr_call_run...(). */
+typedef struct mr_call {
+    mr_launcher *d;
+    mr_kernel_id id;
+    mr_type type;   /* of the kernel; MR_F32 if it is not typed */
+    uint32_t count; /* arguments so far */
+    bool fails;
+    uint8_t sizes[MR_LAUNCH_ARGUMENTS]; /* bytes of each value, at its start */
+    uint64_t values[MR_LAUNCH_ARGUMENTS];
+} mr_call;
+
+/* `rows` times `groups` of `lanes`, none of them 0.  by_row: the kernel asks for MR_ROW() and MR_COLUMN(), and there
+ * may be many rows; otherwise for MR_ITEM() or MR_GROUP_ID(), and MR_IMAGE(). */
+typedef struct mr_grid {
+    size_t groups, rows, lanes;
+    bool by_row;
+} mr_grid;
+
+typedef struct mr_launch_card {
+    /* What stands for the memory at `x` in an argument, 8 bytes, and how many bytes after its start x is; false: not
+     * memory of the device. */
+    bool (*place)(const mr_launcher *d, const void *x, uint64_t *memory, size_t *offset);
+    /* Queues; a failure is written to d->wrong. */
+    void (*launch)(const mr_call *c, const mr_grid *grid);
+} mr_launch_card;
+
+struct mr_launcher { /* first member of the struct of a device that launches kernels */
+    mr_device device;
+    const mr_launch_card *card;
+    float *scratch; /* [MR_LAUNCH_SCRATCH_FLOATS] of the device */
+    char *wrong;    /* [MR_LAUNCH_WRONG]: the first failure; "": none */
+};
+
+static inline mr_launcher *mr_launcher_of(mr_device *device)
+{
+    return (mr_launcher *)(void *)device;
+}
+
+/* "norm"; the kernel's own name is "mr_norm". */
+const char *mr_kernel_word(mr_kernel_id id);
+bool mr_kernel_typed(mr_kernel_id id);
+
+mr_call mr_call_of(mr_device *device, mr_kernel_id id, mr_type type);
+/* The next argument cannot be right, for the reason `why`: nothing is launched, and wait() reports it. */
+void mr_call_refuse(mr_call *c, const char *why);
+void mr_call_tensor(mr_call *c, const void *x, size_t size);  /* of elements of `size` bytes; NULL: not used */
+void mr_call_typed(mr_call *c, const void *x);                /* of the type of the kernel */
+void mr_call_floats(mr_call *c, const void *x);               /* of 4 bytes */
+void mr_call_either(mr_call *c, const void *x, mr_type type); /* counted in 2 bytes, whatever its type */
+void mr_call_u32(mr_call *c, size_t value);                   /* at most UINT32_MAX */
+void mr_call_u64(mr_call *c, size_t value);
+void mr_call_f32(mr_call *c, double value);
+void mr_call_dropout(mr_call *c, const mr_dropout *d);
+void mr_call_run_groups(mr_call *c, size_t groups, size_t lanes);
+void mr_call_run_flat(mr_call *c, size_t count);
+void mr_call_run_rows(mr_call *c, size_t width, size_t rows);
+void mr_call_run_images(mr_call *c, size_t items, size_t images);
+
+/* The operations, as in mr_device_card. */
+void mr_launch_gemm(mr_device *device, const mr_gemm *g);
+void mr_launch_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
+                    const mr_dropout *dropout, const void *d_y, void *d_x);
+void mr_launch_activate(mr_device *device, const mr_activate *a);
+void mr_launch_activate_back(mr_device *device, const mr_activate *a);
+void mr_launch_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum);
+void mr_launch_sgd(mr_device *device, const mr_update *u);
+void mr_launch_adamw(mr_device *device, const mr_update *u);
+double mr_launch_sum_squares(mr_device *device, size_t count, const float *x);
+void mr_launch_scale(mr_device *device, const mr_scale *s);
+void mr_launch_scale_back(mr_device *device, const mr_scale *s);
+
+void mr_launch_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums);
+void mr_launch_norm(mr_device *device, const mr_norm *n);
+void mr_launch_norm_back(mr_device *device, const mr_norm_back *n);
+void mr_launch_unit(mr_device *device, const mr_unit *u);
+void mr_launch_unit_back(mr_device *device, const mr_unit *u);
+void mr_launch_cross_entropy(mr_device *device, const mr_cross_entropy *c);
+void mr_launch_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l);
+
+void mr_launch_patches(mr_device *device, const mr_patches *p);
+void mr_launch_tokens(mr_device *device, const mr_tokens *t);
+void mr_launch_tokens_back(mr_device *device, const mr_tokens *t);
+void mr_launch_rows(mr_device *device, const mr_rows *r);
+void mr_launch_lookup(mr_device *device, const mr_lookup *l);
+void mr_launch_lookup_back(mr_device *device, const mr_lookup *l);
+
+mr_status mr_launch_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
+void mr_launch_attention(mr_device *device, const mr_attention *a);
+void mr_launch_attention_back(mr_device *device, const mr_attention_back *b);
+
+void mr_launch_decode(mr_device *device, const mr_decode *x);
+
+#endif
