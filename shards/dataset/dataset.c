@@ -29,7 +29,7 @@ enum { SHARDS_AT_ONCE = 10000 };
 
 struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
-    int dir;
+    int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
     mr_local *local; /* copies on this host's disk; NULL: none */
     bool checked;    /* each file's size and each index's header, when it was opened */
@@ -144,46 +144,66 @@ static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_err
     return check_header(idx, shard, err);
 }
 
-static mr_status check_shards(mr_dataset *ds, mr_error *why)
+/* `why` names a shard, and not where it is. */
+static mr_status check_shards(mr_dataset *ds, bool looked, mr_error *why)
 {
     const mr_manifest *m = ds->manifest;
     size_t shards = 0;
     for (size_t i = 0; i < m->split_count; i++)
         shards += m->splits[i].shard_count;
     ds->checked = shards <= SHARDS_AT_ONCE;
-    for (size_t i = 0; ds->checked && i < m->split_count; i++)
+    for (size_t i = 0; ds->checked && !looked && i < m->split_count; i++)
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
             MR_TRY(check_shard(ds, &m->splits[i].shards[k], why));
     return MR_OK;
 }
 
-mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
+mr_status mr_dataset_begin(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
-    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone does not say where it is */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
-    /* The folder before the manifest: then it shows if the two are of different datasets. */
     ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int unopened = errno;
+    ds->unopened = errno;
     ds->path = strdup(path);
     ds->place = realpath(path, NULL);
-    mr_status status =
-        ds->path ? mr_manifest_open(path, &ds->manifest, ds->digest, err) : mr_fail_memory(err, "opening a dataset");
+    if (ds->path) {
+        *out = ds;
+        return MR_OK;
+    }
+    mr_dataset_free(ds);
+    return mr_fail_memory(err, "opening a dataset");
+}
+
+mr_status mr_dataset_end(mr_dataset *ds, const mr_dataset_source *read, mr_dataset **out, mr_error *err)
+{
+    mr_error why = {.status = MR_OK};
+    mr_status status = read->status;
+    ds->manifest = read->manifest;
+    memcpy(ds->digest, read->digest, sizeof ds->digest);
+    mr_hex(ds->digest, sizeof ds->digest, ds->sha256);
     if (status == MR_OK && ds->dir < 0)
-        status = mr_fail_errno(err, unopened, "%s", path);
+        status = mr_fail_errno(err, ds->unopened, "%s", ds->path);
     if (status == MR_OK)
-        status = check_shards(ds, &why);
+        status = check_shards(ds, read->looked, &why);
     if (why.status != MR_OK)
-        mr_fail(err, status, "%s: %s", path, why.text);
+        mr_fail(err, status, "%s: %s", ds->path, why.text);
     if (ds->dir >= 0 && (status == MR_OK || status == MR_BAD_DATA) && is_replaced(ds))
         status = fail_replaced(ds, err);
-    mr_hex(ds->digest, sizeof ds->digest, ds->sha256);
     if (status == MR_OK)
         *out = ds;
     else
         mr_dataset_free(ds);
     return status;
+}
+
+mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
+{
+    mr_dataset *ds = NULL;
+    mr_dataset_source read = {.manifest = NULL};
+    MR_TRY(mr_dataset_begin(path, &ds, err));
+    read.status = mr_manifest_open(path, &read.manifest, read.digest, err);
+    return mr_dataset_end(ds, &read, out, err);
 }
 
 void mr_dataset_free(mr_dataset *ds)

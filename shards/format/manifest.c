@@ -18,15 +18,23 @@
 
 enum { WHERE = 200 };
 
+static void free_shards(mr_manifest *m)
+{
+    for (size_t i = 0; m->splits && !m->rows && i < m->split_count; i++)
+        free(m->splits[i].shards);
+    if (m->shared)
+        mr_shared_free(m->shared);
+    else
+        free(m->rows);
+}
+
 void mr_manifest_free(mr_manifest *m)
 {
     if (!m)
         return;
     for (size_t i = 0; m->classes && i < m->class_count; i++)
         free(m->classes[i].name);
-    for (size_t i = 0; m->splits && !m->rows && i < m->split_count; i++)
-        free(m->splits[i].shards);
-    free(m->rows);
+    free_shards(m);
     free(m->classes);
     free(m->splits);
     free(m->layout);
@@ -57,6 +65,25 @@ mr_status mr_manifest_shards(const mr_manifest *m, const mr_shard ***list, size_
     for (size_t i = 0; i < m->split_count; i++)
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
             (*list)[n++] = &m->splits[i].shards[k];
+    return MR_OK;
+}
+
+mr_status mr_manifest_adopt(mr_manifest *m, mr_shared *rows, mr_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        count += m->splits[i].shard_count;
+    if (mr_shared_len(rows) != count * sizeof *m->rows)
+        return mr_fail(err, MR_SYSTEM, "mpirun: the ranks run different programs; start the same program on all");
+    free_shards(m);
+    m->shared = rows;
+    m->rows = (mr_shard *)(uintptr_t)mr_shared_bytes(rows); /* nothing writes to an open manifest */
+    count = 0;
+    for (size_t i = 0; i < m->split_count; i++) {
+        m->splits[i].row = count;
+        m->splits[i].shards = m->rows + count;
+        count += m->splits[i].shard_count;
+    }
     return MR_OK;
 }
 

@@ -5,6 +5,7 @@
 #define MR_MANIFEST_H
 
 #include "base/hash.h"
+#include "base/shared.h"
 #include "json/json.h"
 
 typedef struct mr_shard {
@@ -50,7 +51,9 @@ typedef struct mr_manifest {
     mr_class *classes;
     mr_split *splits;
     mr_digest table; /* of the file with the table, as the manifest states it; zeros: there is none */
-    mr_shard *rows;  /* the shards of all splits, which are parts of it; NULL: each split has its own list */
+    mr_shared
+        *shared;    /* what `rows` is, if the ranks of this host have it in common; NULL: it is this manifest's own */
+    mr_shard *rows; /* the shards of all splits, which are parts of it; NULL: each split has its own list */
 } mr_manifest;
 
 void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */
@@ -66,6 +69,12 @@ mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_
 
 /* The bytes of MR_TABLE, appended.  They are a function of the shards. */
 mr_status mr_manifest_write_table(const mr_manifest *m, mr_buf *out, mr_error *err);
+/* For other ranks, which trust this one: the manifest without its shards, as bytes that mr_manifest_parse() takes, and
+ * its shards, split by split; *rows is the caller's to free, also after a failure. */
+mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **rows, size_t *count, mr_error *err);
+/* A manifest with other memory for its shards, those of mr_manifest_hand_out(), instead of its own, if it has any. */
+mr_status mr_manifest_adopt(mr_manifest *m, mr_shared *rows, mr_error *err);
+
 /* Checks them against a manifest that was parsed, and gives it its shards.  Once for each manifest. */
 mr_status mr_manifest_take_table(mr_manifest *m, const void *bytes, size_t len, mr_error *err);
 

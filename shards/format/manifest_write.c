@@ -153,3 +153,23 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
                        out->len - start);
     return mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
 }
+
+mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **rows, size_t *count, mr_error *err)
+{
+    bool failed = false;
+    size_t at = 0;
+    *count = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        *count += m->splits[i].shard_count;
+    *rows = mr_alloc(*count, sizeof **rows);
+    if (!*rows)
+        return mr_fail_memory(err, MR_MANIFEST);
+    for (size_t i = 0; i < m->split_count; at += m->splits[i++].shard_count)
+        if (m->splits[i].shard_count)
+            memcpy(*rows + at, m->splits[i].shards, m->splits[i].shard_count * sizeof **rows);
+    const mr_digest table = {.bytes = MR_TABLE_HEADER + (uint64_t)*count * MR_TABLE_ROW};
+    MR_AUTO(json_decrefp) json_t *doc = document(m, &table, &failed);
+    if (failed)
+        return mr_fail_memory(err, MR_MANIFEST);
+    return mr_json_dump(doc, head, err);
+}

@@ -3,6 +3,7 @@
  * Invariant: every figure is of a process of its own, which does what a command does; nothing is read from a shard.
  *
  *      scale_bench FOLDER [SHARDS [SAMPLES]]       leaves FOLDER/table and FOLDER/list, for `millrace plan`
+ *      mpirun -n 8 scale_bench FOLDER              how the ranks of a host open FOLDER/table together
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/term.h"
-#include "dataset/dataset.h"
+#include "dataset/dataset_ranks.h"
 #include "format/format.h"
 #include "order/schedule.h"
 
@@ -153,21 +154,102 @@ static void apart(void (*work)(const char *, bool), const char *path, bool flag)
     }
 }
 
+/* ---- under mpirun ------------------------------------------------------------------------------------------------ */
+
+typedef struct opened {
+    double seconds;
+    uint64_t seen, read, resident, share; /* a sum; bytes read by the process; KiB in memory at most, and at the end,
+                                             each its part of what is common */
+} opened;
+
+/* The number behind a word of a file in /proc. */
+static uint64_t proc_number(const char *path, const char *word)
+{
+    char line[256];
+    ull n = 0;
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), " %llu", &n) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return n;
+}
+
+static int measure_ranks(mr_ranks *ranks, const char *path)
+{
+    mr_dataset *ds = NULL;
+    mr_error err;
+    mr_buf mine = {0}, all = {0};
+    uint64_t read = proc_number("/proc/self/io", "rchar:"), held = proc_number("/proc/self/smaps_rollup", "Pss:");
+    must(mr_ranks_barrier(ranks, &err), &err);
+    double begin = mr_seconds();
+    must(mr_dataset_open_all(path, ranks, &ds, &err), &err);
+    opened o = {.seconds = mr_seconds() - begin};
+    const mr_split *split = mr_manifest_split(mr_dataset_manifest(ds), "train");
+    for (size_t i = 0; i < split->shard_count; i++) /* what is not looked at takes no memory yet */
+        o.seen += split->shards[i].mdb.sha256[0];
+    must(mr_ranks_barrier(ranks, &err), &err);
+    o.read = proc_number("/proc/self/io", "rchar:") - read;
+    o.share = proc_number("/proc/self/smaps_rollup", "Pss:") - held;
+    o.resident = proc_number("/proc/self/status", "VmHWM:");
+    mr_buf_add(&mine, &o, sizeof o);
+    must(mr_ranks_gather(ranks, &mine, &all, NULL, &err), &err);
+    uint64_t share = 0, peak = 0;
+    for (unsigned i = 0; i < mr_ranks_world(ranks) && mr_ranks_rank(ranks) == 0; i++) {
+        const opened *of = (const opened *)(const void *)all.data + i;
+        share += of->share;
+        peak += of->resident;
+        printf("  rank %u: %.3f s, %.1f MB read\n", i, of->seconds, (double)of->read / 1e6);
+    }
+    if (mr_ranks_rank(ranks) == 0)
+        printf("%s: opened by %u ranks: %.0f MiB of memory more than before, all together; peaks add up to %.0f MiB\n",
+               path, mr_ranks_world(ranks), (double)share / 1024, (double)peak / 1024);
+    mr_buf_free(&mine);
+    mr_buf_free(&all);
+    mr_dataset_free(ds);
+    return 0;
+}
+
+typedef struct asked {
+    size_t shards;
+    uint64_t samples;
+    unsigned format;
+} asked;
+static asked wanted;
+
+static void write_wanted(const char *path, bool flag)
+{
+    (void)flag;
+    write_dataset(path, wanted.format, wanted.shards, wanted.samples);
+}
+
 int main(int argc, char **argv)
 {
+    char table[4096], list[4096];
+    mr_ranks *ranks = NULL;
+    mr_error err;
     if (argc < 2) {
         fprintf(stderr, "scale_bench FOLDER [SHARDS [SAMPLES]]\n");
         return 2;
     }
-    size_t shards = argc > 2 ? strtoull(argv[2], NULL, 10) : 400000;
-    uint64_t samples = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000000;
-    size_t listed = shards < MR_SHARDS_MAX ? shards : MR_SHARDS_MAX;
-    char table[4096], list[4096];
     snprintf(table, sizeof table, "%s/table", argv[1]);
     snprintf(list, sizeof list, "%s/list", argv[1]);
-    write_dataset(table, MR_FORMAT_TABLE, shards, samples);
-    write_dataset(list, MR_FORMAT_LIST, listed, samples / shards * listed);
+    must(mr_ranks_begin(&ranks, &err), &err);
+    if (mr_ranks_world(ranks) > 1)
+        measure_ranks(ranks, table);
+    bool alone = mr_ranks_world(ranks) == 1;
+    mr_ranks_end(ranks);
+    if (!alone)
+        return 0;
+    wanted = (asked){.shards = argc > 2 ? strtoull(argv[2], NULL, 10) : 400000,
+                     .samples = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000000,
+                     .format = MR_FORMAT_TABLE};
+    apart(write_wanted, table, false);
     apart(measure, table, true);
+    size_t listed = wanted.shards < MR_SHARDS_MAX ? wanted.shards : MR_SHARDS_MAX;
+    wanted = (asked){.shards = listed, .samples = wanted.samples / wanted.shards * listed, .format = MR_FORMAT_LIST};
+    apart(write_wanted, list, false);
     apart(measure, list, false);
     return 0;
 }

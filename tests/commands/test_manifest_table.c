@@ -94,6 +94,36 @@ static void test_every_command_reads_it(void **state)
     expect(0, "\"$M\" verify table --deep", "table: whole");
 }
 
+/* One rank of the host reads the table; what differs from its files is noticed. */
+static void test_ranks_open_it_together(void **state)
+{
+    (void)state;
+    char *alone = said(0, "\"$M\" replay table --split train --global-batch 12 --batches 0:3");
+    char *table = support_path("%s/table", dir), *list = support_path("%s/list", dir);
+    const char *together[] = {support_millrace_path(), "replay", table,       "--split", "train",
+                              "--global-batch",        "12",     "--batches", "0:3",     NULL};
+    support_result r = support_mpirun(3, together);
+    support_assert_status(&r, 0);
+    assert_string_equal(r.out, alone);
+    support_result_free(&r);
+    /* Rank 0 reads the list, the others the table. */
+    char *apart = support_path("exec \"$0\" replay \"$([ \"$OMPI_COMM_WORLD_RANK\" = 0 ] && echo '%s' || echo '%s')\" "
+                               "--split train --global-batch 12 --batches 0:3",
+                               list, table);
+    const char *differing[] = {"/bin/sh", "-c", apart, support_millrace_path(), NULL};
+    r = support_mpirun(3, differing);
+    support_assert_status(&r, 1);
+    char *both = support_path("%s%s", r.out, r.err);
+    if (!strstr(both, "mpirun: rank 1 reads the dataset"))
+        fail_msg("%s", both);
+    support_result_free(&r);
+    free(both);
+    free(apart);
+    free(list);
+    free(table);
+    free(alone);
+}
+
 static void test_indexes_are_rebuilt(void **state)
 {
     (void)state;
@@ -147,7 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_the_manifest_differs), cmocka_unit_test(test_every_command_reads_it),
         cmocka_unit_test(test_indexes_are_rebuilt),       cmocka_unit_test(test_a_left_over_table_is_no_obstacle),
-        cmocka_unit_test(test_damage_is_named),
+        cmocka_unit_test(test_damage_is_named),           cmocka_unit_test(test_ranks_open_it_together),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
