@@ -41,8 +41,8 @@ typedef struct mr_error {
 typedef struct mr_dataset mr_dataset;
 
 /* Opens the dataset directory `path`: reads manifest.json and the header of each index, and checks the size of each
- * file.  Rows are read on demand, so a million samples open in milliseconds.  The files' contents are not checked;
- * `millrace verify` does that.  Thread-safe once open.
+ * file; beyond 10,000 shards, of each shard when it is first read.  Rows are read on demand, so a million samples open
+ * in milliseconds.  The files' contents are not checked; `millrace verify` does that.  Thread-safe once open.
  * MR_MISUSE: no dataset there; MR_BAD_DATA: damaged manifest or index; MR_SYSTEM: cannot be read. */
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);

@@ -82,6 +82,9 @@ static const mr_option options[] = {
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
      .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},
+    {"manifest", 0, MR_ARG_WORD, MR_FIELD(request, o.format), .words = MR_WORDS("auto", "1", "2"), .standard = "auto",
+     .help = "format of the manifest: 1 lists the shards in manifest.json, up to 100000 per split; 2 in a table beside "
+             "it, which opens faster and holds 2000000; auto: 1 where that is enough"},
     {"shuffle", 0, MR_ARG_COUNT, MR_FIELD(request, o.seed), .value = "SEED", .high = INT64_MAX,
      .given = offsetof(request, o.shuffle), .help = "shuffle the samples of each split with this seed"},
     {"seek-index", 0, MR_ARG_COUNT, MR_FIELD(request, o.seek_every), .value = "N", .high = MR_SEEK_EVERY_MAX,

@@ -188,7 +188,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
 static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
 {
     MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
-    MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->plan.dir, ds, err), err));
+    MR_TRY(mr_dataset_open_all(q->plan.dir, *ranks, ds, err));
     MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
     MR_TRY(cmd_local_open(&q->local, *ranks, *ds, err));
     const mr_device_options device = {.threads = q->plan.threads ? q->plan.threads : 1,

@@ -43,6 +43,7 @@ typedef struct mr_ingest_options {
     mr_leak_limit fail_on_leak;
     bool near;              /* --near-duplicates ... */
     uint32_t near_distance; /* ... whose hashes are at most this far apart */
+    unsigned format; /* of the manifest: MR_FORMAT_LIST, MR_FORMAT_TABLE; 0: a list, unless it would be too long */
     bool force, dry_run, quiet;
     bool seek;              /* with seek indexes ... */
     unsigned seek_every;    /* ... of this spacing */
@@ -91,6 +92,7 @@ typedef struct mr_ingest {
     mr_shard *shards;         /* as built, parallel to cuts */
     mr_object_tally *tallies; /* of the objects in each shard, parallel to cuts */
     mr_seek_result *seeks;    /* of their seek indexes; NULL: none were requested */
+    unsigned format;          /* of the manifest to be written; rank 0 */
     mr_manifest *manifest;    /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed; /* shards taken over from an earlier run */
@@ -156,7 +158,7 @@ mr_status mr_publish(mr_ingest *in, mr_stage *stage, mr_error *err); /* publish.
 
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err); /* report.c */
 /* Checks that the manifest of what is planned can be read. */
-mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err);
+mr_status mr_ingest_check_manifest(mr_ingest *in, mr_error *err);
 json_t *mr_ingest_report(const mr_ingest *in, bool complete); /* the content of report.json; NULL: no memory */
 
 typedef struct mr_split_sums {

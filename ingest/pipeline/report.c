@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "pipeline/ingest.h"
 
+enum { FEW_SHARDS = 1000 }; /* so many are never what makes a manifest too large */
+
 static json_t *options_json(const mr_ingest *in)
 {
     const mr_ingest_options *o = in->options;
@@ -74,8 +76,11 @@ static mr_status fill_splits(const mr_ingest *in, const mr_shard *shards, mr_man
         return mr_fail_memory(err, "writing the manifest");
     for (; m->split_count < in->plan.split_count; m->split_count++) {
         mr_split *split = &m->splits[m->split_count];
+        size_t count = 0;
         memcpy(split->name, in->plan.splits[m->split_count].name, sizeof split->name);
-        split->shards = mr_alloc(in->cut_count, sizeof *split->shards);
+        for (size_t i = 0; i < in->cut_count; i++)
+            count += in->cuts[i].split == m->split_count;
+        split->shards = mr_alloc(count, sizeof *split->shards);
         if (!split->shards)
             return mr_fail_memory(err, "writing the manifest");
         for (size_t i = 0; i < in->cut_count; i++) {
@@ -103,6 +108,7 @@ static mr_status make_manifest(const mr_ingest *in, const mr_shard *shards, mr_m
     MR_AUTO(free_manifest) mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "writing the manifest");
+    m->format = in->format;
     m->layout = strdup(in->choice.layout->name);
     const char *variant = mr_plan_variant(&in->plan);
     m->variant = strdup(variant ? variant : "");
@@ -123,11 +129,11 @@ mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
 }
 
 /* Writes a manifest to memory and discards it; since no file exists yet, digests are zero and sizes as long as they can
- * be. */
-mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
+ * be.  This also settles its format: a list as long as there is one that can be read. */
+mr_status mr_ingest_check_manifest(mr_ingest *in, mr_error *err)
 {
     MR_AUTO(free_manifest) mr_manifest *m = NULL;
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0}, other = {0};
     MR_AUTO(mr_scope_free) mr_shard *shards = mr_alloc(in->cut_count, sizeof *shards);
     mr_error why;
     if (!shards)
@@ -142,8 +148,14 @@ mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
                                .idx.bytes = INT64_MAX};
         memcpy(shards[i].name, cut->name, sizeof shards[i].name);
     }
+    in->format = in->options->format ? in->options->format : MR_FORMAT_LIST;
     MR_TRY(make_manifest(in, shards, &m, err));
-    if (mr_manifest_write(m, &text, &why) == MR_OK)
+    mr_status status = mr_manifest_write(m, &text, &why);
+    if (status == MR_BAD_DATA && !in->options->format && in->cut_count > FEW_SHARDS) {
+        m->format = in->format = MR_FORMAT_TABLE;
+        status = mr_manifest_write(m, &other, &why);
+    }
+    if (status == MR_OK)
         return MR_OK;
     if (why.status != MR_BAD_DATA)
         return mr_fail(err, why.status, "%s", why.text);

@@ -50,18 +50,25 @@ static uint64_t size_of(const mr_ingest *in, const mr_sample *s)
 static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
 {
     uint64_t bytes = 0;
+    bool list = in->options->format == MR_FORMAT_LIST;
     for (size_t i = 0; i < in->plan.sample_count; i++)
-        if (in->plan.samples[i].split == split)
+        if (!list || in->plan.samples[i].split == split)
             bytes += in->plan.samples[i].meta_bytes + size_of(in, &in->plan.samples[i]);
+    if (!list)
+        return mr_fail(err, MR_MISUSE,
+                       "--shard-size %llu: makes more than the %d shards that a dataset may have; use %lluMiB or more",
+                       (unsigned long long)in->options->shard_size, MR_TABLE_SHARDS,
+                       (unsigned long long)(bytes / (MR_TABLE_SHARDS / 2) >> 20) + 1);
     return mr_fail(err, MR_MISUSE,
-                   "--shard-size %llu: makes more than the %d shards that split '%s' may have; use %lluMiB or more",
+                   "--shard-size %llu: makes more than the %d shards that split '%s' may have with --manifest 1; use "
+                   "%lluMiB or more, or --manifest 2",
                    (unsigned long long)in->options->shard_size, MR_SHARDS_MAX, in->plan.splits[split].name,
                    (unsigned long long)(bytes / (MR_SHARDS_MAX / 2) >> 20) + 1);
 }
 
 static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t first, size_t number, mr_error *err)
 {
-    if (number == MR_SHARDS_MAX)
+    if (in->options->format == MR_FORMAT_LIST ? number == MR_SHARDS_MAX : in->cut_count == MR_TABLE_SHARDS)
         return too_many(in, split, err);
     if (!MR_GROW(in->cuts, in->cut_count, in->cut_room))
         return mr_fail_memory(err, "planning shards");

@@ -30,7 +30,8 @@ static size_t shard_of(const char *name)
 /* A name that millrace gives to a file of a dataset, finished or not. */
 static bool is_our_name(const char *name, const mr_folder_shards *s)
 {
-    static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
+    static const char *const whole[] = {MR_MANIFEST,     MR_TABLE,         MR_REPORT,     MR_MANIFEST ".tmp",
+                                        MR_TABLE ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
     for (size_t i = 0; i < MR_COUNT(whole); i++)
         if (strcmp(name, whole[i]) == 0)
             return true;
@@ -48,15 +49,11 @@ bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *
 
 mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err)
 {
-    mr_buf text = {0};
     size_t count = 0;
     *s = (mr_folder_shards){0};
     if (faccessat(dir, MR_MANIFEST, F_OK, 0) != 0)
         return MR_OK;
-    mr_status status = mr_file_read_all(dir, MR_MANIFEST, MR_MANIFEST_MAX, &text, err);
-    if (status == MR_OK)
-        status = mr_manifest_parse(text.data, text.len, MR_MANIFEST, &s->manifest, err);
-    mr_buf_free(&text);
+    mr_status status = mr_manifest_read(dir, &s->manifest, NULL, err);
     if (status != MR_OK)
         return status == MR_SYSTEM ? status : MR_OK; /* what is damaged names nothing */
     for (size_t i = 0; i < s->manifest->split_count; i++)

@@ -1,6 +1,6 @@
 /* dataset.c - a dataset opened for reading single samples: mr_dataset_* of millrace.h.
  *
- *   open:  manifest.json, then of each shard: both sizes, and the header of the .idx
+ *   open:  manifest.json, then of each shard, unless there are very many: both sizes, and the header of the .idx
  *   read:  the sample's 64-byte row -> bounds against the manifest -> image and meta by pread -> their hashes
  *          (only the meta, if that is asked for)
  *
@@ -23,11 +23,16 @@
 #include "format/record.h"
 #include "seek/seek.h"
 
+/* The shards of larger datasets are looked at when they are first read: on a disk that hosts share, opening two files
+ * each of hundreds of thousands takes minutes. */
+enum { SHARDS_AT_ONCE = 10000 };
+
 struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
-    int dir;
+    int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
     mr_local *local; /* copies on this host's disk; NULL: none */
+    bool checked;    /* each file's size and each index's header, when it was opened */
     uint8_t digest[32];
     char sha256[65]; /* the same, as text */
 };
@@ -60,9 +65,23 @@ static bool is_replaced(const mr_dataset *ds)
     return ds->place && !mr_file_is_at(ds->dir, AT_FDCWD, ds->place, false);
 }
 
+static mr_status check_header(int idx, const mr_shard *shard, mr_error *err)
+{
+    uint8_t header[MR_INDEX_HEADER];
+    MR_TRY(mr_file_pread(idx, header, sizeof header, 0, shard->name, err));
+    return mr_index_check_header(header, shard->idx.bytes, shard, err);
+}
+
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
 {
-    mr_status status = mr_index_open_file(ds->dir, shard, suffix, fd, err);
+    int opened = -1;
+    mr_status status = mr_index_open_file(ds->dir, shard, suffix, &opened, err);
+    if (status == MR_OK && !ds->checked && strcmp(suffix, "idx") == 0)
+        status = check_header(opened, shard, err);
+    if (status == MR_OK)
+        *fd = opened;
+    else if (opened >= 0)
+        close(opened);
     return status == MR_BAD_DATA && is_replaced(ds) ? fail_replaced(ds, err) : status;
 }
 
@@ -118,43 +137,73 @@ mr_local_counts mr_dataset_copies(const mr_dataset *ds)
 
 static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)
 {
-    uint8_t header[MR_INDEX_HEADER];
     MR_AUTO(mr_scope_close) int mdb = -1;
     MR_AUTO(mr_scope_close) int idx = -1;
     MR_TRY(mr_index_open_file(ds->dir, shard, "mdb", &mdb, err));
     MR_TRY(mr_index_open_file(ds->dir, shard, "idx", &idx, err));
-    MR_TRY(mr_file_pread(idx, header, sizeof header, 0, shard->name, err));
-    return mr_index_check_header(header, shard->idx.bytes, shard, err);
+    return check_header(idx, shard, err);
 }
 
-mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
+/* `why` names a shard, and not where it is. */
+static mr_status check_shards(mr_dataset *ds, bool looked, mr_error *why)
+{
+    const mr_manifest *m = ds->manifest;
+    size_t shards = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        shards += m->splits[i].shard_count;
+    ds->checked = shards <= SHARDS_AT_ONCE;
+    for (size_t i = 0; ds->checked && !looked && i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++)
+            MR_TRY(check_shard(ds, &m->splits[i].shards[k], why));
+    return MR_OK;
+}
+
+mr_status mr_dataset_begin(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
-    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone does not say where it is */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
-    /* The folder before the manifest: then it shows if the two are of different datasets. */
     ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int unopened = errno;
+    ds->unopened = errno;
     ds->path = strdup(path);
     ds->place = realpath(path, NULL);
-    mr_status status =
-        ds->path ? mr_manifest_open(path, &ds->manifest, ds->digest, err) : mr_fail_memory(err, "opening a dataset");
+    if (ds->path) {
+        *out = ds;
+        return MR_OK;
+    }
+    mr_dataset_free(ds);
+    return mr_fail_memory(err, "opening a dataset");
+}
+
+mr_status mr_dataset_end(mr_dataset *ds, const mr_dataset_source *read, mr_dataset **out, mr_error *err)
+{
+    mr_error why = {.status = MR_OK};
+    mr_status status = read->status;
+    ds->manifest = read->manifest;
+    memcpy(ds->digest, read->digest, sizeof ds->digest);
+    mr_hex(ds->digest, sizeof ds->digest, ds->sha256);
     if (status == MR_OK && ds->dir < 0)
-        status = mr_fail_errno(err, unopened, "%s", path);
-    for (size_t i = 0; status == MR_OK && i < ds->manifest->split_count; i++)
-        for (size_t k = 0; status == MR_OK && k < ds->manifest->splits[i].shard_count; k++)
-            status = check_shard(ds, &ds->manifest->splits[i].shards[k], &why);
+        status = mr_fail_errno(err, ds->unopened, "%s", ds->path);
+    if (status == MR_OK)
+        status = check_shards(ds, read->looked, &why);
     if (why.status != MR_OK)
-        mr_fail(err, status, "%s: %s", path, why.text);
+        mr_fail(err, status, "%s: %s", ds->path, why.text);
     if (ds->dir >= 0 && (status == MR_OK || status == MR_BAD_DATA) && is_replaced(ds))
         status = fail_replaced(ds, err);
-    mr_hex(ds->digest, sizeof ds->digest, ds->sha256);
     if (status == MR_OK)
         *out = ds;
     else
         mr_dataset_free(ds);
     return status;
+}
+
+mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
+{
+    mr_dataset *ds = NULL;
+    mr_dataset_source read = {.manifest = NULL};
+    MR_TRY(mr_dataset_begin(path, &ds, err));
+    read.status = mr_manifest_open(path, &read.manifest, read.digest, err);
+    return mr_dataset_end(ds, &read, out, err);
 }
 
 void mr_dataset_free(mr_dataset *ds)

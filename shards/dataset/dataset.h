@@ -18,6 +18,18 @@ static inline void mr_dataset_release(mr_dataset **ds)
     mr_dataset_free(*ds);
 }
 
+/* mr_dataset_open() in steps, for ranks of which one reads the manifest for all of a host: the folder first, so that it
+ * shows if it and the manifest are of different datasets. */
+mr_status mr_dataset_begin(const char *path, mr_dataset **out, mr_error *err);
+typedef struct mr_dataset_source {
+    mr_status status;      /* of reading it; err says why */
+    mr_manifest *manifest; /* becomes the dataset's */
+    uint8_t digest[32];
+    bool looked; /* another rank looks at the shards' files, which are these */
+} mr_dataset_source;
+/* Takes over the dataset, also on failure. */
+mr_status mr_dataset_end(mr_dataset *ds, const mr_dataset_source *read, mr_dataset **out, mr_error *err);
+
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
 const uint8_t *mr_dataset_digest(const mr_dataset *ds); /* [32], of the manifest that was read */
 

@@ -1,12 +1,134 @@
-/* dataset_ranks.c - whether all ranks read the same dataset, by its digest.
+/* dataset_ranks.c - a dataset opened by all ranks, and whether it is the same one, by its digest.
  * Invariant: what is divided among the ranks is the same list on each of them. */
 #include "dataset/dataset_ranks.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/scope.h"
 #include "base/term.h"
 
 enum { DIGEST = 32 };
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* What the first rank of a host tells the others; the manifest without its shards is behind it. */
+typedef struct packet {
+    uint64_t device, inode, size, seconds, nanoseconds; /* of its file */
+    uint64_t rows;                                      /* shards */
+    uint32_t format;
+    uint8_t digest[DIGEST];
+} packet;
+
+static packet place_of(const char *path)
+{
+    struct stat st;
+    packet p = {.size = 0};
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0 && fstatat(dir, MR_MANIFEST, &st, 0) == 0)
+        p = (packet){.device = st.st_dev,
+                     .inode = st.st_ino,
+                     .size = (uint64_t)st.st_size,
+                     .seconds = (uint64_t)st.st_mtim.tv_sec,
+                     .nanoseconds = (uint64_t)st.st_mtim.tv_nsec};
+    if (dir >= 0)
+        close(dir);
+    return p;
+}
+
+static bool same_place(const packet *a, const packet *b)
+{
+    return a->size && a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
+}
+
+static mr_status pack(const mr_dataset_source *r, packet *p, mr_buf *out, mr_shard **rows, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf head = {0};
+    size_t count;
+    MR_TRY(mr_manifest_hand_out(r->manifest, &head, rows, &count, err));
+    p->rows = count;
+    p->format = r->manifest->format;
+    memcpy(p->digest, r->digest, DIGEST);
+    mr_buf_add(out, p, sizeof *p);
+    mr_buf_add(out, head.data, head.len);
+    return mr_buf_status(out, err, MR_MANIFEST);
+}
+
+/* On a rank that got both from the first. */
+static mr_status unpack(const mr_buf *in, const packet *p, mr_shared **rows, mr_dataset_source *r, mr_error *err)
+{
+    MR_AUTO(mr_manifest_release) mr_manifest *m = NULL;
+    MR_TRY(mr_manifest_parse(in->data + sizeof *p, in->len - sizeof *p, MR_MANIFEST, &m, err));
+    MR_TRY(mr_manifest_adopt(m, *rows, err));
+    *rows = NULL;
+    m->format = p->format;
+    memcpy(r->digest, p->digest, DIGEST);
+    r->manifest = m;
+    r->looked = true;
+    m = NULL;
+    return MR_OK;
+}
+
+static void free_shared(mr_shared **s)
+{
+    mr_shared_free(*s);
+}
+
+/* Collective over the ranks of a host, of which the first has read its manifest. */
+static mr_status hand_out(mr_ranks *host, const char *path, const packet *mine, mr_dataset_source *r, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf message = {0};
+    MR_AUTO(mr_scope_free) mr_shard *rows = NULL;
+    MR_AUTO(free_shared) mr_shared *shared = NULL;
+    bool first = mr_ranks_rank(host) == 0;
+    packet p = *mine;
+    MR_TRY(mr_ranks_agree(host, first ? pack(r, &p, &message, &rows, err) : MR_OK, err));
+    MR_TRY(mr_ranks_share(host, &message, err));
+    memcpy(&p, message.data, sizeof p);
+    if (p.rows)
+        MR_TRY(mr_shared_make(host, rows, first ? p.rows * sizeof *rows : 0, &shared, err));
+    if (!p.rows || (!first && !same_place(&p, mine)))
+        return first ? MR_OK : mr_manifest_open(path, &r->manifest, r->digest, err);
+    if (!first)
+        return unpack(&message, &p, &shared, r, err);
+    MR_TRY(mr_manifest_adopt(r->manifest, shared, err));
+    shared = NULL;
+    return MR_OK;
+}
+
+static mr_status read_manifest(const char *path, mr_ranks *ranks, mr_dataset_source *r, mr_error *err)
+{
+    mr_ranks *host = NULL;
+    packet mine = place_of(path);
+    MR_TRY(mr_ranks_split(ranks, MR_RANKS_SAME_HOST, &host, err));
+    bool first = mr_ranks_rank(host) == 0;
+    mr_status status = mr_ranks_agree(ranks, first ? mr_manifest_open(path, &r->manifest, r->digest, err) : MR_OK, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, mr_ranks_world(host) > 1 ? hand_out(host, path, &mine, r, err) : MR_OK, err);
+    mr_ranks_end(host);
+    return status;
+}
+
+mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **out, mr_error *err)
+{
+    mr_dataset *ds = NULL;
+    mr_dataset_source read = {.manifest = NULL};
+    if (mr_ranks_world(ranks) == 1)
+        return mr_dataset_open(path, out, err);
+    mr_status status = mr_ranks_agree(ranks, mr_dataset_begin(path, &ds, err), err);
+    if (status == MR_OK)
+        status = read.status = read_manifest(path, ranks, &read, err);
+    if (!ds)
+        return status;
+    status = mr_dataset_end(ds, &read, out, err);
+    return read.status == MR_OK ? mr_ranks_agree(ranks, status, err) : status;
+}
+
+/* ---- the same one ------------------------------------------------------------------------------------------------ */
 
 mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *err)
 {

@@ -6,6 +6,11 @@
 #include "base/ranks.h"
 #include "dataset/dataset.h"
 
+/* Collective: mr_dataset_open() on all ranks, of which one on each host reads the manifest and looks at the shards'
+ * files.  The others of the host get the manifest from it, and have the list of shards in memory in common; a rank
+ * whose `path` is another file there reads that itself.  The failure of one is that of all. */
+mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **out, mr_error *err);
+
 /* Collective, once each rank has read its manifest.  Ranks share out what the manifest lists: copies of which one is
  * out of date would be mixed with the others.  MR_BAD_DATA names the first rank that reads another dataset than rank 0.
  */

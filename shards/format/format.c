@@ -90,7 +90,7 @@ void mr_index_header_pack(const mr_index_header *h, uint8_t out[MR_INDEX_HEADER]
 {
     memset(out, 0, MR_INDEX_HEADER);
     memcpy(out, MR_INDEX_MAGIC, 8);
-    mr_put32le(out + 8, MR_FORMAT_VERSION);
+    mr_put32le(out + 8, MR_INDEX_VERSION);
     mr_put32le(out + 12, MR_INDEX_ROW);
     mr_put64le(out + 16, h->first);
     mr_put64le(out + 24, h->rows);
@@ -103,9 +103,9 @@ mr_status mr_index_header_unpack(const uint8_t in[MR_INDEX_HEADER], uint64_t siz
     if (size < MR_INDEX_HEADER || memcmp(in, MR_INDEX_MAGIC, 8) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: is not a millrace index (no %s at its start)", name, MR_INDEX_MAGIC);
     uint32_t version = mr_get32le(in + 8), row_size = mr_get32le(in + 12);
-    if (version != MR_FORMAT_VERSION)
+    if (version != MR_INDEX_VERSION)
         return mr_fail(err, MR_BAD_DATA, "%s: index version %u; this program reads version %d", name, version,
-                       MR_FORMAT_VERSION);
+                       MR_INDEX_VERSION);
     if (row_size != MR_INDEX_ROW)
         return mr_fail(err, MR_BAD_DATA, "%s: rows of %u bytes instead of %d", name, row_size, MR_INDEX_ROW);
     for (int i = 40; i < MR_INDEX_HEADER; i++)

@@ -41,7 +41,9 @@ static mr_status list_shards(run *v, mr_error *err)
         r->samples += s->samples;
         r->bytes += r->shards[i].bytes;
     }
-    return mr_verify_find_begin(v->shards, r->shard_count, &v->find, err);
+    MR_TRY(mr_verify_find_begin(v->shards, r->shard_count, &v->find, err));
+    v->find.table = r->manifest->format == MR_FORMAT_TABLE;
+    return MR_OK;
 }
 
 static mr_status check_seal(const run *v, mr_error *err)

@@ -234,6 +234,7 @@ static void seed_dataset(const char *dir, const char *name)
     mr_sample_view view = {0};
     mr_error err;
     seed_file("manifest", name, path);
+    seed_manifest_table(dir, name);
     if (mr_dataset_open(dir, &ds, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < MR_COUNT(splits); i++) {

@@ -191,7 +191,7 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
     const char *split = NULL;
     if (q->precision)
         MR_TRY(mr_device_computes(q->device, mr_type_of(q->precision), err));
-    MR_TRY(mr_ranks_agree(ranks, mr_dataset_open(q->dataset, &t->ds, err), err));
+    MR_TRY(mr_dataset_open_all(q->dataset, ranks, &t->ds, err));
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(mr_ranks_agree(ranks, mr_dataset_stage_here(t->ds, q->local, q->local_size, ranks, err), err));
     MR_TRY(read_checkpoint(q, ranks, t, err));

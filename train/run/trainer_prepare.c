@@ -254,10 +254,8 @@ static mr_status check(const mr_settings *s, mr_error *err)
     return mr_log_place(s, err);
 }
 
-static mr_status open_dataset(mr_trainer *t, char digest[65], mr_error *err)
+static mr_status use_dataset(mr_trainer *t, char digest[65], mr_error *err)
 {
-    MR_TRY(check(t->settings, err));
-    MR_TRY(mr_dataset_open(t->settings->dataset, &t->ds, err));
     mr_hex(mr_dataset_digest(t->ds), 32, digest);
     t->manifest = mr_dataset_manifest(t->ds);
     t->threads = mr_rank_threads(t->settings->threads, t->ranks);
@@ -282,7 +280,9 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     char digest[65];
     *t = (mr_trainer){.settings = settings, .ranks = ranks, .accuracy = -1, .best_accuracy = -1};
     MR_TRY(mr_trainer_resume(t, err));
-    MR_TRY(mr_ranks_agree(ranks, open_dataset(t, digest, err), err));
+    MR_TRY(mr_ranks_agree(ranks, check(settings, err), err));
+    MR_TRY(mr_dataset_open_all(settings->dataset, ranks, &t->ds, err));
+    MR_TRY(mr_ranks_agree(ranks, use_dataset(t, digest, err), err));
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(mr_trainer_shape(t, err));
     MR_TRY(mr_ranks_agree(ranks, find_splits(t, &train, err), err));
