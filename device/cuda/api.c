@@ -70,7 +70,7 @@ static mr_status open_driver(mr_cuda_api *api, mr_error *err)
                    : MR_OK;
 }
 
-static mr_status open_compiler(mr_cuda_api *api, mr_error *err)
+mr_status mr_cuda_compiler_open(mr_cuda_api *api, mr_error *err)
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
 #define X(member, symbol, arguments) {symbol, &api->nvrtc.member},
@@ -105,7 +105,7 @@ mr_status mr_cuda_api_open(mr_cuda_api *api, mr_error *err)
 {
     *api = (mr_cuda_api){.lacks_lt = ""};
     MR_TRY(open_driver(api, err));
-    MR_TRY(open_compiler(api, err));
+    MR_TRY(mr_cuda_compiler_open(api, err));
     open_products(api);
     return MR_OK;
 }

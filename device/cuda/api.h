@@ -156,5 +156,6 @@ typedef struct mr_cuda_api {
 /* MR_SYSTEM: there is no driver or no compiler, or a function is missing; the message tells what to install.  Products
  * can do without cuBLASLt. */
 mr_status mr_cuda_api_open(mr_cuda_api *api, mr_error *err);
+mr_status mr_cuda_compiler_open(mr_cuda_api *api, mr_error *err); /* api->nvrtc alone */
 
 #endif

@@ -12,7 +12,10 @@ void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size)
     const char *name = NULL, *what = NULL;
     d->api.cu.error_name(code, &name);
     d->api.cu.error_text(code, &what);
-    snprintf(text, size, "%s, code %d: %s", name ? name : "unknown", code, what ? what : "no reason given");
+    if (name && what)
+        snprintf(text, size, "%s, code %d: %s", name, code, what);
+    else /* the toolkit's stub of the driver is such a library */
+        snprintf(text, size, "code %d, and the library does not say what it means", code);
 }
 
 bool mr_cuda_note(mr_cuda *d, const char *what, int code)

@@ -4,7 +4,8 @@
  *
  *      cuda.c        the card: devices, opening, describing
  *      memory.c      tensors; copies by way of pinned memory
- *      program.c     the text of device/kernels, compiled when memory is first asked for; launches of kernels
+ *      compile.c     the text of device/kernels, compiled for the device
+ *      program.c     its modules, made when memory is first asked for; launches of kernels
  *      product.c     products by cuBLASLt, whose choices are kept
  *      launch/       the operations, which are those of every device that launches these kernels
  */
@@ -18,6 +19,7 @@ enum {
     MR_CUDA_PIECES = 4,            /* of pinned memory */
     MR_CUDA_PIECE_BYTES = 4 << 20, /* of each */
     MR_CUDA_WORKSPACE = 32 << 20,  /* bytes that a product may use */
+    MR_CUDA_OPTIONS = 3,           /* of the compiler, at most */
 };
 
 typedef struct mr_cuda_block { /* of memory */
@@ -72,6 +74,21 @@ void mr_cuda_zero(mr_device *device, void *memory, size_t bytes);
 void mr_cuda_memory_close(mr_cuda *d);
 /* Whether [at, at + bytes) is memory of the device. */
 bool mr_cuda_has(const mr_cuda *d, const void *at, size_t bytes);
+
+/* compile.c */
+typedef struct mr_cuda_target { /* what is compiled for; not to be moved, as `options` points into it */
+    char arch[48];              /* "--gpu-architecture=sm_90" */
+    const char *options[MR_CUDA_OPTIONS];
+    int count;
+    bool ptx;      /* the device is newer than the compiler: the driver compiles on */
+    char text[96]; /* all options, for the cache */
+    size_t text_size;
+} mr_cuda_target;
+
+/* Of d's compute capability. */
+mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, mr_error *err);
+/* Code, or PTX with its NUL, into `made`. */
+mr_status mr_cuda_compile(const mr_cuda *d, const mr_cuda_target *t, mr_buf *made, mr_error *err);
 
 /* program.c.  Compiles the kernels, or loads them from the cache. */
 mr_status mr_cuda_program_open(mr_cuda *d, mr_error *err);

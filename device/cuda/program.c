@@ -10,97 +10,6 @@
 
 #include "cuda/cuda.h"
 #include "launch/cache.h"
-#include "launch/text.h"
-
-enum { OPTIONS = 3, ARCHS_MAX = 64 };
-
-typedef struct target { /* of the compiler */
-    char arch[48];      /* "--gpu-architecture=sm_90" */
-    bool ptx;           /* newer than the compiler: the driver compiles on */
-    char options[96];   /* all of them, for the cache */
-    size_t text_size;
-} target;
-
-/* Code for sm_XY runs on devices of X.Y and later ones of X; PTX for compute_XY on all later ones (CUDA C++ Programming
- * Guide, "Application Compatibility"). */
-static mr_status choose_target(const mr_cuda *d, mr_type type, target *t, mr_error *err)
-{
-    int archs[ARCHS_MAX], count = 0, best = 0, older = 0;
-    if (d->api.nvrtc.archs_count(&count) != 0 || count <= 0 || count > ARCHS_MAX || d->api.nvrtc.archs(archs) != 0)
-        return mr_fail(err, MR_SYSTEM, "cuda: NVRTC does not tell what it compiles for; install that of CUDA 12 or 13");
-    for (int i = 0; i < count; i++) {
-        if (archs[i] / 10 == d->major && archs[i] % 10 <= d->minor && archs[i] > best)
-            best = archs[i];
-        if (archs[i] / 10 < d->major && archs[i] > older)
-            older = archs[i];
-    }
-    t->ptx = !best;
-    if (!best && !older)
-        return mr_fail(err, MR_SYSTEM,
-                       "cuda: %s has compute capability %d.%d, for which NVRTC no longer compiles; "
-                       "install that of an older CUDA, or choose another --device",
-                       d->name, d->major, d->minor);
-    snprintf(t->arch, sizeof t->arch, "--gpu-architecture=%s_%d", best ? "sm" : "compute", best ? best : older);
-    snprintf(t->options, sizeof t->options, "%s --fmad=false%s", t->arch, type == MR_BF16 ? " -DMR_REAL_BF16" : "");
-    t->text_size = type == MR_F32 ? mr_launch_text_size : mr_launch_text_typed;
-    return MR_OK;
-}
-
-static mr_launch_build build_of(const mr_cuda *d, const target *t)
-{
-    return (mr_launch_build){.folder = "cuda", .device = d->text, .options = t->options, .text_size = t->text_size};
-}
-
-/* ---- compiling -------------------------------------------------------------------------------------------------- */
-
-/* The compiler's first messages, in a line. */
-static mr_status fail_compile(const mr_cuda *d, mr_nvrtc_program program, mr_error *err)
-{
-    size_t size = 0;
-    MR_AUTO(mr_buf_free) mr_buf log = {0};
-    if (d->api.nvrtc.log_size(program, &size) == 0 && size && size < MR_LAUNCH_BINARY_MAX &&
-        mr_buf_reserve(&log, size) && d->api.nvrtc.log(program, (char *)log.data) == 0)
-        log.len = strnlen((const char *)log.data, size);
-    for (size_t i = 0; i < log.len; i++)
-        log.data[i] = log.data[i] < ' ' || log.data[i] > '~' ? ' ' : log.data[i];
-    return mr_fail(err, MR_SYSTEM, "cuda: %s: the kernels cannot be compiled; please report it: %.300s", d->name,
-                   mr_buf_text(&log));
-}
-
-static mr_status take_result(const mr_cuda *d, mr_nvrtc_program program, bool ptx, mr_buf *made, mr_error *err)
-{
-    size_t size = 0;
-    int code = ptx ? d->api.nvrtc.ptx_size(program, &size) : d->api.nvrtc.cubin_size(program, &size);
-    if (code || !size || size > MR_LAUNCH_BINARY_MAX)
-        return fail_compile(d, program, err);
-    if (!mr_buf_reserve(made, size))
-        return mr_fail_memory(err, "the kernels");
-    code = ptx ? d->api.nvrtc.ptx(program, (char *)made->data) : d->api.nvrtc.cubin(program, (char *)made->data);
-    made->len = size;
-    return code ? fail_compile(d, program, err) : MR_OK;
-}
-
-static mr_status compile_as(const mr_cuda *d, mr_nvrtc_program program, const target *t, mr_type type, mr_buf *made,
-                            mr_error *err)
-{
-    const char *const options[OPTIONS] = {t->arch, "--fmad=false", "-DMR_REAL_BF16"};
-    if (d->api.nvrtc.compile(program, type == MR_BF16 ? OPTIONS : OPTIONS - 1, options) != 0)
-        return fail_compile(d, program, err);
-    return take_result(d, program, t->ptx, made, err);
-}
-
-static mr_status compile(const mr_cuda *d, const target *t, mr_type type, mr_buf *made, mr_error *err)
-{
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
-    mr_nvrtc_program program = NULL;
-    mr_buf_add(&text, mr_launch_text, t->text_size);
-    MR_TRY(mr_buf_status(&text, err, "the kernels"));
-    if (d->api.nvrtc.create(&program, mr_buf_text(&text), "millrace.cu", 0, NULL, NULL) != 0)
-        return mr_fail(err, MR_SYSTEM, "cuda: NVRTC cannot be used; install that of CUDA 12 or 13");
-    mr_status status = compile_as(d, program, t, type, made, err);
-    d->api.nvrtc.destroy(&program);
-    return status;
-}
 
 /* ---- modules ---------------------------------------------------------------------------------------------------- */
 
@@ -137,15 +46,15 @@ static bool load_cached(mr_cuda *d, mr_type type, const mr_launch_build *b)
 
 static mr_status open_type(mr_cuda *d, mr_type type, mr_error *err)
 {
-    target t;
+    mr_cuda_target t;
     char why[160];
     MR_AUTO(mr_buf_free) mr_buf made = {0};
-    MR_TRY(choose_target(d, type, &t, err));
-    const mr_launch_build b = build_of(d, &t);
+    MR_TRY(mr_cuda_target_of(d, type, &t, err));
+    const mr_launch_build b = {.folder = "cuda", .device = d->text, .options = t.text, .text_size = t.text_size};
     d->api.cu.context_use(d->context);
     if (load_cached(d, type, &b))
         return MR_OK;
-    MR_TRY(compile(d, &t, type, &made, err));
+    MR_TRY(mr_cuda_compile(d, &t, &made, err));
     int code = load(d, type, made.data);
     if (code) {
         mr_cuda_error_text(d, code, why, sizeof why);
