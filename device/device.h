@@ -306,7 +306,7 @@ struct mr_device { /* first member of every device's own struct */
 };
 
 /* All devices, one word each, as for --device. */
-#define MR_DEVICES(X) X(cpu) X(apart) X(opencl)
+#define MR_DEVICES(X) X(cpu) X(apart) X(opencl) X(cuda)
 #define X(word)       extern const mr_device_card mr_device_##word;
 MR_DEVICES(X)
 #undef X

@@ -16,6 +16,7 @@
 /* X(name, typed): mr_NAME of device/kernels; typed: there is one per type of activations. */
 #define MR_LAUNCH_KERNELS(X)                                                                                           \
     X(gemm, false)                                                                                                     \
+    X(to_bf16, false)                                                                                                  \
     X(drop, true)                                                                                                      \
     X(activate, true)                                                                                                  \
     X(add, true)                                                                                                       \

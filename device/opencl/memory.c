@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, BUFFER_LEAST = 4 << 20, BUFFER_MOST = 256 << 20 };
 
-/* Of the addresses of a buffer: a page before it, one behind it, and the rest of its last one. */
+/* Bytes of addresses that a buffer takes: its own in whole pages, a page before them and one behind. */
 static size_t span_of(const mr_cl_arena *a)
 {
     return a->bytes / PAGE * PAGE + (size_t)3 * PAGE;

@@ -188,7 +188,8 @@ static bool run(const char *word, const char *loops, unsigned threads, void (*op
 static void run_threads(const char *word, const char *loops, void (*op)(support_trial *))
 {
     uint64_t first = 0, digest = 0;
-    unsigned last = strcmp(word, "opencl") == 0 || strcmp(word, "plain") == 0 ? 2 : 3;
+    bool twice = strcmp(word, "opencl") == 0 || strcmp(word, "cuda") == 0 || strcmp(word, "plain") == 0;
+    unsigned last = twice ? 2 : 3;
     if (!run(word, loops, 1, op, &first))
         return;
     for (unsigned threads = 2; threads <= last; threads++) {

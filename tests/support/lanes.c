@@ -109,7 +109,7 @@ static void run_to_barrier(uint32_t lanes)
 {
     static mr_random chance;
     static int seeded;
-    uint32_t order[LANES_MOST];
+    uint32_t order[LANES_MOST] = {0};
     if (!seeded++)
         mr_random_seed(&chance, 1);
     for (uint32_t i = 0; i < lanes; i++) {

@@ -13,8 +13,8 @@ mr_device *support_device(unsigned threads)
     mr_device *d = NULL;
     mr_error err;
     mr_status status = support_open(word && *word ? word : "cpu", &options, &d, &err);
-    if (status == MR_SYSTEM && word && strcmp(word, "opencl") == 0) {
-        support_cannot("OpenCL", err.text);
+    if (status == MR_SYSTEM && word && (strcmp(word, "opencl") == 0 || strcmp(word, "cuda") == 0)) {
+        support_cannot(word, err.text);
         exit(77); /* ctest: skipped */
     }
     if (status != MR_OK)

@@ -92,6 +92,7 @@ enum { ALONE, TOGETHER }; /* lanes: with barriers */
     TYPED(X)                                                                                                           \
     X(gemm, 256, TOGETHER, T(0), T(2), T(4), T(6), N(8), N(9), N(10), N(11), N(12), N(13), N(14), N(15), N(16), N(17), \
       N(18))                                                                                                           \
+    X(to_bf16, MR_WIDTH, ALONE, T(0), T(2), N(4), N(5), N(6))                                                          \
     X(sgd, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), F(7), F(8), F(9), F(10))                                           \
     X(adamw, MR_WIDTH, ALONE, T(0), T(2), T(4), T(6), N(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15), F(16),     \
       F(17))                                                                                                           \

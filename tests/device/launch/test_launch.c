@@ -15,7 +15,7 @@ static void any_operation_stays_in_its_tensors(void **state)
 {
     (void)state;
     const char *few = getenv("MILLRACE_TEST_KERNELS"); /* what checks every access is slow */
-    unsigned rounds = few ? (unsigned)atoi(few) : 60;
+    unsigned rounds = few ? (unsigned)strtoul(few, NULL, 10) : 60;
     mr_random r = support_random();
     mr_device *d = support_device(1);
     for (unsigned i = 0; i < rounds; i++) {

@@ -1,0 +1,111 @@
+/* api.c - loading NVIDIA's libraries.
+ * Invariant: a library stays loaded once a device was opened: drivers start threads that outlive their last call. */
+#include "cuda/api.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+
+typedef struct function {
+    const char *symbol;
+    void *member; /* of mr_cuda_api: a pointer to a function */
+} function;
+
+static void *load_from(const char *folder, const char *name)
+{
+    char path[4096];
+    int len = snprintf(path, sizeof path, "%s/lib64/%s", folder, name);
+    return len > 0 && (size_t)len < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+}
+
+/* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit.  NULL: *why says why not. */
+static void *load(const char *const *names, char *why, size_t size)
+{
+    const char *toolkit = getenv("CUDA_PATH");
+    void *library = NULL;
+    for (size_t i = 0; names[i] && !library; i++) {
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (!library && i == 0) {
+            const char *reason = dlerror();
+            snprintf(why, size, "%s", reason ? reason : "no reason given");
+        }
+        if (!library && toolkit)
+            library = load_from(toolkit, names[i]);
+        if (!library)
+            library = load_from("/usr/local/cuda", names[i]);
+    }
+    return library;
+}
+
+/* The name of the first function that the library lacks; NULL: none. */
+static const char *bind(void *library, const function *functions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = dlsym(library, functions[i].symbol);
+        if (!symbol)
+            return functions[i].symbol;
+        memcpy(functions[i].member, &symbol, sizeof symbol);
+    }
+    return NULL;
+}
+
+static mr_status open_driver(mr_cuda_api *api, mr_error *err)
+{
+    static const char *const names[] = {"libcuda.so.1", NULL};
+#define X(member, symbol, arguments) {symbol, &api->cu.member},
+    const function functions[] = {MR_CU_FUNCTIONS(X)};
+#undef X
+    char why[200];
+    void *library = load(names, why, sizeof why);
+    if (!library)
+        return mr_fail(err, MR_SYSTEM,
+                       "cuda: the driver of NVIDIA GPUs cannot be loaded (%s); install it, or choose another --device",
+                       why);
+    const char *missing = bind(library, functions, MR_COUNT(functions));
+    return missing ? mr_fail(err, MR_SYSTEM, "cuda: libcuda.so.1 lacks %s; a driver for CUDA 12 or later is needed",
+                             missing)
+                   : MR_OK;
+}
+
+mr_status mr_cuda_compiler_open(mr_cuda_api *api, mr_error *err)
+{
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
+#define X(member, symbol, arguments) {symbol, &api->nvrtc.member},
+    const function functions[] = {MR_NVRTC_FUNCTIONS(X)};
+#undef X
+    char why[200];
+    void *library = load(names, why, sizeof why);
+    if (!library)
+        return mr_fail(err, MR_SYSTEM,
+                       "cuda: the compiler NVRTC cannot be loaded (%s); install it from CUDA 12 or 13, or the Python "
+                       "package nvidia-cuda-nvrtc, whose folder goes into LD_LIBRARY_PATH",
+                       why);
+    const char *missing = bind(library, functions, MR_COUNT(functions));
+    return missing ? mr_fail(err, MR_SYSTEM, "cuda: NVRTC lacks %s; CUDA 12 or 13 is needed", missing) : MR_OK;
+}
+
+static void open_products(mr_cuda_api *api)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+#define X(member, symbol, arguments) {symbol, &api->lt.member},
+    const function functions[] = {MR_LT_FUNCTIONS(X){"cublasLtGetVersion", &api->lt.version}};
+#undef X
+    void *library = load(names, api->lacks_lt, sizeof api->lacks_lt);
+    const char *missing = library ? bind(library, functions, MR_COUNT(functions)) : NULL;
+    if (missing)
+        snprintf(api->lacks_lt, sizeof api->lacks_lt, "cuBLASLt lacks %s", missing);
+    if (!library || missing)
+        memset(&api->lt, 0, sizeof api->lt);
+}
+
+mr_status mr_cuda_api_open(mr_cuda_api *api, mr_error *err)
+{
+    *api = (mr_cuda_api){.lacks_lt = ""};
+    MR_TRY(open_driver(api, err));
+    MR_TRY(mr_cuda_compiler_open(api, err));
+    open_products(api);
+    return MR_OK;
+}

@@ -1,0 +1,103 @@
+/* cuda.h - private to this room: a CUDA device.
+ * Invariant: all work of a device is in one stream, in the order of the calls; the first failure is kept, later
+ * operations do nothing, and wait() reports it.
+ *
+ *      cuda.c        the card: devices, opening, describing
+ *      memory.c      tensors; copies by way of pinned memory
+ *      compile.c     the text of device/kernels, compiled for the device
+ *      program.c     its modules, made when memory is first asked for; launches of kernels
+ *      product.c     products by cuBLASLt, whose choices are kept
+ *      launch/       the operations, which are those of every device that launches these kernels
+ */
+#ifndef MR_CUDA_H
+#define MR_CUDA_H
+
+#include "cuda/api.h"
+#include "launch/launch.h"
+
+enum {
+    MR_CUDA_PIECES = 4,            /* of pinned memory */
+    MR_CUDA_PIECE_BYTES = 4 << 20, /* of each */
+    MR_CUDA_WORKSPACE = 32 << 20,  /* bytes that a product may use */
+    MR_CUDA_OPTIONS = 3,           /* of the compiler, at most */
+};
+
+typedef struct mr_cuda_block { /* of memory */
+    mr_cu_memory data;
+    size_t bytes; /* as asked for */
+} mr_cuda_block;
+
+typedef struct mr_cuda_plan mr_cuda_plan; /* how products of one shape are computed */
+
+typedef struct mr_cuda {
+    mr_launcher launcher;
+    mr_cuda_api api;
+    int id, major, minor, multiprocessors;
+    mr_cu_context context;
+    mr_cu_stream stream;
+    mr_cu_module modules[MR_LAUNCH_TYPES];
+    mr_cu_function functions[MR_LAUNCH_TYPES][MR_KERNEL_COUNT];
+    mr_cuda_block *blocks; /* by address */
+    size_t count, room;
+    uint64_t used, memory; /* bytes of tensors; of the device */
+    uint8_t *pinned;       /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
+    mr_cu_event copied[MR_CUDA_PIECES];
+    unsigned turn;
+    mr_lt_handle lt; /* NULL: products are computed by kernels */
+    mr_cuda_plan *plans;
+    size_t plan_count, plan_room;
+    void *workspace, *narrowed[3]; /* of products: room; a, b and bias where they were rounded to bf16 */
+    size_t narrowed_bytes[3];
+    char name[128], text[320], products[320];
+    char wrong[MR_LAUNCH_WRONG]; /* the first failure; "": none */
+} mr_cuda;
+
+static inline mr_cuda *mr_cuda_of(mr_device *device)
+{
+    return (mr_cuda *)(void *)device;
+}
+
+/* cuda.c.  "CUDA_ERROR_OUT_OF_MEMORY: out of memory", into text[size]. */
+void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size);
+/* Keeps the first failure for wait(); `what` is the operation.  True if the call succeeded. */
+bool mr_cuda_note(mr_cuda *d, const char *what, int code);
+/* Before calls of the driver: makes the device the calling thread's.  False: nothing is to be done after a failure. */
+bool mr_cuda_use(mr_cuda *d);
+
+/* memory.c.  A device's blocks are released by mr_cuda_memory_close(). */
+mr_status mr_cuda_alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err);
+void mr_cuda_free(mr_device *device, void *memory);
+void mr_cuda_upload(mr_device *device, void *to, const void *from, size_t bytes);
+/* After a failure the host gets bytes 0xff, as floats not numbers. */
+void mr_cuda_download(mr_device *device, void *to, const void *from, size_t bytes);
+void mr_cuda_zero(mr_device *device, void *memory, size_t bytes);
+void mr_cuda_memory_close(mr_cuda *d);
+/* Whether [at, at + bytes) is memory of the device. */
+bool mr_cuda_has(const mr_cuda *d, const void *at, size_t bytes);
+
+/* compile.c */
+typedef struct mr_cuda_target { /* what is compiled for; not to be moved, as `options` points into it */
+    char arch[48];              /* "--gpu-architecture=sm_90" */
+    const char *options[MR_CUDA_OPTIONS];
+    int count;
+    bool ptx;      /* the device is newer than the compiler: the driver compiles on */
+    char text[96]; /* all options, for the cache */
+    size_t text_size;
+} mr_cuda_target;
+
+/* Of d's compute capability. */
+mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, mr_error *err);
+/* Code, or PTX with its NUL, into `made`. */
+mr_status mr_cuda_compile(const mr_cuda *d, const mr_cuda_target *t, mr_buf *made, mr_error *err);
+
+/* program.c.  Compiles the kernels, or loads them from the cache. */
+mr_status mr_cuda_program_open(mr_cuda *d, mr_error *err);
+void mr_cuda_program_close(mr_cuda *d);
+extern const mr_launch_card mr_cuda_launches;
+
+/* product.c */
+void mr_cuda_products_open(mr_cuda *d);
+void mr_cuda_products_close(mr_cuda *d);
+void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
+
+#endif

@@ -1,0 +1,157 @@
+/* test_train_cuda.c - runs on a CUDA device, on the one without hardware (support/preload/cuda): what the program does
+ * around it, and that a run learns as on the CPU, up to rounding.  Skipped where there is no OpenCL device.
+ * Invariant tested: the same run gives the same bits; a device that is lost, or that lacks memory, ends it with exit
+ * status 3 and one sentence.
+ * Covers cuda/program.c, cuda/cuda.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/model.h"
+#include "support/train.h"
+
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    train_make_dataset(dir, 40);
+    *state = dir;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    support_tmpdir_remove(*state);
+    return 0;
+}
+
+static double log_distance(const char *dir, const char *a, const char *b)
+{
+    char *one = support_path("%s/%s.log", dir, a), *other = support_path("%s/%s.log", dir, b);
+    double distance = train_log_distance(one, other, "loss");
+    free(one);
+    free(other);
+    return distance;
+}
+
+static void train(const char *dir, const char *name, const char *device, const char *precision)
+{
+    char *log = support_path("%s.log", name);
+    train_expect(0, dir, 0, "--steps", "8", "--output", name, "--device", device, "--dropout", "0.1", "--precision",
+                 precision, "--grad-accum", "2", "--log", log, (char *)NULL);
+    free(log);
+}
+
+static void runs_learn_as_on_the_cpu(void **state)
+{
+    const char *dir = *state;
+    train(dir, "cpu", "cpu", "float32");
+    train(dir, "cuda", "cuda", "float32");
+    train(dir, "again", "cuda:0", "float32");
+    TRAIN_PATH(one, dir, "cuda/step-00000008/weights.npz");
+    TRAIN_PATH(other, dir, "again/step-00000008/weights.npz");
+    TRAIN_PATH(cpu, dir, "cpu/step-00000008/weights.npz");
+    support_assert_same_file(one, other);
+    assert_true(train_weights_distance(one, cpu) < 2e-4);
+    assert_true(log_distance(dir, "cpu", "cuda") < 1e-4);
+    train(dir, "cpu-16", "cpu", "bf16");
+    train(dir, "cuda-16", "cuda", "bf16");
+    assert_true(log_distance(dir, "cpu-16", "cuda-16") < 0.02);
+}
+
+/* Without cuBLASLt, and compiled on by the driver as the compiler does not know the device. */
+static void other_ways_give_the_same(void **state)
+{
+    const char *dir = *state;
+    setenv("MILLRACE_FAKE_NO_LT", "1", 1);
+    support_result r = train_run(dir, 0, "--steps", "2", "--eval-every", "0", "--precision", "bf16", "--device", "cuda",
+                                 "--output", "kernels", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(
+        strstr(r.out, "kernels of millrace, which are slower than cuBLASLt (cublasLtCreate fails with code"));
+    support_result_free(&r);
+    unsetenv("MILLRACE_FAKE_NO_LT");
+    setenv("MILLRACE_FAKE_CAPABILITY", "120", 1);
+    train(dir, "newer", "cuda", "float32");
+    setenv("MILLRACE_FAKE_CAPABILITY", "86", 1);
+    train(dir, "older", "cuda", "float32");
+    TRAIN_PATH(newer, dir, "newer/step-00000008/weights.npz");
+    TRAIN_PATH(older, dir, "older/step-00000008/weights.npz");
+    support_assert_same_file(newer, older);
+    setenv("MILLRACE_FAKE_CAPABILITY", "75", 1);
+    r = train_run(dir, 0, "--steps", "1", "--device", "cuda", (char *)NULL);
+    unsetenv("MILLRACE_FAKE_CAPABILITY");
+    support_assert_status(&r, 3);
+    assert_non_null(strstr(r.err, "Fake GPU has compute capability 7.5, for which NVRTC no longer compiles"));
+    support_result_free(&r);
+}
+
+static void pictures_are_decoded_on_it(void **state)
+{
+    support_result r = train_run(*state, 0, "--steps", "2", "--eval-every", "0", "--device", "cuda", "--decode-on",
+                                 "device", "--output", "decoded", (char *)NULL);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    train_expect(0, *state, 0, "--steps", "2", "--eval-every", "0", "--device", "cuda", "--decode-on", "host",
+                 "--output", "on-host", (char *)NULL);
+    TRAIN_PATH(one, *state, "decoded/step-00000002/weights.npz");
+    TRAIN_PATH(other, *state, "on-host/step-00000002/weights.npz");
+    support_assert_same_file(one, other);
+}
+
+static void all_devices_are_listed(void **state)
+{
+    (void)state;
+    setenv("MILLRACE_FAKE_DEVICES", "2", 1);
+    support_result r = support_millrace("devices", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "cuda    Fake GPU, 1.0 GiB, 3 multiprocessors of compute capability 9.0, driver "
+                                  "13.1, NVRTC 13.0"));
+    assert_non_null(strstr(r.out, "cuda:1  Fake GPU"));
+    assert_null(strstr(r.out, "cuda:2"));
+    support_result_free(&r);
+    r = train_run(*state, 0, "--steps", "1", "--device", "cuda:2", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "there is no cuda:2; the last is cuda:1"));
+    support_result_free(&r);
+    setenv("MILLRACE_FAKE_DEVICES", "0", 1);
+    r = support_millrace("devices", (char *)NULL);
+    unsetenv("MILLRACE_FAKE_DEVICES");
+    assert_non_null(strstr(r.out, "cuda: no CUDA device can be used ("));
+    support_result_free(&r);
+}
+
+static void expect_failure(const char *dir, const char *output, const char *text)
+{
+    support_result r = train_run(dir, 0, "--steps", "9", "--checkpoint-every", "2", "--eval-every", "0", "--device",
+                                 "cuda", "--output", output, (char *)NULL);
+    support_assert_status(&r, 3);
+    if (!strstr(r.err, text))
+        fail_msg("'%s' instead of '%s'", r.err, text);
+    assert_int_equal(support_occurrences(r.err, "millrace: "), 1);
+    support_result_free(&r);
+}
+
+static void a_lost_device_ends_the_run(void **state)
+{
+    const char *dir = *state;
+    TRAIN_PATH(second, dir, "one/step-00000002");
+    setenv("MILLRACE_FAKE_LAUNCHES", "400", 1);
+    expect_failure(dir, "one", "CUDA_ERROR_LAUNCH_FAILED, code 719: unspecified launch failure");
+    assert_true(support_exists(second));
+    unsetenv("MILLRACE_FAKE_LAUNCHES");
+    setenv("MILLRACE_FAKE_MEMORY", "5000000", 1);
+    expect_failure(dir, "small", "cuda: no memory on Fake GPU for ");
+    unsetenv("MILLRACE_FAKE_MEMORY");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_learn_as_on_the_cpu),   cmocka_unit_test(other_ways_give_the_same),
+        cmocka_unit_test(pictures_are_decoded_on_it), cmocka_unit_test(all_devices_are_listed),
+        cmocka_unit_test(a_lost_device_ends_the_run),
+    };
+    setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
+    mr_device_close(support_device(1)); /* where there is none, the test ends here */
+    unsetenv("MILLRACE_TEST_DEVICE");
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,166 @@
+/* test_cuda.c - memory of a CUDA device, its copies, its products and what it refuses, on the device without hardware
+ * (support/preload/cuda) or a real one.  Skipped where there is neither.
+ * Invariant tested: what a copy reads is what was there when it was called, however late it runs; what is wrong with an
+ * operation is reported by wait(), and what is downloaded after it is not taken for numbers.
+ * Covers cuda/memory.c, cuda/api.c, cuda/cuda.c, cuda/product.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "support/model.h"
+
+static float *give(mr_device *d, size_t count, float value)
+{
+    mr_error err;
+    float *host = mr_alloc(count, sizeof *host);
+    void *memory;
+    if (d->card->alloc(d, count * sizeof *host, "tests", &memory, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < count; i++)
+        host[i] = value;
+    d->card->upload(d, memory, host, count * sizeof *host);
+    memset(host, 0xff, count * sizeof *host); /* it may be changed now */
+    free(host);
+    return memory;
+}
+
+/* Of several times all pinned memory, and of odd lengths. */
+static void large_copies_are_whole(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, (37 << 20) + 5};
+    mr_random r = support_random();
+    mr_device *d = support_device(1);
+    mr_error err;
+    for (size_t i = 0; i < MR_COUNT(sizes); i++) {
+        uint8_t *bytes = malloc(sizes[i]), *changed = malloc(sizes[i]), *back = malloc(sizes[i]);
+        void *memory = NULL;
+        assert_true(bytes && changed && back);
+        mr_random_bytes(&r, bytes, sizes[i]);
+        memcpy(changed, bytes, sizes[i]);
+        assert_int_equal(d->card->alloc(d, sizes[i], "tests", &memory, &err), MR_OK);
+        d->card->upload(d, memory, changed, sizes[i]);
+        memset(changed, 0, sizes[i]);
+        d->card->download(d, back, memory, sizes[i]);
+        assert_memory_equal(back, bytes, sizes[i]);
+        d->card->free(d, memory);
+        free(bytes);
+        free(changed);
+        free(back);
+    }
+    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    mr_device_close(d);
+}
+
+/* Many small uploads into one place, with an operation after each: none overtakes another. */
+static void copies_keep_their_order(void **state)
+{
+    enum { N = 64, TIMES = 50 };
+    (void)state;
+    mr_device *d = support_device(1);
+    mr_error err;
+    float *x = give(d, N, 0), *sum = give(d, N, 0), host[N], out[N], want = 0;
+    for (int k = 0; k < TIMES; k++) {
+        for (size_t i = 0; i < N; i++)
+            host[i] = (float)k;
+        d->card->upload(d, x, host, sizeof host);
+        d->card->add(d, MR_F32, N, sum, x, sum);
+        want += (float)k;
+    }
+    d->card->download(d, out, sum, sizeof out);
+    for (size_t i = 0; i < N; i++)
+        assert_true(out[i] == want);
+    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    mr_device_close(d);
+}
+
+static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x))
+{
+    mr_device *d = support_device(1);
+    float *x = give(d, 4, 1), out[4] = {5, 5, 5, 5};
+    mr_error err;
+    wrong(d, x);
+    d->card->add(d, MR_F32, 4, x, x, x); /* does nothing any more */
+    d->card->download(d, out, x, sizeof out);
+    assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
+    if (!strstr(err.text, text))
+        fail_msg("'%s' instead of '%s'", err.text, text);
+    for (size_t i = 0; i < MR_COUNT(out); i++)
+        assert_true(isnan(out[i]));
+    assert_false(isfinite(d->card->sum_squares(d, 4, x)));
+    mr_device_close(d);
+}
+
+static void add_of_host_memory(mr_device *d, float *x)
+{
+    float host[4] = {0};
+    d->card->add(d, MR_F32, 4, x, host, x);
+}
+
+static void upload_past_the_end(mr_device *d, float *x)
+{
+    static const char bytes[10000];
+    d->card->upload(d, x, bytes, sizeof bytes);
+}
+
+static void crooked_pointer(mr_device *d, float *x)
+{
+    d->card->add(d, MR_F32, 2, (char *)x + 2, x, x);
+}
+
+static void too_wide(mr_device *d, float *x)
+{
+    d->card->rows(d, &(mr_rows){.type = MR_F32, .rows = 1, .width = (size_t)65536 * 64, .from = x, .to = x});
+}
+
+static void what_is_wrong_is_reported(void **state)
+{
+    (void)state;
+    expect_wrong("add: argument 3 is not memory of the device", add_of_host_memory);
+    expect_wrong("upload: not memory of the device", upload_past_the_end);
+    expect_wrong("add: argument 1 is not aligned", crooked_pointer);
+    expect_wrong("rows: more work than a launch can have", too_wide);
+}
+
+static void too_much_is_refused(void **state)
+{
+    (void)state;
+    mr_device *d = support_device(1);
+    mr_error err;
+    void *memory = NULL;
+    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
+    assert_non_null(strstr(err.text, "9223372036854775807 bytes of parameters"));
+    assert_non_null(strstr(err.text, "smaller batch or model"));
+    assert_null(memory);
+    mr_device_close(d);
+}
+
+/* More rows than CUDA has in its second dimension. */
+static void many_rows_are_fine(void **state)
+{
+    enum { ROWS = 70001 };
+    (void)state;
+    mr_device *d = support_device(1);
+    mr_error err;
+    float *x = give(d, ROWS, 2), *y = give(d, 2 * ROWS, 3), *out = malloc(2 * ROWS * sizeof *out);
+    assert_non_null(out);
+    d->card->rows(d, &(mr_rows){.type = MR_F32, .rows = ROWS, .width = 1, .to_stride = 2, .from = x, .to = y});
+    d->card->download(d, out, y, 2 * ROWS * sizeof *out);
+    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    for (size_t i = 0; i < 2 * ROWS; i++)
+        assert_true(out[i] == (i % 2 ? 3.0F : 2.0F));
+    free(out);
+    mr_device_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_copies_are_whole),    cmocka_unit_test(copies_keep_their_order),
+        cmocka_unit_test(what_is_wrong_is_reported), cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(many_rows_are_fine),
+    };
+    setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

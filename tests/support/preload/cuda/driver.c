@@ -1,0 +1,354 @@
+/* driver.c - libcuda.so.1 of the fake device: memory, the stream, events; see fake.h.
+ * Invariant: pinned memory is read and written when the stream runs, other memory of the host when the call is made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+enum { PINNED_MAX = 64, WORK_MAX = 4096 };
+
+typedef struct range {
+    uint64_t at;
+    size_t bytes;
+} range;
+
+static mr_device *device;
+static char context, stream;
+static _Thread_local void *current;
+static unsigned retained;
+static uint64_t used, launches;
+static fake_work works[WORK_MAX];
+static size_t work_count;
+static range *blocks, pinned[PINNED_MAX];
+static size_t block_count, block_room;
+
+uint64_t fake_setting(const char *name, uint64_t standard)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : standard;
+}
+
+static bool is_lost(void)
+{
+    return launches > fake_setting("MILLRACE_FAKE_LAUNCHES", UINT64_MAX - 1);
+}
+
+mr_opencl *fake_base(void)
+{
+    return device && current == &context ? mr_opencl_of(device) : NULL;
+}
+
+bool fake_has(uint64_t at, size_t bytes)
+{
+    for (size_t i = 0; i < block_count; i++)
+        if (at >= blocks[i].at && at - blocks[i].at <= blocks[i].bytes &&
+            bytes <= blocks[i].bytes - (at - blocks[i].at))
+            return true;
+    return false;
+}
+
+/* ---- the stream ------------------------------------------------------------------------------------------------- */
+
+static int run_all(void)
+{
+    mr_error err;
+    for (size_t i = 0; i < work_count; i++) {
+        if (!is_lost())
+            works[i].run(&works[i]);
+        free(works[i].data);
+    }
+    work_count = 0;
+    if (is_lost())
+        return FAKE_LOST;
+    return device->card->wait(device, &err) == MR_OK ? 0 : FAKE_LOST;
+}
+
+int fake_queue(const void *s, fake_work work)
+{
+    int code = !fake_base() ? FAKE_NO_CONTEXT : s != &stream ? FAKE_NO_HANDLE : is_lost() ? FAKE_LOST : 0;
+    if (!code && work_count == WORK_MAX)
+        code = run_all();
+    if (code)
+        free(work.data);
+    else
+        works[work_count++] = work;
+    return code;
+}
+
+int cuStreamCreate(void **out, unsigned flags);
+int cuStreamCreate(void **out, unsigned flags)
+{
+    *out = &stream;
+    return !fake_base() ? FAKE_NO_CONTEXT : flags == 1 ? 0 : FAKE_INVALID;
+}
+
+int cuStreamDestroy_v2(void *s);
+int cuStreamDestroy_v2(void *s)
+{
+    return s == &stream ? 0 : FAKE_NO_HANDLE;
+}
+
+int cuStreamSynchronize(void *s);
+int cuStreamSynchronize(void *s)
+{
+    return !fake_base() ? FAKE_NO_CONTEXT : s == &stream ? run_all() : FAKE_NO_HANDLE;
+}
+
+typedef struct event {
+    bool recorded;
+} event;
+
+int cuEventCreate(event **out, unsigned flags);
+int cuEventCreate(event **out, unsigned flags)
+{
+    *out = calloc(1, sizeof **out);
+    return !*out ? FAKE_NO_MEMORY : !fake_base() ? FAKE_NO_CONTEXT : flags == 2 ? 0 : FAKE_INVALID;
+}
+
+int cuEventDestroy_v2(event *e);
+int cuEventDestroy_v2(event *e)
+{
+    free(e);
+    return 0;
+}
+
+int cuEventRecord(event *e, void *s);
+int cuEventRecord(event *e, void *s)
+{
+    e->recorded = true;
+    return !fake_base() ? FAKE_NO_CONTEXT : s == &stream ? 0 : FAKE_NO_HANDLE;
+}
+
+/* All that was queued before it, and no harm if more. */
+int cuEventSynchronize(event *e);
+int cuEventSynchronize(event *e)
+{
+    bool wait = e->recorded;
+    e->recorded = false;
+    return !fake_base() ? FAKE_NO_CONTEXT : wait ? run_all() : 0;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+int cuMemAlloc_v2(uint64_t *out, size_t bytes);
+int cuMemAlloc_v2(uint64_t *out, size_t bytes)
+{
+    void *memory = NULL;
+    mr_error err;
+    if (!fake_base())
+        return FAKE_NO_CONTEXT;
+    if (is_lost())
+        return FAKE_LOST;
+    if (!bytes || used + bytes > fake_setting("MILLRACE_FAKE_MEMORY", 1 << 30))
+        return bytes ? FAKE_NO_MEMORY : FAKE_INVALID;
+    if (!MR_GROW(blocks, block_count, block_room) ||
+        device->card->alloc(device, bytes, "driver", &memory, &err) != MR_OK)
+        return FAKE_NO_MEMORY;
+    mr_opencl_of(device)->api.Finish(mr_opencl_of(device)->queue);
+    blocks[block_count++] = (range){(uintptr_t)memory, bytes};
+    used += bytes;
+    *out = (uintptr_t)memory;
+    return 0;
+}
+
+int cuMemFree_v2(uint64_t memory);
+int cuMemFree_v2(uint64_t memory)
+{
+    if (!fake_base())
+        return FAKE_NO_CONTEXT;
+    for (size_t i = 0; i < block_count; i++) {
+        if (blocks[i].at != memory)
+            continue;
+        int code = run_all();
+        device->card->free(device, (void *)(uintptr_t)memory);
+        used -= blocks[i].bytes;
+        blocks[i] = blocks[--block_count];
+        return code;
+    }
+    return FAKE_INVALID;
+}
+
+int cuMemHostAlloc(void **out, size_t bytes, unsigned flags);
+int cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    if (!fake_base() || flags)
+        return flags ? FAKE_INVALID : FAKE_NO_CONTEXT;
+    for (size_t i = 0; i < PINNED_MAX; i++)
+        if (!pinned[i].at) {
+            *out = malloc(bytes);
+            pinned[i] = (range){(uintptr_t)*out, bytes};
+            return *out ? 0 : FAKE_NO_MEMORY;
+        }
+    return FAKE_NO_MEMORY;
+}
+
+int cuMemFreeHost(void *memory);
+int cuMemFreeHost(void *memory)
+{
+    for (size_t i = 0; i < PINNED_MAX; i++)
+        if (pinned[i].at == (uintptr_t)memory) {
+            pinned[i].at = 0;
+            free(memory);
+            return 0;
+        }
+    return FAKE_INVALID;
+}
+
+static bool is_pinned(const void *memory, size_t bytes)
+{
+    for (size_t i = 0; i < PINNED_MAX; i++)
+        if (pinned[i].at && (uintptr_t)memory >= pinned[i].at &&
+            (uintptr_t)memory + bytes <= pinned[i].at + pinned[i].bytes)
+            return true;
+    return false;
+}
+
+static void run_upload(fake_work *w)
+{
+    device->card->upload(device, (void *)(uintptr_t)w->to, w->data ? w->data : w->host, w->bytes);
+}
+
+static void run_download(fake_work *w)
+{
+    device->card->download(device, w->host, (void *)(uintptr_t)w->from, w->bytes);
+}
+
+static void run_fill(fake_work *w)
+{
+    uint8_t *bytes = malloc(w->bytes);
+    if (!bytes)
+        return;
+    memset(bytes, w->value, w->bytes);
+    device->card->upload(device, (void *)(uintptr_t)w->to, bytes, w->bytes);
+    free(bytes);
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s);
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s)
+{
+    fake_work w = {.run = run_upload, .to = to, .host = (void *)(uintptr_t)from, .bytes = bytes};
+    if (!fake_has(to, bytes))
+        return FAKE_INVALID;
+    if (!is_pinned(from, bytes)) {
+        w.data = malloc(bytes ? bytes : 1);
+        if (!w.data)
+            return FAKE_NO_MEMORY;
+        memcpy(w.data, from, bytes);
+    }
+    return fake_queue(s, w);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *s);
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *s)
+{
+    if (!fake_has(from, bytes))
+        return FAKE_INVALID;
+    int code = fake_queue(s, (fake_work){.run = run_download, .from = from, .host = to, .bytes = bytes});
+    return code || is_pinned(to, bytes) ? code : run_all();
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *s);
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *s)
+{
+    return fake_has(to, bytes) ? fake_queue(s, (fake_work){.run = run_fill, .to = to, .bytes = bytes, .value = value})
+                               : FAKE_INVALID;
+}
+
+void fake_count_launch(void);
+void fake_count_launch(void)
+{
+    launches++;
+}
+
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+int cuInit(unsigned flags);
+int cuInit(unsigned flags)
+{
+    const mr_device_options first = {.threads = flags};
+    mr_error err;
+    return device || mr_device_opencl.open(&first, &device, &err) == MR_OK ? 0 : FAKE_NO_DEVICE;
+}
+
+int cuDriverGetVersion(int *out);
+int cuDriverGetVersion(int *out)
+{
+    *out = 13010;
+    return 0;
+}
+
+int cuGetErrorName(int code, const char **out);
+int cuGetErrorName(int code, const char **out)
+{
+    *out = code == FAKE_NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : code == FAKE_LOST ? "CUDA_ERROR_LAUNCH_FAILED" : NULL;
+    return *out ? 0 : FAKE_INVALID;
+}
+
+int cuGetErrorString(int code, const char **out);
+int cuGetErrorString(int code, const char **out)
+{
+    *out = code == FAKE_NO_MEMORY ? "out of memory" : code == FAKE_LOST ? "unspecified launch failure" : NULL;
+    return *out ? 0 : FAKE_INVALID;
+}
+
+int cuDeviceGetCount(int *out);
+int cuDeviceGetCount(int *out)
+{
+    *out = (int)fake_setting("MILLRACE_FAKE_DEVICES", 1);
+    return device ? 0 : FAKE_NO_DEVICE;
+}
+
+int cuDeviceGet(int *out, int number);
+int cuDeviceGet(int *out, int number)
+{
+    *out = number;
+    return 0;
+}
+
+int cuDeviceGetName(char *out, int room, int number);
+int cuDeviceGetName(char *out, int room, int number)
+{
+    (void)number;
+    return snprintf(out, (size_t)room, "Fake GPU") < room ? 0 : FAKE_INVALID;
+}
+
+int cuDeviceTotalMem_v2(size_t *out, int number);
+int cuDeviceTotalMem_v2(size_t *out, int number)
+{
+    (void)number;
+    *out = fake_setting("MILLRACE_FAKE_MEMORY", 1 << 30);
+    return 0;
+}
+
+int cuDeviceGetAttribute(int *out, int what, int number);
+int cuDeviceGetAttribute(int *out, int what, int number)
+{
+    int capability = (int)fake_setting("MILLRACE_FAKE_CAPABILITY", 90);
+    (void)number;
+    *out = what == 75 ? capability / 10 : what == 76 ? capability % 10 : what == 16 ? 3 : -1;
+    return *out < 0 ? FAKE_INVALID : 0;
+}
+
+int cuDevicePrimaryCtxRetain(void **out, int number);
+int cuDevicePrimaryCtxRetain(void **out, int number)
+{
+    (void)number;
+    *out = &context;
+    retained++;
+    return 0;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int number);
+int cuDevicePrimaryCtxRelease_v2(int number)
+{
+    (void)number;
+    return retained-- ? 0 : FAKE_NO_CONTEXT;
+}
+
+int cuCtxSetCurrent(void *c);
+int cuCtxSetCurrent(void *c)
+{
+    current = c;
+    return retained && c == &context ? 0 : FAKE_NO_CONTEXT;
+}

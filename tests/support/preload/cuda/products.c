@@ -1,0 +1,237 @@
+/* products.c - libcublasLt of the fake device: products by plain loops over columns, as its documentation defines them.
+ * Invariant: operands less aligned than the preference said, too little room, or a type that the library does not take,
+ * fail. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bf16.h"
+#include "fake.h"
+
+enum { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
+enum { F32 = 0, BF16 = 14, NEEDS = 4096 /* bytes of room */ };
+
+typedef struct product {
+    int transposed[2], epilogue;
+    const void *bias;
+} product;
+
+typedef struct layout {
+    int type;
+    uint64_t rows, columns;
+    int64_t stride;
+} layout;
+
+typedef struct preference {
+    size_t room;
+    uint32_t reductions, aligned[4];
+} preference;
+
+typedef struct choice {
+    uint64_t data[8]; /* what was promised about alignment */
+    size_t room;
+    int state;
+    float waves;
+    int reserved[4];
+} choice;
+
+size_t cublasLtGetVersion(void);
+size_t cublasLtGetVersion(void)
+{
+    return 130100;
+}
+
+static char handle;
+
+int cublasLtCreate(void **out);
+int cublasLtCreate(void **out)
+{
+    *out = &handle;
+    return fake_base() && !getenv("MILLRACE_FAKE_NO_LT") ? OK : NOT_INITIALIZED;
+}
+
+int cublasLtDestroy(void *h);
+int cublasLtDestroy(void *h)
+{
+    return h == &handle ? OK : INVALID_VALUE;
+}
+
+int cublasLtMatmulDescCreate(product **out, int compute, int scale);
+int cublasLtMatmulDescCreate(product **out, int compute, int scale)
+{
+    *out = calloc(1, sizeof **out);
+    return *out && compute == 68 && scale == F32 ? OK : NOT_SUPPORTED;
+}
+
+int cublasLtMatmulDescSetAttribute(product *p, int what, const void *value, size_t size);
+int cublasLtMatmulDescSetAttribute(product *p, int what, const void *value, size_t size)
+{
+    void *to = what == 3   ? (void *)&p->transposed[0]
+               : what == 4 ? (void *)&p->transposed[1]
+               : what == 7 ? (void *)&p->epilogue
+                           : (void *)&p->bias;
+    if ((what != 3 && what != 4 && what != 7 && what != 8) || size != (what == 8 ? sizeof p->bias : sizeof(int)))
+        return INVALID_VALUE;
+    memcpy(to, value, size);
+    return OK;
+}
+
+int cublasLtMatmulDescDestroy(product *p);
+int cublasLtMatmulDescDestroy(product *p)
+{
+    free(p);
+    return OK;
+}
+
+int cublasLtMatrixLayoutCreate(layout **out, int type, uint64_t rows, uint64_t columns, int64_t stride);
+int cublasLtMatrixLayoutCreate(layout **out, int type, uint64_t rows, uint64_t columns, int64_t stride)
+{
+    if ((type != F32 && type != BF16) || !rows || !columns || stride < (int64_t)rows)
+        return INVALID_VALUE;
+    *out = malloc(sizeof **out);
+    if (*out)
+        **out = (layout){type, rows, columns, stride};
+    return *out ? OK : INVALID_VALUE;
+}
+
+int cublasLtMatrixLayoutDestroy(layout *l);
+int cublasLtMatrixLayoutDestroy(layout *l)
+{
+    free(l);
+    return OK;
+}
+
+int cublasLtMatmulPreferenceCreate(preference **out);
+int cublasLtMatmulPreferenceCreate(preference **out)
+{
+    *out = malloc(sizeof **out);
+    if (*out)
+        **out = (preference){.reductions = 7, .aligned = {256, 256, 256, 256}};
+    return *out ? OK : INVALID_VALUE;
+}
+
+int cublasLtMatmulPreferenceSetAttribute(preference *p, int what, const void *value, size_t size);
+int cublasLtMatmulPreferenceSetAttribute(preference *p, int what, const void *value, size_t size)
+{
+    if (what == 1 && size == sizeof p->room)
+        memcpy(&p->room, value, size);
+    else if (what == 3 && size == sizeof p->reductions)
+        memcpy(&p->reductions, value, size);
+    else if (what >= 5 && what <= 8 && size == sizeof p->aligned[0])
+        memcpy(&p->aligned[what - 5], value, size);
+    else
+        return INVALID_VALUE;
+    return OK;
+}
+
+int cublasLtMatmulPreferenceDestroy(preference *p);
+int cublasLtMatmulPreferenceDestroy(preference *p)
+{
+    free(p);
+    return OK;
+}
+
+int cublasLtMatmulAlgoGetHeuristic(void *h, product *p, const layout *a, const layout *b, const layout *c,
+                                   const layout *d, const preference *wish, int wanted, choice *out, int *count);
+int cublasLtMatmulAlgoGetHeuristic(void *h, product *p, const layout *a, const layout *b, const layout *c,
+                                   const layout *d, const preference *wish, int wanted, choice *out, int *count)
+{
+    *count = 0;
+    if (h != &handle || wanted < 1 || c->type != d->type)
+        return INVALID_VALUE;
+    if (a->type != b->type || (a->type == F32 && d->type == BF16) || wish->room < NEEDS || (wish->reductions & 4))
+        return NOT_SUPPORTED;
+    uint64_t rows = p->transposed[0] ? a->columns : a->rows, deep = p->transposed[0] ? a->rows : a->columns;
+    uint64_t columns = p->transposed[1] ? b->rows : b->columns, deep_b = p->transposed[1] ? b->columns : b->rows;
+    if (rows != d->rows || columns != d->columns || deep != deep_b)
+        return INVALID_VALUE;
+    *out = (choice){.room = NEEDS};
+    for (size_t i = 0; i < 4; i++)
+        out->data[i] = wish->aligned[i];
+    *count = 1;
+    return OK;
+}
+
+typedef struct job {
+    product p;
+    layout a, b, d;
+    const void *a_at, *b_at;
+    void *d_at;
+    float alpha, beta;
+} job;
+
+/* Elements of a matrix as floats; freed by the caller. */
+static float *fetch(mr_device *device, const layout *l, const void *at)
+{
+    size_t count = (size_t)(l->columns - 1) * (size_t)l->stride + l->rows, size = l->type == BF16 ? 2 : 4;
+    uint8_t *bytes = malloc(count * size);
+    float *out = malloc(count * sizeof *out);
+    if (!bytes || !out)
+        abort();
+    device->card->download(device, bytes, at, count * size);
+    for (size_t i = 0; i < count && l->type == BF16; i++)
+        out[i] = mr_bf16_float(((const uint16_t *)(void *)bytes)[i]);
+    if (l->type == F32)
+        memcpy(out, bytes, count * size);
+    free(bytes);
+    return out;
+}
+
+static void give_back(mr_device *device, const layout *l, float *x, void *at)
+{
+    size_t count = (size_t)(l->columns - 1) * (size_t)l->stride + l->rows;
+    uint16_t *halves = (uint16_t *)(void *)x;
+    for (size_t i = 0; i < count && l->type == BF16; i++)
+        halves[i] = mr_bf16_of(x[i]);
+    device->card->upload(device, at, x, count * (l->type == BF16 ? 2 : 4));
+}
+
+/* d = alpha op(a) op(b) + beta c + bias, element (i, j) at i + j * stride. */
+static void run_product(fake_work *w)
+{
+    const job *j = w->data;
+    mr_device *device = &fake_base()->launcher.device;
+    const layout of_bias = {j->d.type, j->d.rows, 1, (int64_t)j->d.rows};
+    float *a = fetch(device, &j->a, j->a_at), *b = fetch(device, &j->b, j->b_at), *d = fetch(device, &j->d, j->d_at);
+    float *bias = j->p.epilogue == 4 ? fetch(device, &of_bias, j->p.bias) : NULL;
+    size_t deep = j->p.transposed[0] ? j->a.rows : j->a.columns;
+    size_t a_i = j->p.transposed[0] ? (size_t)j->a.stride : 1, a_l = j->p.transposed[0] ? 1 : (size_t)j->a.stride;
+    size_t b_j = j->p.transposed[1] ? 1 : (size_t)j->b.stride, b_l = j->p.transposed[1] ? (size_t)j->b.stride : 1;
+    for (size_t column = 0; column < j->d.columns; column++)
+        for (size_t row = 0; row < j->d.rows; row++) {
+            float *to = &d[row + column * (size_t)j->d.stride];
+            double sum = 0;
+            for (size_t l = 0; l < deep; l++)
+                sum += (double)a[row * a_i + l * a_l] * (double)b[column * b_j + l * b_l];
+            sum = (double)j->alpha * sum + (j->beta != 0 ? (double)j->beta * (double)*to : 0);
+            *to = (float)(sum + (bias ? (double)bias[row] : 0));
+        }
+    give_back(device, &j->d, d, j->d_at);
+    free(a);
+    free(b);
+    free(d);
+    free(bias);
+}
+
+static bool fits(const layout *l, const void *at, uint64_t aligned)
+{
+    size_t bytes = ((size_t)(l->columns - 1) * (size_t)l->stride + l->rows) * (l->type == BF16 ? 2 : 4);
+    return fake_has((uintptr_t)at, bytes) && (uintptr_t)at % aligned == 0;
+}
+
+int cublasLtMatmul(void *h, const product *p, const float *alpha, const void *a_at, const layout *a, const void *b_at,
+                   const layout *b, const float *beta, const void *c_at, const layout *c, void *d_at, const layout *d,
+                   const uint64_t *algorithm, void *room, size_t room_size, void *stream);
+int cublasLtMatmul(void *h, const product *p, const float *alpha, const void *a_at, const layout *a, const void *b_at,
+                   const layout *b, const float *beta, const void *c_at, const layout *c, void *d_at, const layout *d,
+                   const uint64_t *algorithm, void *room, size_t room_size, void *stream)
+{
+    if (h != &handle || c != d || c_at != d_at || room_size < NEEDS || !fake_has((uintptr_t)room, room_size) ||
+        !fits(a, a_at, algorithm[0]) || !fits(b, b_at, algorithm[1]) || !fits(d, d_at, algorithm[3]) ||
+        (p->epilogue == 4 && !fake_has((uintptr_t)p->bias, d->rows * (d->type == BF16 ? 2 : 4))))
+        return INVALID_VALUE;
+    job *j = malloc(sizeof *j);
+    if (!j)
+        return INVALID_VALUE;
+    *j = (job){*p, *a, *b, *d, a_at, b_at, d_at, *alpha, *beta};
+    return fake_queue(stream, (fake_work){.run = run_product, .data = j}) ? 14 : OK;
+}
