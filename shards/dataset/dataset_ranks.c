@@ -15,7 +15,7 @@ enum { DIGEST = 32 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* What the first rank of a host tells the others; the manifest without its shards is behind it. */
+/* What the first rank of a host tells the others; the manifest without its shards follows it. */
 typedef struct packet {
     uint64_t device, inode, size, seconds, nanoseconds; /* of its file */
     uint64_t rows;                                      /* shards */
