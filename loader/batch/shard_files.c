@@ -211,7 +211,7 @@ static mr_open_shard *own(const mr_open_shard *shard)
     return (mr_open_shard *)(uintptr_t)shard;
 }
 
-static bool *mistrusted(const mr_shard_files *f, const mr_open_shard *s)
+static bool *trust_lost(const mr_shard_files *f, const mr_open_shard *s)
 {
     return &f->mistrusted[s->shard - f->split->shards];
 }
@@ -221,11 +221,11 @@ static bool *mistrusted(const mr_shard_files *f, const mr_open_shard *s)
 static void choose_file(mr_shard_files *f, mr_open_shard *s)
 {
     int fd = -1;
-    if (s->borrowers || !mr_dataset_has_copies(f->ds) || (s->copied && !*mistrusted(f, s)))
+    if (s->borrowers || !mr_dataset_has_copies(f->ds) || (s->copied && !*trust_lost(f, s)))
         return;
     bool opened = s->copied
                       ? mr_dataset_open_file(f->ds, s->shard, "mdb", &fd, NULL) == MR_OK
-                      : !*mistrusted(f, s) && ++s->lookups % LOOKUPS == 0 && mr_dataset_open_copy(f->ds, s->shard, &fd);
+                      : !*trust_lost(f, s) && ++s->lookups % LOOKUPS == 0 && mr_dataset_open_copy(f->ds, s->shard, &fd);
     if (!opened)
         return;
     close(s->mdb);
@@ -237,8 +237,8 @@ bool mr_shard_files_mistrust(mr_shard_files *f, const mr_open_shard *shard)
 {
     mr_open_shard *s = own(shard);
     pthread_mutex_lock(&f->lock);
-    bool copied = s->copied, first = copied && !*mistrusted(f, s);
-    *mistrusted(f, s) |= copied;
+    bool copied = s->copied, first = copied && !*trust_lost(f, s);
+    *trust_lost(f, s) |= copied;
     pthread_mutex_unlock(&f->lock);
     if (first)
         mr_dataset_drop_copy(f->ds, shard->shard);
