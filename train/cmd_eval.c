@@ -156,15 +156,15 @@ static mr_status print(const request *q, const mr_session *t, const mr_evaluatio
 }
 
 /* Before the first picture is decoded. */
-static mr_status check_labels(const request *q, const mr_session *t, mr_error *err)
+static mr_status check_labels(const request *q, const mr_session *t, mr_ranks *ranks, mr_error *err)
 {
     if (t->checkpoint.model.card->text)
         return MR_OK;
     const mr_split *split = mr_manifest_split(mr_dataset_manifest(t->ds), t->evaluator.loader.split);
     if (t->several)
         return mr_labels_check_targets(&t->targets, split, q->trained.dataset, err);
-    return mr_labels_check(t->ds, split, q->trained.dataset, "let 'millrace predict' say what it sees in each sample",
-                           err);
+    return mr_labels_check(t->ds, split, ranks, q->trained.dataset,
+                           "let 'millrace predict' say what it sees in each sample", err);
 }
 
 static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
@@ -172,7 +172,7 @@ static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_e
     mr_evaluation result;
     MR_AUTO(mr_scores_release) mr_scores scores = {0};
     MR_TRY(mr_session_open(&q->trained, ranks, t, err));
-    MR_TRY(mr_ranks_agree(ranks, check_labels(q, t, err), err));
+    MR_TRY(mr_ranks_agree(ranks, check_labels(q, t, ranks, err), err));
     if (t->several) {
         t->evaluator.targets = &t->targets;
         t->evaluator.scores = &scores;

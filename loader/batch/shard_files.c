@@ -1,7 +1,7 @@
 /* shard_files.c - the shards of a split, kept open and shared by threads.
  *
- *   shards[k]           one entry for every shard of the split, open or not
- *   open[0 .. count)    the entries that are open, in any order
+ *   shards[k]           the entry of each shard of the split that is open; of the others nothing but this pointer
+ *   open[0 .. count)    the entries, in any order
  *
  * Invariant: an entry with borrowers is never closed; entries do not move. */
 #include "batch/shard_files.h"
@@ -34,7 +34,8 @@ struct mr_shard_files {
     size_t rows_bytes, tables_bytes;
     uint64_t foreign;                /* unused seek indexes */
     _Atomic uint64_t found, refused; /* entries, by mr_shard_files_seek() */
-    mr_open_shard *shards;           /* shard NULL: not open */
+    mr_open_shard **shards;          /* NULL: not open */
+    bool *mistrusted;                /* by shard, like those */
     mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
 
@@ -51,16 +52,20 @@ mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsign
                              mr_error *err)
 {
     mr_shard_files *f = mr_alloc(1, sizeof *f);
-    mr_open_shard *shards = mr_alloc(split->shard_count ? split->shard_count : 1, sizeof *shards);
-    if (!f || !shards) {
+    size_t count = split->shard_count ? split->shard_count : 1;
+    mr_open_shard **shards = mr_alloc(count, sizeof *shards);
+    bool *mistrusted = mr_alloc(count, sizeof *mistrusted);
+    if (!f || !shards || !mistrusted) {
         free(f);
         free(shards);
+        free(mistrusted);
         return mr_fail_memory(err, "opening shards");
     }
     f->users = 1;
     f->ds = ds;
     f->split = split;
     f->shards = shards;
+    f->mistrusted = mistrusted;
     f->max = max == 0 ? default_max() : max < MR_SHARD_FILES_MAX ? max : MR_SHARD_FILES_MAX;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->returned, NULL);
@@ -85,11 +90,11 @@ static void close_shard(mr_shard_files *f, mr_open_shard *s)
         f->tables_bytes -= table_bytes(s);
     free(s->rows);
     free(s->seek_table);
-    s->rows = s->seek_table = NULL;
     f->count--;
     f->open[s->place] = f->open[f->count];
     f->open[s->place]->place = s->place;
-    s->shard = NULL; /* `mistrusted` stays */
+    f->shards[s->shard - f->split->shards] = NULL;
+    free(s);
 }
 
 mr_shard_files *mr_shard_files_share(mr_shard_files *f)
@@ -107,6 +112,7 @@ void mr_shard_files_free(mr_shard_files *f)
     pthread_cond_destroy(&f->returned);
     pthread_mutex_destroy(&f->lock);
     free(f->shards);
+    free(f->mistrusted);
     free(f);
 }
 
@@ -138,14 +144,19 @@ static mr_status open_seek(mr_shard_files *f, const mr_shard *shard, int *seek, 
 }
 
 /* Opens the files; *full: it failed for lack of descriptors. */
-static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_shard *s, bool *full, mr_error *err)
+static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, bool *full, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int mdb = -1, idx = -1;
+    MR_AUTO(mr_scope_free) mr_open_shard *s = mr_alloc(1, sizeof *s);
+    size_t number = (size_t)(shard - f->split->shards);
     int seek = -1;
-    bool copied = false, mistrusted = s->mistrusted;
+    bool copied = false;
     uint64_t seek_size = 0;
+    *full = false;
+    if (!s)
+        return mr_fail_memory(err, "opening shards");
     mr_status status = mr_dataset_open_file(f->ds, shard, "idx", &idx, err);
-    if (status == MR_OK && !mistrusted)
+    if (status == MR_OK && !f->mistrusted[number])
         copied = mr_dataset_open_copy(f->ds, shard, &mdb);
     if (status == MR_OK && !copied)
         status = mr_dataset_open_file(f->ds, shard, "mdb", &mdb, err);
@@ -163,9 +174,9 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
                          .seek_size = seek_size,
                          .shard = shard,
                          .place = f->count,
-                         .copied = copied,
-                         .mistrusted = mistrusted};
-    f->open[f->count++] = s;
+                         .copied = copied};
+    f->open[f->count++] = f->shards[number] = s;
+    s = NULL;
     mdb = idx = -1;
     return MR_OK;
 }
@@ -174,11 +185,11 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
  */
 static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **out, mr_error *err)
 {
-    mr_open_shard *s = &f->shards[shard - f->split->shards];
-    while (!s->shard) {
+    mr_open_shard **s = &f->shards[shard - f->split->shards];
+    while (!*s) {
         if (f->count < f->max) {
             bool full;
-            mr_status status = open_shard(f, shard, s, &full, err);
+            mr_status status = open_shard(f, shard, &full, err);
             if (!full && status != MR_OK)
                 return status;
             if (full && f->count == 0)
@@ -190,8 +201,19 @@ static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **o
         if (!close_oldest(f))
             pthread_cond_wait(&f->returned, &f->lock);
     }
-    *out = s;
+    *out = *s;
     return MR_OK;
+}
+
+/* Entries are the files' own; borrowers see them as constant. */
+static mr_open_shard *own(const mr_open_shard *shard)
+{
+    return (mr_open_shard *)(uintptr_t)shard;
+}
+
+static bool *trust_lost(const mr_shard_files *f, const mr_open_shard *s)
+{
+    return &f->mistrusted[s->shard - f->split->shards];
 }
 
 /* With the lock held: a shard that nobody reads goes on from its copy, once there is one; one whose copy is damaged
@@ -199,11 +221,11 @@ static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **o
 static void choose_file(mr_shard_files *f, mr_open_shard *s)
 {
     int fd = -1;
-    if (s->borrowers || !mr_dataset_has_copies(f->ds) || (s->copied && !s->mistrusted))
+    if (s->borrowers || !mr_dataset_has_copies(f->ds) || (s->copied && !*trust_lost(f, s)))
         return;
     bool opened = s->copied
                       ? mr_dataset_open_file(f->ds, s->shard, "mdb", &fd, NULL) == MR_OK
-                      : !s->mistrusted && ++s->lookups % LOOKUPS == 0 && mr_dataset_open_copy(f->ds, s->shard, &fd);
+                      : !*trust_lost(f, s) && ++s->lookups % LOOKUPS == 0 && mr_dataset_open_copy(f->ds, s->shard, &fd);
     if (!opened)
         return;
     close(s->mdb);
@@ -213,10 +235,10 @@ static void choose_file(mr_shard_files *f, mr_open_shard *s)
 
 bool mr_shard_files_mistrust(mr_shard_files *f, const mr_open_shard *shard)
 {
-    mr_open_shard *s = &f->shards[shard - f->shards];
+    mr_open_shard *s = own(shard);
     pthread_mutex_lock(&f->lock);
-    bool copied = s->copied, first = copied && !s->mistrusted;
-    s->mistrusted |= copied;
+    bool copied = s->copied, first = copied && !*trust_lost(f, s);
+    *trust_lost(f, s) |= copied;
     pthread_mutex_unlock(&f->lock);
     if (first)
         mr_dataset_drop_copy(f->ds, shard->shard);
@@ -260,7 +282,7 @@ static void keep_rows(mr_shard_files *f, mr_open_shard *s)
 
 mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint64_t n, mr_row *row, mr_error *err)
 {
-    mr_open_shard *s = &f->shards[shard - f->shards];
+    mr_open_shard *s = own(shard);
     uint64_t i = n - s->shard->first;
     pthread_mutex_lock(&f->lock);
     if (!s->rows)
@@ -323,7 +345,7 @@ static bool read_entries(const mr_open_shard *s, const mr_seek_span *span, uint6
 
 size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const mr_row *row, uint8_t *out, uint64_t *at)
 {
-    mr_open_shard *s = &f->shards[shard - f->shards];
+    mr_open_shard *s = own(shard);
     mr_seek_span span;
     if (s->seek < 0 || row->codec != MR_CODEC_JPEG)
         return 0;
@@ -348,7 +370,7 @@ mr_shard_files_counts mr_shard_files_count(mr_shard_files *f)
 
 void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard)
 {
-    mr_open_shard *s = &f->shards[shard - f->shards];
+    mr_open_shard *s = own(shard);
     pthread_mutex_lock(&f->lock);
     s->borrowers--;
     pthread_cond_broadcast(&f->returned);

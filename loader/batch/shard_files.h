@@ -23,7 +23,6 @@ typedef struct mr_open_shard {
     uint8_t *seek_table; /* kept in memory, like rows; NULL: not */
     unsigned borrowers;
     bool copied;      /* mdb is a copy on this host's own disk */
-    bool mistrusted;  /* its copy was damaged: not looked for again */
     unsigned lookups; /* borrowed since a copy was last looked for */
     unsigned place;   /* index in the list of open shards */
     uint64_t used;    /* time of last use: the least recently used is closed first */

@@ -83,7 +83,7 @@ class Dataset(Mapping[str, "Split"]):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The whole manifest.json."""
+        """The whole manifest.json: in format 2 without the list of shards, which is in manifest.shards."""
         if self._manifest is None:
             with open(os.path.join(self.path, "manifest.json"), "rb") as file:
                 self._manifest = json.load(file)

@@ -15,7 +15,7 @@ enum { DIGEST = 32 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* What the first rank of a host tells the others; the manifest without its shards is behind it. */
+/* What the first rank of a host tells the others; the manifest without its shards follows it. */
 typedef struct packet {
     uint64_t device, inode, size, seconds, nanoseconds; /* of its file */
     uint64_t rows;                                      /* shards */
@@ -84,7 +84,7 @@ static mr_status hand_out(mr_ranks *host, const char *path, const packet *mine, 
     MR_AUTO(mr_buf_free) mr_buf message = {0};
     MR_AUTO(mr_scope_free) mr_shard *rows = NULL;
     MR_AUTO(free_shared) mr_shared *shared = NULL;
-    bool first = mr_ranks_rank(host) == 0;
+    bool first = r->manifest != NULL;
     packet p = *mine;
     MR_TRY(mr_ranks_agree(host, first ? pack(r, &p, &message, &rows, err) : MR_OK, err));
     MR_TRY(mr_ranks_share(host, &message, err));

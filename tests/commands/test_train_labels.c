@@ -66,6 +66,22 @@ static void a_few_are_counted(void **state)
     }
 }
 
+/* Each rank looks at some of the shards; together they say what one says. */
+static void ranks_count_together(void **state)
+{
+    TRAIN_PATH(folder, *state, "ranks");
+    make_data(*state, "ranks", "train", "7,8");
+    support_shell(folder, "rm -r data && \"$MILLRACE_BIN\" ingest source data --shard-size 4KiB --quiet && "
+                          "test -e data/train-00003.mdb");
+    support_result r = train_run(folder, 3, "--steps", "1", "--batch", "4", "--loss", "ce", (char *)NULL);
+    support_assert_status(&r, 2);
+    char *both = support_path("%s%s", r.out, r.err);
+    if (!strstr(both, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"))
+        fail_msg("%s", both);
+    free(both);
+    support_result_free(&r);
+}
+
 /* The way out leads out: test has labels. */
 static void another_split_may_evaluate(void **state)
 {
@@ -110,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_are_counted),
+        cmocka_unit_test(ranks_count_together),
         cmocka_unit_test(another_split_may_evaluate),
         cmocka_unit_test(eval_counts_them_too),
         cmocka_unit_test(a_split_without_a_label_is_refused_at_once),

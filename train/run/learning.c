@@ -21,15 +21,15 @@ void mr_learning_release(mr_learning *l)
 
 /* ---- which loss -------------------------------------------------------------------------------------------------- */
 
-static mr_status one_label(const mr_learning_splits *in, mr_error *err)
+static mr_status one_label(const mr_learning_splits *in, mr_ranks *ranks, mr_error *err)
 {
     MR_TRY(mr_labels_check(
-        in->ds, in->train, in->dataset,
+        in->ds, in->train, ranks, in->dataset,
         "learn several labels per sample by --loss bce, or from its text by --model bridgetower (--text-column "
         "captions, for example)",
         err));
     return in->eval
-               ? mr_labels_check(in->ds, in->eval, in->dataset,
+               ? mr_labels_check(in->ds, in->eval, ranks, in->dataset,
                                  "choose another --eval-split, or learn several labels per sample by --loss bce", err)
                : MR_OK;
 }
@@ -79,30 +79,19 @@ static mr_status weigh(const mr_targets *t, size_t classes, bool several, mr_lea
     return MR_OK;
 }
 
-/* By rank 0, for all: a rank that cannot read an index must not choose another way than the others. */
-static mr_status some_missing(const mr_learning_splits *in, mr_ranks *ranks, bool *missing, mr_error *err)
-{
-    MR_AUTO(mr_buf_free) mr_buf said = {0};
-    *missing = mr_ranks_rank(ranks) == 0 && mr_labels_missing(in->ds, in->train) > 0;
-    mr_buf_add(&said, missing, sizeof *missing);
-    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&said, err, "reading labels"), err));
-    MR_TRY(mr_ranks_share(ranks, &said, err));
-    memcpy(missing, said.data, sizeof *missing);
-    return MR_OK;
-}
-
 static mr_status choose(const mr_settings *s, const mr_learning_splits *in, unsigned threads, mr_ranks *ranks,
                         mr_learning *out, mr_error *err)
 {
-    bool asked = s->loss[0] == 'b', missing = false;
+    bool asked = s->loss[0] == 'b';
+    uint64_t missing = 0;
     if (s->loss[0] == 'a')
-        MR_TRY(some_missing(in, ranks, &missing, err));
+        MR_TRY(mr_labels_missing(in->ds, in->train, ranks, &missing, err));
     if (missing) {
         MR_TRY(mr_targets_read(in->ds, in->train, threads, ranks, &out->train, err));
         out->several = out->train.listed > 0;
     }
     out->several |= asked;
-    return out->several ? several_labels(in, threads, ranks, out, err) : one_label(in, err);
+    return out->several ? several_labels(in, threads, ranks, out, err) : one_label(in, ranks, err);
 }
 
 mr_status mr_learning_open(const mr_settings *s, const mr_learning_splits *in, unsigned threads, mr_ranks *ranks,

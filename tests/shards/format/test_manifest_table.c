@@ -115,7 +115,7 @@ static void test_many_shards(void **state)
     release(&w);
 }
 
-/* The digest is made to fit, so that the rules behind it are reached. */
+/* The digest is made to fit, so that the rules for rows are reached. */
 static mr_status take_as_stated(written *w, const mr_buf *table, mr_error *err)
 {
     mr_manifest *m = parse(w);
