@@ -264,7 +264,7 @@ static mr_status look_for(const char *file, const char *id, mr_ranks *ranks, mr_
             return MR_OK;
         nanosleep(&(struct timespec){.tv_nsec = SEEN_MS * 1000000}, NULL);
     }
-    return mr_fail(err, MR_MISUSE, "%s: is not there, and %s has made it", file, mr_ranks_name_of(ranks, 0).text);
+    return mr_fail(err, MR_MISUSE, "%s: was made by %s and is not there", file, mr_ranks_name_of(ranks, 0).text);
 }
 
 mr_status mr_owner_seen(const mr_owner *w, const char *file, mr_ranks *ranks, mr_error *err)

@@ -41,7 +41,7 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
 /* Collective.  Broadcasts rank 0's bytes, replacing those of the other ranks. */
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err);
 /* Collective.  Status and message of the lowest rank that failed; `mine` if none did.  On several hosts the message
- * begins with the rank's name. */
+ * begins with the rank's name, unless all ranks failed with the same one. */
 mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
 #ifdef __clang_analyzer__ /* as in error.h: if this rank fails, all do */
 #define mr_ranks_agree(r, mine, err)                                                                                   \

@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "source/sight.h"
 
 static bool leader(const mr_ingest *in)
 {
@@ -53,7 +54,8 @@ static mr_status open_on_all(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (alone)
         return MR_OK;
     MR_TRY(mr_ranks_share(in->ranks, &listing, err));
-    return mr_ranks_agree(in->ranks, leader(in) ? MR_OK : adopt_listing(in, stage, &listing, err), err);
+    MR_TRY(mr_ranks_agree(in->ranks, leader(in) ? MR_OK : adopt_listing(in, stage, &listing, err), err));
+    return mr_sight_agree(in->source, in->options->sources, in->options->source_count, in->ranks, err);
 }
 
 static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
