@@ -37,6 +37,14 @@ ranks h1:1,h2:1,h3:1 millrace eval one run --json 2>&1 | tee out | grep -o '"acc
     fail "eval differs"
 echo "ok: train, resume and eval on several hosts"
 
+millrace predict one run >expected 2>out || fail "predict alone"
+ranks h1:2,h3:1 millrace predict one run >predicted 2>out || fail "predict"
+cmp expected predicted || fail "predict differs"
+mpirun --allow-run-as-root --oversubscribe -n 3 millrace plan one --global-batch 12 >expected 2>out || fail "plan on one host"
+ranks h1:1,h2:2 millrace plan one --global-batch 12 >planned 2>out || fail "plan"
+cmp expected planned || fail "plan differs"
+echo "ok: predict and plan on several hosts"
+
 # Copies on each host's own disk change nothing; gradients in bf16 give other sums, the same ones on every host and run.
 ranks h1:2,h3:2 millrace train one "${model[@]}" --steps 6 --local /run/copies --output staged >out 2>&1 || fail "train --local"
 [ "$(weights run 00000006)" = "$(weights staged 00000006)" ] || fail "a run with copies differs"
@@ -47,6 +55,63 @@ done
 [ "$(weights halves 00000006)" = "$(weights again 00000006)" ] || fail "two runs that exchange bf16 differ"
 [ "$(weights halves 00000006)" != "$(weights run 00000006)" ] || fail "nothing was exchanged in bf16"
 echo "ok: copies on the hosts' disks, gradients in bf16"
+
+# ---- what hosts see differently --------------------------------------------------------------------------------------
+
+refused() {
+    local code=0 expected=$1 said=$2
+    shift 2
+    ranks "$@" >out 2>&1 || code=$?
+    [ "$code" = "$expected" ] || fail "exit code $code instead of $expected: $said"
+    [ "$(grep -c "^millrace: .*$said" out)" = 1 ] || fail "not said once: $said"
+}
+
+cp "$millrace" other
+echo >>other
+on h2 mount --bind other "$millrace"
+refused 2 "rank 1 on h2 runs another build of millrace (" h1:1,h2:1 millrace verify one
+on h2 umount "$millrace"
+picture=$(find source -name '*.JPEG' | head -n 1)
+: >empty
+on h2 mount --bind empty "$picture"
+refused 1 "rank 1 on h2: the source is not that of rank 0 on h1: .*${picture##*/} is missing here or has another size" \
+    h1:1,h2:1 millrace ingest source never --quiet
+on h2 umount "$picture"
+[ -z "$(find . -maxdepth 1 -name 'never*')" ] || fail "what is refused leaves something"
+echo "ok: another build, another source on a host"
+
+# Locks that do not reach other hosts, and a kernel of each host's own.
+no_locks=$(dirname "$millrace")/tests/preload_no_locks.so
+apart() {
+    local host=$1
+    shift
+    on "$host" env OPENBLAS_NUM_THREADS=1 ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 LD_PRELOAD="$no_locks" "$@"
+}
+owned() {
+    [ -s run/.millrace-owner ]
+}
+# Starts a run that would take for ever on h1.
+begin_apart() {
+    rm -rf run
+    apart h1 millrace train one "${model[@]}" --steps 9000000 --checkpoint-every 200 --output run >first 2>&1 &
+    first=$!
+    until_true owned
+}
+if [ -e "$no_locks" ]; then
+    for host in h1 h2; do
+        on "$host" sh -c "echo $host >/run/boot && mount --bind /run/boot /proc/sys/kernel/random/boot_id"
+    done
+    begin_apart
+    code=0
+    apart h2 millrace train one "${model[@]}" --steps 5 --output run --resume >out 2>&1 || code=$?
+    [ "$code" = 2 ] || fail "exit code $code instead of 2 for a second run"
+    grep -q "^millrace: run: another run is using it, process [0-9]* on h1; " out || fail "a second run"
+    kill -KILL "$(process h1 millrace)"
+    wait "$first" && fail "killed: exit code 0"
+    echo "ok: a second run in one --output, without locks"
+else
+    echo "not tried: folders without locks: $no_locks is not built"
+fi
 
 stall=1 # seconds: --stall-timeout
 
@@ -101,6 +166,43 @@ echo "ok: a link that is cut, all ranks on both sides of it"
 
 [ "$all" = all ] || exit 0
 stall=2
+
+mkdir private
+on h2 mount -t tmpfs tmpfs "$work/private"
+refused 2 "rank 1 on h2: private/d.partial.owner: was made by rank 0 on h1 and is not there; " \
+    h1:1,h2:1 millrace ingest source private/d --quiet
+ranks h1:1,h2:1 millrace train one "${model[@]}" --steps 3 --output private/run >out 2>&1 || fail "a private --output"
+grep -q "^millrace: rank 1 on h2: private/run/.*: --output is on a disk that the hosts do not share, " out ||
+    fail "a private --output is not said"
+on h2 umount "$work/private"
+echo "ok: DST or --output on a disk that the hosts do not share"
+
+taken_over() {
+    grep -q '^millrace: .* has given no sign of life, and is replaced$' out
+}
+if [ -e "$no_locks" ]; then
+    begin_apart
+    until_true has_checkpoint
+    kill -KILL "$(process h1 millrace)"
+    wait "$first" && fail "killed: exit code 0"
+    apart h2 millrace train one "${model[@]}" --output run --resume --stop-after 5 >out 2>&1 || fail "a dead owner's run"
+    taken_over || fail "a dead owner: nothing is said"
+    begin_apart
+    stopped=$(process h1 millrace)
+    kill -STOP "$stopped"
+    apart h2 millrace train one "${model[@]}" --steps 9000000 --output run >out 2>&1 &
+    second=$!
+    until_true taken_over
+    kill -CONT "$stopped" "$(ps -o ppid= -p "$stopped" | tr -d ' ')"
+    code=0
+    wait "$first" || code=$?
+    [ "$code" = 3 ] || fail "exit code $code instead of 3 for a run that has lost its folder"
+    grep -q '^millrace: run: process [0-9]* on h2 has taken it, ' first || fail "a run that has lost its folder: $(cat first)"
+    kill -TERM "$(process h2 millrace)"
+    wait "$second" && fail "SIGTERM: exit code 0"
+    whole "a run that has taken over"
+    echo "ok: a dead owner's folder is taken over, one that only slept ends"
+fi
 
 begin h1:1,h2:1
 until_true has_checkpoint
