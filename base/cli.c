@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/launch.h"
+#include "base/meeting.h"
 #include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
@@ -325,7 +326,12 @@ static mr_status compare_starts(const mr_cli *cli, mr_ranks *ranks, mr_error *er
                    name.text, zero.text);
 }
 
-mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
+static void end_meeting(mr_meeting **m)
+{
+    mr_meeting_end(*m);
+}
+
+static mr_status meet(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
 {
     mr_error unwatched;
     MR_TRY(mr_ranks_begin(ranks, err));
@@ -333,6 +339,13 @@ mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ran
     if (mr_ranks_watch(*ranks, stall_seconds, mr_term_error, &unwatched) != MR_OK && mr_ranks_rank(*ranks) == 0)
         mr_term_warn(unwatched.text);
     return MR_OK;
+}
+
+mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
+{
+    MR_AUTO(end_meeting) mr_meeting *meeting = NULL;
+    MR_TRY(mr_meeting_begin(stall_seconds, mr_term_error, &meeting, err));
+    return meet(cli, stall_seconds, ranks, err);
 }
 
 int mr_cli_end(mr_ranks *ranks, mr_status status, const mr_error *err)

@@ -5,12 +5,15 @@
 set -eu
 # shellcheck source=tests/hosts/hosts.sh
 . "$(dirname "$(readlink -f "$0")")/hosts.sh"
-enter_namespaces 500 "$(readlink -f "$0")" "$@"
+enter_namespaces 580 "$(readlink -f "$0")" "$@"
 
 work=$2 all=${4:-}
 millrace=$(readlink -f "$3")
+# shellcheck source=tests/hosts/faults.sh
+. "$(dirname "$(readlink -f "$0")")/faults.sh"
 cd "$work"
 PATH=$(dirname "$millrace"):$PATH
+[ "$all" != all ] || mount_disk || all=${all/all/all, without a disk}
 start_hosts 3
 
 model=(--model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 16 --batch 4 --threads 1
@@ -164,8 +167,14 @@ echo "ok: a link that is cut, all ranks on both sides of it"
 
 # ---- what takes longer -----------------------------------------------------------------------------------------------
 
-[ "$all" = all ] || exit 0
+[ "$all" ] || exit 0
 stall=2
+each_phase
+if [ "$all" = all ]; then
+    each_disk
+else
+    echo "not tried: a shared disk that is full, hangs, or is gone: no loop device can be mounted"
+fi
 
 mkdir private
 on h2 mount -t tmpfs tmpfs "$work/private"
@@ -211,17 +220,17 @@ expect_end 3 "rank 1 on h2 has not been heard from for $stall s: it is stopped"
 whole "a stopped rank"
 echo "ok: a rank that is stopped"
 
-# Each host sends every one of 4 x 2 x 1,000,003 floats less than twice.
+# Each of two hosts sends every one of 4 x 2 x 1,000,003 floats once.
 sent() {
     on "$1" ip -s -o link show eth0 | awk '{ for (i = 1; i <= NF; i++) if ($i == "TX:") { print $(i + 8); exit } }'
 }
 before=$(sent h1)
-ranks h1:1,h2:1,h3:1 exchange_rank sums 1000003:1:0 >out 2>&1 || fail "sums"
+ranks h1:1,h2:1 exchange_rank sums 1000003:1:0 >out 2>&1 || fail "sums"
 bytes=$(($(sent h1) - before))
-if [ "$bytes" -lt 32000000 ] || [ "$bytes" -gt 70000000 ]; then
-    fail "the sums of three hosts took $bytes bytes of one of them"
+if [ "$bytes" -lt 32000000 ] || [ "$bytes" -gt 40000000 ]; then
+    fail "the sums of two hosts took $bytes bytes of one of them"
 fi
-echo "ok: sums between hosts send each number less than twice"
+echo "ok: sums between two hosts send each number once"
 
 begin h1:1,h2:1,h3:1
 for _ in 1 2 3; do
