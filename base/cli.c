@@ -344,7 +344,8 @@ static mr_status meet(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **rank
 mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
 {
     MR_AUTO(end_meeting) mr_meeting *meeting = NULL;
-    MR_TRY(mr_meeting_begin(stall_seconds, mr_term_error, &meeting, err));
+    uint64_t limit = stall_seconds ? stall_seconds + MR_MEETING_MORE : 0;
+    MR_TRY(mr_meeting_begin(limit, mr_term_error, &meeting, err));
     return meet(cli, stall_seconds, ranks, err);
 }
 

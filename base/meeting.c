@@ -86,7 +86,7 @@ mr_status mr_meeting_begin(uint64_t seconds, mr_ranks_tell tell, mr_meeting **ou
     mr_meeting *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "starting");
-    *m = (mr_meeting){.seconds = seconds + MR_MEETING_MORE, .tell = tell, .bell = -1};
+    *m = (mr_meeting){.seconds = seconds, .tell = tell, .bell = -1};
     mr_status status = start(m, err);
     if (status == MR_OK)
         *out = m;

@@ -7,11 +7,12 @@
 
 typedef struct mr_meeting mr_meeting;
 
-enum { MR_MEETING_MORE = 30 }; /* seconds, as hosts do not start a program at the same time */
+/* For a caller to add to a limit of seconds for work: hosts do not start a program at the same time. */
+enum { MR_MEETING_MORE = 30 };
 
-/* From here to mr_meeting_end() at most `seconds` and MR_MEETING_MORE may pass (0: any time); then `tell` is called on
- * a thread, and the process ends with exit code 3.  *out NULL: no launcher has started several processes.  MR_SYSTEM:
- * no memory, no thread. */
+/* From here to mr_meeting_end() at most `seconds` may pass (0: any time); then `tell` is called on a thread, and the
+ * process ends with exit code 3.  *out NULL: no launcher has started several processes.  MR_SYSTEM: no memory, no
+ * thread. */
 mr_status mr_meeting_begin(uint64_t seconds, mr_ranks_tell tell, mr_meeting **out, mr_error *err);
 void mr_meeting_end(mr_meeting *m); /* NULL is fine */
 

@@ -29,7 +29,7 @@ enum { MR_STALL_SECONDS = 60 };
 mr_status mr_ranks_watch(mr_ranks *r, uint64_t seconds, mr_ranks_tell tell, mr_error *err);
 /* Around waiting for other ranks by other means than the calls below. */
 void mr_ranks_waits(mr_ranks *r, bool begins);
-/* What a thread that only watches (owner.h) has used of the processor so far: that is no work of this rank. */
+/* What a thread that only watches (owner.h) has used of the processor so far: it does not count as work. */
 void mr_ranks_aside(mr_ranks *r, uint64_t ns);
 /* From any thread: says why, and ends the processes of all ranks with exit code 3.  Does not return. */
 void mr_ranks_quit(mr_ranks *r, const mr_error *why);
