@@ -9,15 +9,20 @@
  * prefix of a long name is enough. */
 #include "base/cli_line.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/launch.h"
+#include "base/meeting.h"
 #include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
+
+enum { PROGRAM_MAX = 1 << 30 };
 
 static mr_status add_entry(mr_cli_line *l, const char *name, const mr_option *row, void *request, mr_error *err)
 {
@@ -276,22 +281,72 @@ bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv,
     return status == MR_OK;
 }
 
-mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
+/* ---- several ranks ---------------------------------------------------------------------------------------------- */
+
+/* What has to be equal on all ranks. */
+typedef struct start_facts {
+    uint64_t build, agreed;
+    char version[16];
+} start_facts;
+
+/* The bytes of the program tell builds of one version apart. */
+static mr_status look_at_build(start_facts *mine, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf program = {0};
+    MR_TRY(mr_file_read_all(AT_FDCWD, "/proc/self/exe", PROGRAM_MAX, &program, err));
+    mine->build = mr_hash64(program.data, program.len);
+    snprintf(mine->version, sizeof mine->version, "%s", MILLRACE_VERSION);
+    return MR_OK;
+}
+
+/* Collective. */
+static mr_status compare_starts(const mr_cli *cli, mr_ranks *ranks, mr_error *err)
+{
+    start_facts mine = {.agreed = cli->agreed}, first, theirs;
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
     unsigned other;
-    uint64_t agreed = cli->agreed;
+    if (mr_ranks_world(ranks) == 1)
+        return MR_OK;
+    MR_TRY(mr_ranks_agree(ranks, look_at_build(&mine, err), err));
+    MR_TRY(mr_ranks_compare(ranks, &mine, sizeof mine, &other, &all, err));
+    if (!other)
+        return MR_OK;
+    memcpy(&first, all.data, sizeof first);
+    memcpy(&theirs, all.data + other * sizeof theirs, sizeof theirs);
+    const mr_ranks_name zero = mr_ranks_name_of(ranks, 0), name = mr_ranks_name_of(ranks, other);
+    if (first.build != theirs.build || strcmp(first.version, theirs.version) != 0)
+        return mr_fail(
+            err, MR_MISUSE,
+            "mpirun: %s runs another build of millrace (%s, %016llx) than %s (%s, %016llx); install the same "
+            "one on all hosts",
+            name.text, theirs.version, (unsigned long long)theirs.build, zero.text, first.version,
+            (unsigned long long)first.build);
+    return mr_fail(err, MR_MISUSE,
+                   "mpirun: %s was given a different command or different options than %s; give all ranks the same",
+                   name.text, zero.text);
+}
+
+static void end_meeting(mr_meeting **m)
+{
+    mr_meeting_end(*m);
+}
+
+static mr_status meet(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
+{
     mr_error unwatched;
     MR_TRY(mr_ranks_begin(ranks, err));
-    MR_TRY(mr_ranks_compare(*ranks, &agreed, sizeof agreed, &other, NULL, err));
-    if (!other) {
-        if (mr_ranks_watch(*ranks, stall_seconds, mr_term_error, &unwatched) != MR_OK && mr_ranks_rank(*ranks) == 0)
-            mr_term_warn(unwatched.text);
-        return MR_OK;
-    }
-    return mr_fail(err, MR_MISUSE,
-                   "mpirun: %s was given a different command or different options than rank 0; give all ranks "
-                   "the same",
-                   mr_ranks_name_of(*ranks, other).text);
+    MR_TRY(compare_starts(cli, *ranks, err));
+    if (mr_ranks_watch(*ranks, stall_seconds, mr_term_error, &unwatched) != MR_OK && mr_ranks_rank(*ranks) == 0)
+        mr_term_warn(unwatched.text);
+    return MR_OK;
+}
+
+mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err)
+{
+    MR_AUTO(end_meeting) mr_meeting *meeting = NULL;
+    uint64_t limit = stall_seconds ? stall_seconds + MR_MEETING_MORE : 0;
+    MR_TRY(mr_meeting_begin(limit, mr_term_error, &meeting, err));
+    return meet(cli, stall_seconds, ranks, err);
 }
 
 int mr_cli_end(mr_ranks *ranks, mr_status status, const mr_error *err)

@@ -103,9 +103,9 @@ void mr_cli_release(mr_cli *cli); /* a zeroed one is fine */
     }
 #define MR_STALL_HELP "end the run when a rank makes no progress for this long, among several (0: never)"
 
-/* After mr_cli_parse(): calls mr_ranks_begin(), checks that all ranks were given the same command and options,
- * except paths and rows marked `own`, and begins to watch for ranks that stall (mr_ranks_watch()).  MR_MISUSE: they
- * were not; pass *ranks to mr_cli_end() in that case as well. */
+/* After mr_cli_parse(): calls mr_ranks_begin(), checks that all ranks run the same build and were given the same
+ * command and options, except paths and rows marked `own`, and begins to watch for ranks that stall (mr_ranks_watch()).
+ * MR_MISUSE: they do not, or were not; pass *ranks to mr_cli_end() in that case as well. */
 mr_status mr_cli_ranks(const mr_cli *cli, uint64_t stall_seconds, mr_ranks **ranks, mr_error *err);
 
 /* Ends a command: rank 0 (or the only process) prints `err` unless `status` is MR_OK; `ranks`, which may be NULL, is

@@ -8,7 +8,8 @@
  *   pool processor           threads, instruction sets
  *   launch                   launchers
  *   datagram stall watch     noticing that a rank no longer goes on
- *   ranks                    MPI
+ *   ranks meeting            MPI
+ *   owner_file owner         folders that one process owns, on any file system
  *   program script           another program, run to the end; where those are that come with millrace
  *   term cli                 terminal output and options: for commands only */
 #ifndef MR_ERROR_H

@@ -29,6 +29,10 @@ enum { MR_STALL_SECONDS = 60 };
 mr_status mr_ranks_watch(mr_ranks *r, uint64_t seconds, mr_ranks_tell tell, mr_error *err);
 /* Around waiting for other ranks by other means than the calls below. */
 void mr_ranks_waits(mr_ranks *r, bool begins);
+/* What a thread that only watches (owner.h) has used of the processor so far: it does not count as work. */
+void mr_ranks_aside(mr_ranks *r, uint64_t ns);
+/* From any thread: says why, and ends the processes of all ranks with exit code 3.  Does not return. */
+void mr_ranks_quit(mr_ranks *r, const mr_error *why);
 
 /* Gather, share and split fail on all ranks if one is out of memory, so that no rank waits for it.
  *
@@ -37,7 +41,7 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
 /* Collective.  Broadcasts rank 0's bytes, replacing those of the other ranks. */
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err);
 /* Collective.  Status and message of the lowest rank that failed; `mine` if none did.  On several hosts the message
- * begins with the rank's name. */
+ * begins with the rank's name, unless all ranks failed with the same one. */
 mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
 #ifdef __clang_analyzer__ /* as in error.h: if this rank fails, all do */
 #define mr_ranks_agree(r, mine, err)                                                                                   \

@@ -100,6 +100,15 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
     return MR_OK;
 }
 
+/* Of all ranks: agreed before, or none's own. */
+static bool same_failure(const mr_ranks *r)
+{
+    for (unsigned i = 0; i < r->world; i++)
+        if (r->verdicts[i].status >= 0 || strcmp(r->verdicts[i].text, r->verdicts[0].text) != 0)
+            return false;
+    return true;
+}
+
 mr_status(mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
 {
     uint64_t failed = mine < 0;
@@ -116,10 +125,12 @@ mr_status(mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
         memcpy(one.text, err->text, sizeof one.text);
     if (mr_ranks_card_gather(r, &one, sizeof one, all, r->verdict_lens) != 0)
         return mr_ranks_failed(err);
-    for (unsigned i = 0; i < r->world; i++)
+    for (unsigned i = 0; i < r->world; i++) {
+        bool named = r->several && !same_failure(r);
         if (all[i].status < 0)
-            return mr_fail(err, (mr_status)all[i].status, "%s%s%s", r->several ? mr_ranks_name_of(r, i).text : "",
-                           r->several ? ": " : "", all[i].text);
+            return mr_fail(err, (mr_status)all[i].status, "%s%s%s", named ? mr_ranks_name_of(r, i).text : "",
+                           named ? ": " : "", all[i].text);
+    }
     return mine;
 }
 

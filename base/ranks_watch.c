@@ -37,6 +37,21 @@ static void on_stall(void *ctx, const mr_stall *stall, bool speaks)
     _exit(3);
 }
 
+void mr_ranks_aside(mr_ranks *r, uint64_t ns)
+{
+    mr_watch_aside(r->watch, ns);
+}
+
+void mr_ranks_quit(mr_ranks *r, const mr_error *why)
+{
+    pthread_t timer;
+    if (r->tell)
+        r->tell(why);
+    if (r->card && pthread_create(&timer, NULL, end_later, NULL) == 0)
+        r->card->abort(3);
+    _exit(3);
+}
+
 /* The first rank of each host, not counting rank 0. */
 static bool speaks_of_first(const mr_ranks *r)
 {

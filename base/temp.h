@@ -7,7 +7,8 @@
  *      train/checkpoint    .step-N.tmp-PID               removed by the next run, if its process is gone, too
  *      ingest/pipeline     DST.partial                   continued by the next ingest to DST
  *
- * Where the file system has no locks every claim succeeds, and exports are not removed. */
+ * Where the file system has no locks every claim succeeds, and exports are not removed; owner.h keeps others out of
+ * OUTPUT and DST.partial all the same. */
 #ifndef MR_TEMP_H
 #define MR_TEMP_H
 

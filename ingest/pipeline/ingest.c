@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "source/sight.h"
 
 static bool leader(const mr_ingest *in)
 {
@@ -53,7 +54,8 @@ static mr_status open_on_all(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (alone)
         return MR_OK;
     MR_TRY(mr_ranks_share(in->ranks, &listing, err));
-    return mr_ranks_agree(in->ranks, leader(in) ? MR_OK : adopt_listing(in, stage, &listing, err), err);
+    MR_TRY(mr_ranks_agree(in->ranks, leader(in) ? MR_OK : adopt_listing(in, stage, &listing, err), err));
+    return mr_sight_agree(in->source, in->options->sources, in->options->source_count, in->ranks, err);
 }
 
 static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
@@ -285,8 +287,9 @@ static mr_status open_stage(const mr_ingest *in, mr_stage **stage, mr_error *err
 {
     const mr_ingest_options *o = in->options;
     bool first = leader(in);
-    MR_TRY(mr_ranks_agree(in->ranks, first ? mr_stage_open(o->target, o->force, true, stage, err) : MR_OK, err));
-    return mr_ranks_agree(in->ranks, first ? MR_OK : mr_stage_open(o->target, o->force, false, stage, err), err);
+    MR_TRY(mr_ranks_agree(in->ranks, first ? mr_stage_open(o->target, o->force, in->ranks, stage, err) : MR_OK, err));
+    MR_TRY(mr_stage_seen(*stage, o->target, in->ranks, err));
+    return mr_ranks_agree(in->ranks, first ? MR_OK : mr_stage_open(o->target, o->force, in->ranks, stage, err), err);
 }
 
 mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err)

@@ -127,7 +127,10 @@ mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: 
 mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: order and shards */
 
 char *mr_stage_name(const char *target); /* DST.partial, to be freed; NULL: no memory */
-mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
+/* Of rank 0, which makes the folder and owns it; then on the other ranks. */
+mr_status mr_stage_open(const char *target, bool force, mr_ranks *ranks, mr_stage **out, mr_error *err);
+/* Collective, between these: whether all hosts see that folder; `stage` is rank 0's, NULL on the others. */
+mr_status mr_stage_seen(const mr_stage *stage, const char *target, mr_ranks *ranks, mr_error *err);
 const char *mr_stage_path(const mr_stage *s);
 int mr_stage_dir(const mr_stage *s);
 mr_status mr_stage_held(const mr_stage *s,

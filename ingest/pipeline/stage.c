@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/owner.h"
 #include "base/path.h"
 #include "base/scope.h"
+#include "base/term.h"
 #include "base/text.h"
 #include "pipeline/stage_parts.h"
 
@@ -19,7 +21,8 @@ struct mr_stage {
     mr_target target;
     char *made; /* the first of DST's parents that did not exist; NULL: all did */
     int dir;
-    bool owner; /* rank 0 */
+    bool first; /* rank 0: it owns the folder */
+    mr_owner *owner;
     bool published;
 };
 
@@ -35,12 +38,38 @@ static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
                    s->path, name);
 }
 
+/* Against an ingest on another host, which the lock may not reach. */
+static mr_status own(mr_stage *s, mr_ranks *ranks, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *parent = NULL, *name = NULL;
+    MR_AUTO(mr_buf_free) mr_buf file = {0};
+    mr_error who;
+    MR_TRY(mr_path_split(s->path, &parent, &name, err));
+    mr_buf_printf(&file, "%s" MR_OWNER_ENDING, name);
+    MR_TRY(mr_buf_status(&file, err, s->path));
+    MR_AUTO(mr_scope_close) int dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return mr_fail_errno(err, errno, "%s", parent);
+    const mr_owner_options o = {.dirfd = dir,
+                                .name = mr_buf_text(&file),
+                                .lock = s->dir,
+                                .path = s->path,
+                                .ranks = ranks,
+                                .say = mr_term_warn,
+                                .lost = mr_ranks_quit};
+    mr_status status = mr_owner_take(&o, &s->owner, &who);
+    if (status == MR_AGAIN)
+        return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it, %s", s->path, who.text);
+    return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", who.text);
+}
+
 /* Files in DST.partial are removed: only a folder with nothing but an unfinished dataset is taken over. */
-static mr_status claim(const mr_stage *s, mr_error *err)
+static mr_status claim(mr_stage *s, mr_ranks *ranks, mr_error *err)
 {
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
     MR_TRY(mr_folder_lock(s->dir, s->path, err));
+    MR_TRY(own(s, ranks, err));
     /* Between its opening and its locking another ingest may have published it: then it is no longer a stage. */
     if (!mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest has just ended there; run the command again", s->path);
@@ -103,7 +132,7 @@ char *mr_stage_name(const char *target)
 }
 
 /* The names of DST and DST.partial. */
-static mr_stage *new_stage(const char *target, bool force, bool first_rank)
+static mr_stage *new_stage(const char *target, bool force)
 {
     mr_stage *s = mr_alloc(1, sizeof *s);
     if (!s)
@@ -115,7 +144,6 @@ static mr_stage *new_stage(const char *target, bool force, bool first_rank)
         mr_stage_close(s);
         return NULL;
     }
-    s->owner = first_rank;
     return s;
 }
 
@@ -132,22 +160,23 @@ static mr_status open_folder(mr_stage *s, mr_error *err)
     return mr_fail_errno(err, errno, "%s", s->path);
 }
 
-static mr_status open_first(mr_stage *s, mr_error *err)
+static mr_status open_first(mr_stage *s, mr_ranks *ranks, mr_error *err)
 {
     MR_TRY(mr_target_check(&s->target, err));
     MR_TRY(make(s, err));
     MR_TRY(open_folder(s, err));
-    return claim(s, err);
+    return claim(s, ranks, err);
 }
 
-mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err)
+mr_status mr_stage_open(const char *target, bool force, mr_ranks *ranks, mr_stage **out, mr_error *err)
 {
-    mr_stage *s = new_stage(target, force, first_rank);
+    bool first = mr_ranks_rank(ranks) == 0;
+    mr_stage *s = new_stage(target, force);
     if (!s)
         return mr_fail_memory(err, target);
-    mr_status status = first_rank ? open_first(s, err) : open_folder(s, err);
+    mr_status status = first ? open_first(s, ranks, err) : open_folder(s, err);
+    s->first = first && status == MR_OK; /* otherwise it is not ours: it is left as it is */
     if (status != MR_OK) {
-        s->owner = false; /* not ours: leave it as it is */
         if (s->dir < 0)
             remove_parents(s);
         mr_stage_close(s);
@@ -155,6 +184,18 @@ mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stag
     }
     *out = s;
     return MR_OK;
+}
+
+mr_status mr_stage_seen(const mr_stage *s, const char *target, mr_ranks *ranks, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *path = mr_stage_name(target);
+    MR_AUTO(mr_buf_free) mr_buf file = {0};
+    mr_buf_printf(&file, "%s" MR_OWNER_ENDING, path ? path : "");
+    MR_TRY(mr_ranks_agree(ranks, path ? mr_buf_status(&file, err, target) : mr_fail_memory(err, target), err));
+    mr_status status = mr_owner_seen(s ? s->owner : NULL, mr_buf_text(&file), ranks, err);
+    if (status == MR_MISUSE && err)
+        return mr_fail(err, status, "%s; choose a DST on a disk that all hosts see", err->text);
+    return status;
 }
 
 const char *mr_stage_path(const mr_stage *s)
@@ -169,6 +210,7 @@ int mr_stage_dir(const mr_stage *s)
 
 mr_status mr_stage_held(const mr_stage *s, mr_error *err)
 {
+    MR_TRY(mr_owner_check(s->owner, err));
     if (mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return MR_OK;
     return mr_fail(err, MR_SYSTEM,
@@ -179,7 +221,7 @@ mr_status mr_stage_held(const mr_stage *s, mr_error *err)
 
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err)
 {
-    int flags = s->owner ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY;
+    int flags = s->first ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY;
     *fd = openat(s->dir, MR_STAGE_SPOOL, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
     return *fd < 0 ? mr_fail_errno(err, errno, "%s/%s", s->path, MR_STAGE_SPOOL) : MR_OK;
 }
@@ -253,11 +295,14 @@ void mr_stage_close(mr_stage *s)
 {
     if (!s)
         return;
-    if (s->owner && s->path && !s->published) {
+    bool unfinished = s->first && s->path && !s->published, removed = false;
+    if (unfinished)
         mr_stage_spool_unlink(s);
-        if (mr_stage_held(s, NULL) == MR_OK && rmdir(s->path) == 0) /* stays if it holds finished shards */
-            remove_parents(s);
-    }
+    if (unfinished && mr_stage_held(s, NULL) == MR_OK)
+        removed = rmdir(s->path) == 0; /* stays if it holds finished shards */
+    mr_owner_release(s->owner);
+    if (removed)
+        remove_parents(s);
     if (s->dir >= 0)
         close(s->dir);
     mr_target_close(&s->target);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/owner.h"
 #include "base/scope.h"
 #include "base/temp.h"
 #include "pipeline/stage_parts.h"
@@ -74,7 +75,8 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
                        "%s: a folder cannot be replaced under this name; use its own, or name a new folder "
                        "in it, for example %s/dataset",
                        t->path, t->path);
-    static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING MR_STAGE_ASIDE};
+    static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING MR_STAGE_ASIDE,
+                                       MR_STAGE_ENDING MR_OWNER_ENDING};
     for (size_t i = 0; i < MR_COUNT(ours); i++) {
         size_t len = strlen(t->path), end = strlen(ours[i]);
         if (len >= end && strcmp(t->path + len - end, ours[i]) == 0)

@@ -140,8 +140,8 @@ mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *
         return MR_OK;
     mr_hex(all.data, DIGEST, first);
     mr_hex(all.data + (size_t)other * DIGEST, DIGEST, second);
-    return mr_fail(err, MR_BAD_DATA, "mpirun: rank %u reads the dataset %s, rank 0 %s; give all of them the same files",
-                   other, second, first);
+    return mr_fail(err, MR_BAD_DATA, "mpirun: %s reads the dataset %s, %s %s; give all of them the same files",
+                   mr_ranks_name_of(ranks, other).text, second, mr_ranks_name_of(ranks, 0).text, first);
 }
 
 mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,

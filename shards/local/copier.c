@@ -145,6 +145,7 @@ static void *run(void *arg)
     mr_local *l = arg;
     bool works = true;
     mr_store_sweep(&l->store);
+    (void)mr_store_make_room(&l->store, 0, NULL); /* the limit may be smaller than that of the run before */
     pthread_mutex_lock(&l->lock);
     while (works && !atomic_load(&l->stop)) {
         size_t at = next_shard(l);

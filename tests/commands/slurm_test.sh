@@ -152,3 +152,49 @@ grep -q '^exit code 3$' out || fail "SIGUSR1: no exit code 3"
 submit
 scancel "$job"
 expect_end "scancel"
+
+# ---- a job that Slurm runs again, and an array -----------------------------------------------------------------------
+
+restarted() { scontrol update JobId="$job" StartTime=now 2>/dev/null; grep -q '^begun again' out; }
+has_ended() { [ "$(grep -c '^exit code' out)" = "$1" ]; }
+ended_once() { has_ended 1; }
+
+rm -rf run run.jsonl
+cat >again.sh <<S
+#!/bin/bash
+[ "\${SLURM_RESTART_COUNT:-0}" = 0 ] || echo "begun again"
+srun --mpi=pmix -n 2 "$millrace" train data ${model[*]} --log run.jsonl --output run --resume \
+    \$([ "\${SLURM_RESTART_COUNT:-0}" = 0 ] && echo --steps 9000000 || echo --stop-after 5)
+echo "exit code \$?"
+S
+job=$(sbatch --parsable --requeue --open-mode=append -n 2 -o out.again again.sh)
+until_true learns
+ln -sf out.again out
+scontrol requeue "$job"
+until_true restarted
+until_true ended_once
+until_true over
+before=$(find run -name 'step-*' | sort | head -n 1) after=$(find run -name 'step-*' | sort | tail -n 1)
+[ "$((10#${after##*-} - 10#${before##*-}))" = 5 ] || fail "requeue: $before, $after"
+"$millrace" eval data run >/dev/null || fail "requeue: the checkpoint is not readable"
+echo "ok: a job that is requeued goes on from its checkpoint"
+
+cat >array.sh <<S
+#!/bin/bash
+srun --mpi=pmix -n 2 "$millrace" train data ${model[*]} --steps 5 --seed \$SLURM_ARRAY_TASK_ID --local copies \
+    --output seed-\$SLURM_ARRAY_TASK_ID
+S
+sbatch --wait --array=0-1 -n 2 -o array-%a array.sh >/dev/null || fail "an array: $(cat array-*)"
+[ -n "$(ls copies)" ] || fail "an array: no copies"
+cmp -s seed-0/step-00000005/weights.npz seed-1/step-00000005/weights.npz && fail "an array: the same seed twice"
+[ -s seed-1/step-00000005/weights.npz ] || fail "an array: no weights"
+echo "ok: an array of two runs that share copies"
+
+# The time limit is looked at twice a minute.
+[ "${MILLRACE_TEST_ALL:-}" = 1 ] || exit 0
+rm -rf run run.jsonl
+job=$(sbatch --parsable --time=1 --signal=USR1@55 -n 2 -o out.limit train.sh)
+until_true learns
+ln -sf out.limit out
+expect_end "a signal before the time limit"
+grep -q '^exit code 3$' out || fail "a signal before the time limit: no exit code 3"

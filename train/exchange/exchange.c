@@ -112,11 +112,12 @@ static mr_window_text *texts(const mr_exchange *x)
  * Open MPI 4.1 sometimes hangs.  Only one that was killed makes that necessary. */
 static mr_status rank_gone(mr_exchange *x, unsigned rank, bool left, bool speaks, mr_error *err)
 {
+    const mr_ranks_name name = mr_ranks_name_of(x->ranks, rank);
     x->speaks = speaks;
     if (left)
-        return mr_fail(err, MR_SYSTEM, "rank %u has left: it ended before its work was done", rank);
+        return mr_fail(err, MR_SYSTEM, "%s has left: it ended before its work was done", name.text);
     mr_ranks_break(x->ranks, speaks);
-    return mr_fail(err, MR_SYSTEM, "rank %u is gone: it was killed, perhaps for lack of memory", rank);
+    return mr_fail(err, MR_SYSTEM, "%s is gone: it was killed, perhaps for lack of memory", name.text);
 }
 
 /* Noticed on this host only: ranks of other hosts would not reach mr_ranks_end(). */
@@ -195,7 +196,8 @@ static mr_status evaluate(mr_exchange *x, unsigned count, double *sums, mr_error
                 error = &texts(x)[i];
         if (x->w.world == 1)
             return (mr_status)all[broken].status; /* err is as it was given */
-        return mr_fail(err, (mr_status)all[broken].status, "rank %u: %s", broken, error->text);
+        return mr_fail(err, (mr_status)all[broken].status, "%s: %s", mr_ranks_name_of(x->ranks, broken).text,
+                       error->text);
     }
     for (unsigned k = 0; k < count; k++)
         sums[k] = 0;

@@ -11,6 +11,7 @@
 #ifndef MR_TRAINER_H
 #define MR_TRAINER_H
 
+#include "base/owner.h"
 #include "checkpoint/checkpoint.h"
 #include "evaluate/evaluation.h"
 #include "exchange/exchange.h"
@@ -30,6 +31,7 @@ enum { MR_MAX_BATCH = 1 << 20 };
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
+    mr_owner *owner; /* of OUTPUT, on rank 0 */
     DIR *claim; /* on OUTPUT, on rank 0; NULL: it does not exist yet, or none is given */
     mr_dataset *ds;
     const mr_manifest *manifest;

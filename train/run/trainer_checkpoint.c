@@ -54,6 +54,8 @@ mr_status mr_trainer_save(mr_trainer *t, mr_error *err)
 {
     mr_status status = MR_OK;
     if (*t->settings->output && mr_ranks_rank(t->ranks) == 0)
+        status = mr_owner_check(t->owner, err);
+    if (status == MR_OK && *t->settings->output && mr_ranks_rank(t->ranks) == 0)
         status = write_checkpoint(t, err);
     return mr_ranks_agree(t->ranks, status, err);
 }

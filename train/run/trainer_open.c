@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/scope.h"
+#include "base/term.h"
 #include "model/contrast.h"
 #include "run/head.h"
 #include "run/head_file.h"
@@ -236,6 +237,29 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
 
+/* A run goes on where rank 0 does not see its checkpoints again, but from the beginning.  Collective. */
+static mr_status look_shared(mr_trainer *t, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_error why;
+    if (!*t->settings->output)
+        return MR_OK;
+    mr_buf_printf(&text, "%s/" MR_OWNER_IN_FOLDER, t->settings->output);
+    MR_TRY(mr_ranks_agree(t->ranks, mr_buf_status(&text, err, "opening the output"), err));
+    mr_status status = mr_owner_seen(t->owner, mr_buf_text(&text), t->ranks, &why);
+    if (status != MR_MISUSE)
+        return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", why.text);
+    mr_buf_clear(&text);
+    mr_buf_printf(
+        &text,
+        "%s: --output is on a disk that the hosts do not share, so --resume finds this run only if rank 0 is on "
+        "the same host again",
+        why.text);
+    if (mr_ranks_rank(t->ranks) == 0)
+        mr_term_warn(mr_buf_text(&text));
+    return MR_OK;
+}
+
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -249,6 +273,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, clear_output(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, open_journal(t, err), err));
+    MR_TRY(look_shared(t, err));
     if (t->config.card->text && s->gather_negatives)
         MR_TRY(mr_ranks_agree(
             t->ranks, mr_peers_open(t->ranks, s->batch, mr_contrast_row(t->config.embed), &t->peers, err), err));
@@ -281,6 +306,7 @@ void mr_trainer_close(mr_trainer *t)
     json_decref(t->facts);
     mr_buf_free(&t->remarks);
     mr_dataset_free(t->ds);
+    mr_owner_release(t->owner);
     if (t->claim)
         closedir(t->claim);
     memset(t, 0, sizeof *t);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/scope.h"
+#include "base/term.h"
 #include "run/trainer.h"
 
 typedef unsigned long long ull;
@@ -136,10 +137,29 @@ static mr_status check_output(const char *path, mr_error *err)
     return MR_OK;
 }
 
+/* Against runs on other hosts, which the lock of the claim may not reach. */
+static mr_status own(mr_trainer *t, mr_error *err)
+{
+    const mr_owner_options o = {.dirfd = dirfd(t->claim),
+                                .name = MR_OWNER_IN_FOLDER,
+                                .lock = dirfd(t->claim),
+                                .path = t->settings->output,
+                                .ranks = t->ranks,
+                                .say = mr_term_warn,
+                                .lost = mr_ranks_quit};
+    mr_error who;
+    mr_status status = mr_owner_take(&o, &t->owner, &who);
+    if (status == MR_AGAIN)
+        return mr_fail(err, MR_MISUSE, "%s: another run is using it, %s; wait for its end, or name another --output",
+                       o.path, who.text);
+    return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", who.text);
+}
+
 mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err)
 {
     MR_TRY(check_output(t->settings->output, err));
-    return mr_checkpoint_claim(t->settings->output, fresh, &t->claim, err);
+    MR_TRY(mr_checkpoint_claim(t->settings->output, fresh, &t->claim, err));
+    return t->claim ? own(t, err) : MR_OK;
 }
 
 /* Rank 0's part: OUTPUT is claimed before it is read.  A plan writes nothing. */

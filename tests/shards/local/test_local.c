@@ -259,6 +259,20 @@ static void the_limit_is_kept(void **state)
     place_free(&p);
 }
 
+/* A limit that has become smaller holds at once, also for a run that copies nothing. */
+static void a_smaller_limit_is_kept(void **state)
+{
+    place p = place_of(state, "smaller");
+    mr_dataset *ds = open_data(&p);
+    support_shell(*state, "mkdir smaller; for n in 1 2 3; do echo old >smaller/$(printf %064d $n).mdb; done");
+    support_shell(*state, "for n in 1 2 3; do touch -d \"$n hours ago\" smaller/$(printf %064d $n).mdb; done");
+    stage(ds, &p, 5, 1); /* bytes */
+    HANG_WHILE(count_files(&p, ".mdb") > 1);
+    assert_int_equal(count_files(&p, ".mdb"), 1);
+    mr_dataset_free(ds);
+    place_free(&p);
+}
+
 static void a_folder_that_cannot_be_used_costs_nothing(void **state)
 {
     place p = place_of(state, "data/train-00000.mdb/x"), inside = place_of(state, "data/copies");
@@ -313,13 +327,10 @@ static void jobs_share_a_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_the_same),
-        cmocka_unit_test(a_damaged_copy_is_replaced_by_the_dataset),
-        cmocka_unit_test(leftovers_are_swept),
-        cmocka_unit_test(the_limit_is_kept),
-        cmocka_unit_test(a_folder_that_cannot_be_used_costs_nothing),
-        cmocka_unit_test(a_damaged_shard_is_not_copied),
-        cmocka_unit_test(jobs_share_a_folder),
+        cmocka_unit_test(samples_are_the_same),          cmocka_unit_test(a_damaged_copy_is_replaced_by_the_dataset),
+        cmocka_unit_test(leftovers_are_swept),           cmocka_unit_test(the_limit_is_kept),
+        cmocka_unit_test(a_smaller_limit_is_kept),       cmocka_unit_test(a_folder_that_cannot_be_used_costs_nothing),
+        cmocka_unit_test(a_damaged_shard_is_not_copied), cmocka_unit_test(jobs_share_a_folder),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }
