@@ -1,9 +1,9 @@
-/* train_bench.c - seconds of a training step on the CPU device: forward, backward, clipping and update, nothing else.
+/* train_bench.c - seconds of a training step on a device: forward, backward, clipping and update, nothing else.
  * Invariant: steps run when they are asked for, one answer a line, so that a peer can take turns with it.
  *
  *      train_bench [--model ViT-B_16] [--image 224] [--batch 8] [--classes 1000] [--threads 0] [--dropout 0]
  *                  [--config FILE] [--weights FILE] [--text 64] [--tokens 40] [--forward] [--steps N]
- *                  [--precision float32|bf16]
+ *                  [--precision float32|bf16] [--device cpu]
  *
  * It says {"device": ..., "bytes": resident before anything was opened, ...} when it is ready.  Then a line with a
  * number N on standard input makes N steps, and the answer is {"seconds": [wall time of each], "cpu_seconds": of all,
@@ -24,6 +24,7 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
+enum { BATCH_MAX = 4096 };
 enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 }; /* ids of RoBERTa's tokens; words follow */
 enum { FIRST_PLACE = 2 };                        /* row of the table of positions */
 
@@ -32,7 +33,7 @@ typedef struct bench {
     mr_device_options device_options;
     size_t batch, length;
     uint64_t steps, update;
-    const char *weights_file;
+    const char *weights_file, *on;
     double dropout; /* below 0: the model's own */
     bool forward;
     uint64_t start_bytes;
@@ -75,6 +76,25 @@ static void *on_device(bench *b, size_t bytes)
     return memory;
 }
 
+/* Memory of the host to write to, which moved() brings to the device: the same where the host can touch it. */
+static void *to_fill(bench *b, size_t bytes)
+{
+    void *memory = b->device->card->host_memory ? on_device(b, bytes) : calloc(1, bytes);
+    if (!memory)
+        stop("out of memory");
+    return memory;
+}
+
+static void *moved(bench *b, void *filled, size_t bytes)
+{
+    if (b->device->card->host_memory || !filled)
+        return filled;
+    void *memory = on_device(b, bytes);
+    b->device->card->upload(b->device, memory, filled, bytes);
+    free(filled);
+    return memory;
+}
+
 /* ---- batches ---------------------------------------------------------------------------------------------------- */
 
 /* Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4); its upper bits are good. */
@@ -87,7 +107,7 @@ static void fill_labels(bench *b, size_t pixels)
 {
     mr_random r;
     mr_random_seed(&r, 1);
-    b->labels = on_device(b, b->batch * sizeof *b->labels);
+    b->labels = to_fill(b, b->batch * sizeof *b->labels);
     for (size_t i = 0; i < pixels; i++)
         b->images[i] = (float)mr_random_real(&r, -1, 1);
     for (size_t i = 0; i < b->batch; i++) {
@@ -111,9 +131,9 @@ static void fill_text(bench *b, size_t sample)
 static void fill_pairs(bench *b, size_t pixels)
 {
     size_t rows = b->batch * b->length;
-    b->tokens = on_device(b, rows * sizeof *b->tokens);
-    b->places = on_device(b, rows * sizeof *b->places);
-    b->seen = on_device(b, rows * sizeof *b->seen);
+    b->tokens = to_fill(b, rows * sizeof *b->tokens);
+    b->places = to_fill(b, rows * sizeof *b->places);
+    b->seen = to_fill(b, rows * sizeof *b->seen);
     for (size_t i = 0; i < pixels; i++)
         b->images[i] = (float)(scattered(i) >> 8) / (1 << 23) - 1;
     for (size_t i = 0; i < b->batch; i++) {
@@ -125,12 +145,19 @@ static void fill_pairs(bench *b, size_t pixels)
 static void fill_batch(bench *b)
 {
     size_t pixels = b->batch * 3 * b->config.image * b->config.image;
-    b->images = on_device(b, pixels * sizeof *b->images);
-    b->keys = on_device(b, b->batch * sizeof *b->keys);
+    b->images = to_fill(b, pixels * sizeof *b->images);
+    b->keys = to_fill(b, b->batch * sizeof *b->keys);
     if (b->config.card->text)
         fill_pairs(b, pixels);
     else
         fill_labels(b, pixels);
+    size_t rows = b->batch * b->length;
+    b->images = moved(b, b->images, pixels * sizeof *b->images);
+    b->keys = moved(b, b->keys, b->batch * sizeof *b->keys);
+    b->labels = moved(b, b->labels, b->batch * sizeof *b->labels);
+    b->tokens = moved(b, b->tokens, rows * sizeof *b->tokens);
+    b->places = moved(b, b->places, rows * sizeof *b->places);
+    b->seen = moved(b, b->seen, rows * sizeof *b->seen);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
@@ -139,11 +166,12 @@ static void start_values(bench *b)
 {
     mr_buf said = {0};
     mr_error err;
-    b->values = on_device(b, b->params.total * sizeof *b->values);
+    b->values = to_fill(b, b->params.total * sizeof *b->values);
     if (!b->weights_file)
         b->config.card->start(&b->config, &b->params, 1, b->values);
     else if (b->config.card->load(&b->config, &b->params, b->weights_file, b->values, &said, &err))
         stop(err.text);
+    b->values = moved(b, b->values, b->params.total * sizeof *b->values);
     mr_buf_free(&said);
 }
 
@@ -154,7 +182,7 @@ static void open_bench(bench *b)
     const mr_optimizer_options adamw = {
         .kind = MR_ADAMW, .lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
     mr_error err;
-    if (mr_device_open("cpu", &b->device_options, &b->device, &err) ||
+    if (mr_device_open(b->on, &b->device_options, &b->device, &err) ||
         b->config.card->params(&b->config, &b->params, &err) ||
         b->config.card->open(&b->config, &b->params, b->device, b->batch, !b->forward, &b->model, &err))
         stop(err.text);
@@ -201,6 +229,7 @@ static void step(bench *b)
     const mr_model_card *card = b->config.card;
     mr_model_output out;
     mr_error err;
+    float losses[BATCH_MAX];
     card->forward(b->model, b->values, &in, &out);
     if (!b->forward) {
         b->device->card->zero(b->device, b->gradients, b->params.total * sizeof *b->gradients);
@@ -208,11 +237,12 @@ static void step(bench *b)
         if (mr_optimizer_update(&b->optimizer, ++b->update, (double)b->batch, b->gradients, b->values, NULL, &err))
             stop(err.text);
     }
+    b->device->card->download(b->device, losses, out.losses, b->batch * sizeof *losses);
     if (b->device->card->wait(b->device, &err))
         stop(err.text);
     b->loss = 0;
     for (size_t i = 0; i < b->batch; i++)
-        b->loss += (double)out.losses[i] / (double)b->batch;
+        b->loss += (double)losses[i] / (double)b->batch;
 }
 
 static void answer(bench *b, uint64_t steps)
@@ -261,13 +291,21 @@ static void settle(bench *b, uint32_t image, uint32_t text)
 static void read_options(bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"model", required_argument, NULL, 'm'},     {"image", required_argument, NULL, 'i'},
-        {"batch", required_argument, NULL, 'b'},     {"classes", required_argument, NULL, 'c'},
-        {"threads", required_argument, NULL, 't'},   {"dropout", required_argument, NULL, 'd'},
-        {"config", required_argument, NULL, 'C'},    {"weights", required_argument, NULL, 'w'},
-        {"text", required_argument, NULL, 'x'},      {"tokens", required_argument, NULL, 'n'},
-        {"forward", no_argument, NULL, 'f'},         {"steps", required_argument, NULL, 's'},
-        {"precision", required_argument, NULL, 'p'}, {0},
+        {"model", required_argument, NULL, 'm'},
+        {"image", required_argument, NULL, 'i'},
+        {"batch", required_argument, NULL, 'b'},
+        {"classes", required_argument, NULL, 'c'},
+        {"threads", required_argument, NULL, 't'},
+        {"dropout", required_argument, NULL, 'd'},
+        {"config", required_argument, NULL, 'C'},
+        {"weights", required_argument, NULL, 'w'},
+        {"text", required_argument, NULL, 'x'},
+        {"tokens", required_argument, NULL, 'n'},
+        {"forward", no_argument, NULL, 'f'},
+        {"steps", required_argument, NULL, 's'},
+        {"precision", required_argument, NULL, 'p'},
+        {"device", required_argument, NULL, 'D'},
+        {0},
     };
     uint32_t image = 0, text = 64;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -312,16 +350,21 @@ static void read_options(bench *b, int argc, char **argv)
         case 'p':
             b->config.compute = mr_type_of(optarg);
             break;
+        case 'D':
+            b->on = optarg;
+            break;
         default:
             stop("its head says how it is used");
         }
     }
+    if (b->batch > BATCH_MAX)
+        stop("--batch: at most 4096");
     settle(b, image, text);
 }
 
 int main(int argc, char **argv)
 {
-    bench b = {.batch = 8, .length = 40, .dropout = -1, .start_bytes = peak_bytes()};
+    bench b = {.batch = 8, .length = 40, .dropout = -1, .on = "cpu", .start_bytes = peak_bytes()};
     char line[64];
     find_model(&b, "ViT-B_16");
     b.config.classes = 1000;

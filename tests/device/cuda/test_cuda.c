@@ -154,12 +154,32 @@ static void many_rows_are_fine(void **state)
     mr_device_close(d);
 }
 
+/* Operands that begin in the middle of a tensor, as a slice does, and whose rows have odd lengths. */
+static void products_of_slices(void **state)
+{
+    enum { M = 5, N = 7, K = 9, ROOM = 100 };
+    (void)state;
+    mr_device *d = support_device(1);
+    mr_error err;
+    float out[ROOM];
+    for (size_t at = 0; at < 5; at++) {
+        float *a = give(d, ROOM, 2), *b = give(d, ROOM, 3), *c = give(d, ROOM, 1);
+        d->card->gemm(d, &(mr_gemm){.m = M, .n = N, .k = K, .a = a + at, .b = b + 2 * at, .c = c + 3 * at});
+        d->card->download(d, out, c, sizeof out);
+        if (d->card->wait(d, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        for (size_t i = 0; i < ROOM; i++)
+            assert_true(out[i] == (i >= 3 * at && i < 3 * at + (size_t)M * N ? 54.0F : 1.0F));
+    }
+    mr_device_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_copies_are_whole),    cmocka_unit_test(copies_keep_their_order),
         cmocka_unit_test(what_is_wrong_is_reported), cmocka_unit_test(too_much_is_refused),
-        cmocka_unit_test(many_rows_are_fine),
+        cmocka_unit_test(many_rows_are_fine),        cmocka_unit_test(products_of_slices),
     };
     setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -229,9 +229,9 @@ int cublasLtMatmul(void *h, const product *p, const float *alpha, const void *a_
         !fits(a, a_at, algorithm[0]) || !fits(b, b_at, algorithm[1]) || !fits(d, d_at, algorithm[3]) ||
         (p->epilogue == 4 && !fake_has((uintptr_t)p->bias, d->rows * (d->type == BF16 ? 2 : 4))))
         return INVALID_VALUE;
-    job *j = malloc(sizeof *j);
-    if (!j)
+    const fake_work work = {.run = run_product, .data = malloc(sizeof(job))};
+    if (!work.data)
         return INVALID_VALUE;
-    *j = (job){*p, *a, *b, *d, a_at, b_at, d_at, *alpha, *beta};
-    return fake_queue(stream, (fake_work){.run = run_product, .data = j}) ? 14 : OK;
+    *(job *)work.data = (job){*p, *a, *b, *d, a_at, b_at, d_at, *alpha, *beta};
+    return fake_queue(stream, work) ? 14 : OK;
 }
