@@ -174,10 +174,10 @@ typedef struct mr_sigmoid_loss {
     int32_t *best;
 } mr_sigmoid_loss;
 
-/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids; one outside of
- * 0 .. entries - 1 stands for a row of zeros, whose gradient is left out.
- * Backward (d_y, d_table set, y not used): d_table[ids[r]] += d_y[r], bit-identical on every run; rows whose id is
- * `skip` contribute nothing (-1: no id is skipped). */
+/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids; one outside
+ * of 0 .. entries - 1 stands for a row of zeros, whose gradient is left out. Backward (d_y, d_table set, y not used):
+ * d_table[ids[r]] += d_y[r], bit-identical on every run; rows whose id is `skip` contribute nothing (-1: no id is
+ * skipped). */
 typedef struct mr_lookup {
     mr_type type;                /* of y and d_y */
     size_t rows, width, entries; /* entries: rows of the table */
