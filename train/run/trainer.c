@@ -12,146 +12,11 @@
 #include "base/term.h"
 #include "batch/loader.h"
 #include "dataset/dataset.h"
-#include "run/losses.h"
-#include "run/pause.h"
-
-/* The numbers that are summed over the ranks at each update, besides the gradients. */
-enum {
-    LOSS,
-    WEIGHT,
-    SAMPLES,
-    SECONDS, /* and the two below: what the rank spent before this update, for the lines of the log */
-    WAIT,
-    EXCHANGE,
-    PAUSE,
-    NUMBERS = PAUSE + MR_PAUSE_NUMBERS
-};
-
-typedef struct update {
-    mr_pause pause;
-    double numbers[NUMBERS], sums[NUMBERS];
-    mr_update_facts facts;
-    mr_losses losses;
-    mr_status carried; /* failure of this rank since the update before, not yet known to the others */
-    mr_error why;      /* of it */
-    mr_rank_use use;   /* of this rank, so far */
-    mr_rank_uses uses; /* on rank 0: of all, before this update */
-} update;
-
-/* ---- one update -------------------------------------------------------------------------------------------------- */
-
-static mr_status peers_status(const mr_trainer *t, mr_error *err)
-{
-    if (t->peers.status != MR_OK && err)
-        *err = t->peers.why;
-    return t->peers.status;
-}
-
-/* The next micro-batch.  With negatives of other ranks all continue or none does: `before` is a failure of this rank
- * that the others, which would wait for its negatives, do not know of. */
-static mr_status next(mr_trainer *t, mr_status before, mr_model_input *in, double *weight, mr_error *err)
-{
-    mr_status status = before == MR_OK ? mr_feed_next(&t->feed, in, weight, err) : before;
-    if (!t->peers.all)
-        return status;
-    if (status != MR_OK)
-        mr_fail(err, status, "rank %u: %s", mr_ranks_rank(t->ranks), err->text);
-    return mr_ranks_agree(t->ranks, status, err);
-}
-
-static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, double weight, mr_error *err)
-{
-    mr_model_output out;
-    bool gather = t->peers.all != NULL;
-    if (in->count == 0 && gather)
-        mr_peers_idle(&t->peers, true);
-    if (in->count == 0)
-        return peers_status(t, err);
-    in->training = true;
-    in->peers = gather ? &t->peers : NULL;
-    t->config.card->forward(t->model, t->values, in, &out);
-    MR_TRY(peers_status(t, err));
-    mr_losses_keep(&u->losses, out.losses, in->count);
-    u->numbers[WEIGHT] += weight;
-    u->numbers[SAMPLES] += (double)in->count;
-    return MR_OK;
-}
-
-/* The micro-steps of one update; gradients are exchanged while the last one makes them.  No waiting for the device. */
-static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
-{
-    mr_gradients *g = &t->gradients;
-    mr_model_input in = {0};
-    mr_status status = u->carried;
-    if (status != MR_OK && err)
-        *err = u->why;
-    mr_gradients_zero(g);
-    mr_losses_clear(&u->losses);
-    for (uint64_t micro = 1;; micro++) {
-        double weight = 0;
-        status = next(t, status, &in, &weight, err);
-        if (status != MR_OK && t->peers.all)
-            return status; /* known to all ranks */
-        if (status != MR_OK)
-            break;
-        status = forward(t, u, &in, weight, err);
-        bool last =
-            micro == t->settings->grad_accum || t->feed.batch->step + 1 == t->steps; /* an epoch ends with an update */
-        if (last || (status != MR_OK && !t->peers.all))
-            break;
-        if (status == MR_OK && in.count)
-            t->config.card->backward(t->model, t->values, g->values, NULL, NULL);
-    }
-    MR_TRY(mr_exchange_begin(t->exchange, status, NULL, 0, NULL, err));
-    if (in.count)
-        t->config.card->backward(t->model, t->values, g->values, mr_gradients_complete, g);
-    return MR_OK;
-}
-
-/* After the gradients: where a device has failed, all ranks learn of it before they use them. */
-static mr_status sum_numbers(mr_trainer *t, update *u, mr_error *err)
-{
-    mr_status status = mr_losses_sum(&u->losses, &u->numbers[LOSS], err);
-    u->numbers[SECONDS] = u->use.seconds;
-    u->numbers[WAIT] = u->use.wait;
-    u->numbers[EXCHANGE] = u->use.exchange;
-    mr_pause_numbers(&u->pause, u->numbers + PAUSE);
-    return mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
-}
+#include "run/trainer_update.h"
 
 const float *mr_trainer_model(const mr_trainer *t)
 {
     return t->mean ? t->mean : t->values;
-}
-
-/* mean = D mean + (1 - D) values, which is the momentum of an update that moves nothing.  Source: Polyak and Juditsky
- * 1992, in the exponential form of PyTorch's get_ema_avg_fn. */
-static void update_mean(mr_trainer *t)
-{
-    const mr_update u = {.count = t->params.total,
-                         .w = t->values,
-                         .g = t->values,
-                         .m = t->mean,
-                         .g_scale = 1 - t->settings->ema,
-                         .momentum = t->settings->ema};
-    if (t->mean)
-        t->device->card->sgd(t->device, &u);
-}
-
-static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
-{
-    const float *sum;
-    memset(u->numbers, 0, sizeof u->numbers);
-    MR_TRY(accumulate(t, u, err));
-    MR_TRY(mr_gradients_finish(&t->gradients, &sum, err));
-    MR_TRY(sum_numbers(t, u, err));
-    /* With masked samples only there is no gradient, and the update is momentum and decay. */
-    double weight = u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1;
-    MR_TRY(mr_optimizer_update(&t->optimizer, t->done + 1, weight, sum, t->values, &u->facts, err));
-    update_mean(t);
-    t->done++;
-    t->cursor = mr_loader_cursor(t->feed.loader);
-    return MR_OK;
 }
 
 /* ---- between updates --------------------------------------------------------------------------------------------- */
@@ -247,11 +112,11 @@ static mr_status evaluate_saved(mr_trainer *t, mr_error *err)
 }
 
 /* After an update: a checkpoint and an evaluation, where they are due. */
-static mr_status pause_after(mr_trainer *t, update *u, bool ends, mr_error *err)
+static mr_status pause_after(mr_trainer *t, mr_trainer_update *u, bool ends, mr_error *err)
 {
     uint64_t every = t->settings->eval_every;
     bool over = t->done == t->updates, due = over || (every && t->done % every == 0);
-    if (!due && !ends && !mr_pause_saves(&u->pause, u->sums + PAUSE, t->done))
+    if (!due && !ends && !mr_pause_saves(&u->pause, u->sums + MR_UPDATE_PAUSE, t->done))
         return MR_OK;
     if (u->carried != MR_OK && err)
         *err = u->why;
@@ -263,46 +128,35 @@ static mr_status pause_after(mr_trainer *t, update *u, bool ends, mr_error *err)
     return status == MR_OK && t->evaluation_due ? evaluate_saved(t, err) : status;
 }
 
-/* What every rank said of its time. */
-static mr_rank_uses uses_of(const mr_trainer *t, update *u)
-{
-    for (unsigned i = 0; i < u->uses.world; i++) {
-        const double *numbers = mr_exchange_numbers(t->exchange, i);
-        u->uses.each[i] =
-            (mr_rank_use){.seconds = numbers[SECONDS], .wait = numbers[WAIT], .exchange = numbers[EXCHANGE]};
-    }
-    return u->uses;
-}
-
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_error *err)
+static mr_status loop(mr_trainer *t, mr_trainer_update *u, uint64_t end, int *stopped, mr_error *err)
 {
     double since = mr_seconds(), waited = 0, exchanged = 0;
     mr_status status = MR_OK;
     while (status == MR_OK && t->done < end && !*stopped) {
         mr_trainer_profile_count(t, true);
-        status = one_update(t, u, err);
+        status = mr_trainer_update_make(t, u, err);
         mr_trainer_profile_count(t, false);
         if (status != MR_OK)
             break;
-        double now = mr_seconds(), weight = u->sums[WEIGHT];
+        double now = mr_seconds(), weight = u->sums[MR_UPDATE_WEIGHT];
         mr_journal_update report = {
             .update = t->done,
-            .loss = weight > 0 ? u->sums[LOSS] / weight : 0,
+            .loss = weight > 0 ? u->sums[MR_UPDATE_LOSS] / weight : 0,
             .lr = u->facts.lr,
             .grad_norm = u->facts.grad_norm,
-            .samples = (uint64_t)u->sums[SAMPLES],
+            .samples = (uint64_t)u->sums[MR_UPDATE_SAMPLES],
             .seconds = now - since,
             .wait = t->feed.waited - waited,
             .exchange = mr_exchange_seconds(t->exchange) - exchanged,
-            .uses = uses_of(t, u),
+            .uses = mr_trainer_update_uses(t, u),
         };
         u->use.seconds += report.seconds;
         u->use.wait += report.wait;
         u->use.exchange += report.exchange;
         /* A signal during the last update stops nothing. */
-        *stopped = t->done < t->updates ? mr_pause_stops(u->sums + PAUSE) : 0;
+        *stopped = t->done < t->updates ? mr_pause_stops(u->sums + MR_UPDATE_PAUSE) : 0;
         u->carried = mr_journal_update_done(t->journal, &report, &u->why);
         status = pause_after(t, u, *stopped || t->done == end, err);
         since = mr_seconds();
@@ -351,30 +205,14 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
     return t->profile && t->journal && !t->settings->quiet ? mr_trainer_profile_print(t, uses, err) : MR_OK;
 }
 
-static mr_status make_update(const mr_trainer *t, update *u, mr_error *err)
-{
-    unsigned world = mr_ranks_world(t->ranks);
-    uint64_t accum = t->settings->grad_accum < t->steps ? t->settings->grad_accum : t->steps;
-    MR_TRY(mr_losses_open(t->device, t->settings->batch, accum, &u->losses, err));
-    if (mr_ranks_rank(t->ranks) == 0)
-        u->uses = (mr_rank_uses){.world = world, .each = mr_alloc(world, sizeof *u->uses.each), .ranks = t->ranks};
-    return u->uses.each || !u->uses.world ? MR_OK : mr_fail_memory(err, "training");
-}
-
-static void release_update(update *u)
-{
-    mr_rank_uses_release(&u->uses);
-    mr_losses_close(&u->losses);
-}
-
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
-    update u = {.carried = MR_OK};
+    mr_trainer_update u = {.carried = MR_OK};
     uint64_t end = t->updates;
     MR_AUTO(mr_rank_uses_release) mr_rank_uses uses = {0};
-    mr_status status = mr_ranks_agree(t->ranks, make_update(t, &u, err), err);
+    mr_status status = mr_ranks_agree(t->ranks, mr_trainer_update_open(t, &u, err), err);
     if (status != MR_OK) {
-        release_update(&u);
+        mr_trainer_update_close(&u);
         return status;
     }
     if (t->settings->stop_after && t->settings->stop_after < end - t->done)
@@ -395,6 +233,6 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     if (status == MR_OK)
         status = mr_ranks_agree(t->ranks, finish(t, &uses, err), err);
     mr_pause_end(&u.pause);
-    release_update(&u);
+    mr_trainer_update_close(&u);
     return status;
 }

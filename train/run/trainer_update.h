@@ -1,0 +1,41 @@
+/* trainer_update.h - one update of a run: its micro-steps, the gradients and numbers of all ranks, the optimizer.
+ * Invariant: an update is made by all ranks or by none of them. */
+#ifndef MR_TRAINER_UPDATE_H
+#define MR_TRAINER_UPDATE_H
+
+#include "run/losses.h"
+#include "run/pause.h"
+#include "run/trainer.h"
+
+/* The numbers that are summed over the ranks at each update, besides the gradients. */
+enum {
+    MR_UPDATE_LOSS,
+    MR_UPDATE_WEIGHT,
+    MR_UPDATE_SAMPLES,
+    MR_UPDATE_SECONDS, /* and the two below: what the rank spent before this update, for the lines of the log */
+    MR_UPDATE_WAIT,
+    MR_UPDATE_EXCHANGE,
+    MR_UPDATE_PAUSE,
+    MR_UPDATE_NUMBERS = MR_UPDATE_PAUSE + MR_PAUSE_NUMBERS
+};
+
+typedef struct mr_trainer_update {
+    mr_pause pause;
+    double numbers[MR_UPDATE_NUMBERS], sums[MR_UPDATE_NUMBERS];
+    mr_update_facts facts;
+    mr_losses losses;
+    mr_status carried; /* failure of this rank since the update before, not yet known to the others */
+    mr_error why;      /* of it */
+    mr_rank_use use;   /* of this rank, so far */
+    mr_rank_uses uses; /* on rank 0: of all, before this update */
+} mr_trainer_update;
+
+/* Room for the updates of `t`; close it also after a failure. */
+mr_status mr_trainer_update_open(const mr_trainer *t, mr_trainer_update *u, mr_error *err);
+void mr_trainer_update_close(mr_trainer_update *u);
+/* Collective: the next update; u->sums and u->facts are then those of all ranks. */
+mr_status mr_trainer_update_make(mr_trainer *t, mr_trainer_update *u, mr_error *err);
+/* What every rank said of its time with the last update; lent.  Without ranks on all but rank 0. */
+mr_rank_uses mr_trainer_update_uses(const mr_trainer *t, mr_trainer_update *u);
+
+#endif
