@@ -32,7 +32,7 @@ typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
     mr_owner *owner; /* of OUTPUT, on rank 0 */
-    DIR *claim; /* on OUTPUT, on rank 0; NULL: it does not exist yet, or none is given */
+    DIR *claim;      /* on OUTPUT, on rank 0; NULL: it does not exist yet, or none is given */
     mr_dataset *ds;
     const mr_manifest *manifest;
     const char *eval_split; /* NULL: none */
