@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/owner_file.h"
 #include "base/scope.h"
 
@@ -48,11 +49,10 @@ static mr_status make_file(mr_owner *w, mr_error *err)
         return MR_OK;
     if (w->fd < 0)
         return mr_fail_errno(err, errno, "%s: cannot create its owner's file %s", w->path, w->name);
-    if (pwrite(w->fd, text, len, 0) == (ssize_t)len)
-        return MR_OK;
-    mr_fail_errno(err, errno, "%s: cannot write its owner's file %s", w->path, w->name);
-    unlinkat(w->dirfd, w->name, 0);
-    return MR_SYSTEM;
+    mr_status status = mr_file_pwrite(w->fd, text, len, 0, w->path, err);
+    if (status != MR_OK)
+        unlinkat(w->dirfd, w->name, 0);
+    return status;
 }
 
 static mr_status is_used(const mr_owner_file *file, mr_error *err)
@@ -198,9 +198,10 @@ static mr_status start(mr_owner *w, mr_error *err)
         return mr_fail_errno(err, errno, "%s: watching over it", w->path);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    w->started = pthread_create(&w->thread, NULL, run, w) == 0;
+    int code = pthread_create(&w->thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return w->started ? MR_OK : mr_fail(err, MR_SYSTEM, "%s: no thread " MR_NO_THREAD, w->path);
+    w->started = code == 0;
+    return w->started ? MR_OK : mr_fail_errno(err, code, "%s: its owner's thread cannot start, " MR_NO_THREAD, w->path);
 }
 
 static mr_status begin(mr_owner *w, const mr_owner_options *o, mr_error *err)

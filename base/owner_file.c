@@ -35,7 +35,7 @@ static bool started(uint64_t process, uint64_t *start)
     const char *rest = strrchr(stat, ')'); /* "7 (name) S ..." */
     char state = 'X';
     *start = 0;
-    int found = rest ? sscanf(rest,
+    int found = rest ? sscanf(rest, /* NOLINT(cert-err34-c): the kernel's numbers fit */
                               ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                               "%" SCNu64,
                               &state, start)
@@ -77,6 +77,7 @@ mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_
     *out = (mr_owner_file){.known = false};
     if (!read_small(dirfd, name, out->text, sizeof out->text, &out->len))
         return errno == ENOENT ? MR_END : mr_fail_errno(err, errno, "%s: cannot read its owner's file %s", path, name);
+    /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is another owner's, whatever it becomes */
     out->known = sscanf(out->text,
                         "millrace owner\nbeats %20" SCNu64 "\nhost %64[^\n]\nboot %40[^\n]\nprocess %20" SCNu64
                         " %20" SCNu64 " %20" SCNu64 "\nid %32[0-9a-f]",
