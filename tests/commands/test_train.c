@@ -1,6 +1,7 @@
 /* test_train.c - whole training runs through the program: results, ranks, resuming, messages.
  * Invariant tested: a run is a function of its options; ranks, micro-steps and interruptions change nothing in it.
- * Covers run/trainer.c, run/trainer_open.c, run/trainer_prepare.c, run/trainer_shape.c, evaluate/evaluation.c. */
+ * Covers run/trainer.c, run/trainer_update.c, run/trainer_open.c, run/trainer_prepare.c, run/trainer_shape.c,
+ * evaluate/evaluation.c. */
 #include <stdlib.h>
 #include <string.h>
 
