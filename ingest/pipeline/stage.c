@@ -286,6 +286,8 @@ mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err)
     MR_TRY(mr_dir_sync(s->dir, s->path, err));
     MR_TRY(mr_target_check(&s->target, err)); /* again: hours may have passed */
     MR_TRY(mr_stage_held(s, err));
+    mr_owner_release(s->owner); /* before, so that no power cut leaves its file beside a published dataset */
+    s->owner = NULL;
     mr_status status = mr_target_take(&s->target, s->path, published, err);
     s->published = atomic_load(published);
     return status;
