@@ -8,9 +8,10 @@
  * The lock of temp.h comes first, and decides at once between processes of one host.  After that:
  *
  *      no file                                  it is made, and the folder is ours
- *      of this boot of this host, and locked    the kernel has let the lock go, so its owner has ended: taken over at
- * once of this boot, without locks              the process decides, if its number means something here of another host
- * watched for MR_OWNER_TICKS: it changes: in use; otherwise taken over */
+ *      of this boot of this host, and locked    the kernel has let the lock go: its owner has ended, taken over at once
+ *      of this boot, without locks              the process decides, if its number means something here
+ *      of another host                          watched for MR_OWNER_TICKS: if it changes it is in use, else taken over
+ */
 #ifndef MR_OWNER_H
 #define MR_OWNER_H
 

@@ -5,6 +5,7 @@ Invariant: memory does not grow with the number of samples, and the dataset appe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -145,8 +146,7 @@ class Writer:
             pass
         code, _, message = run.finish()
         if code:
-            if not self._leftover:
-                shutil.rmtree(self._partial, ignore_errors=True)
+            self._discard()
             raise from_exit_code(code, message)
 
     def close(self) -> Dataset:
@@ -164,8 +164,15 @@ class Writer:
         if run is None:
             return
         run.stop()
-        if not self._leftover:  # what this program would keep to go on with, from a source that cannot come again
-            shutil.rmtree(self._partial, ignore_errors=True)
+        self._discard()
+
+    def _discard(self) -> None:
+        """Removes what the program keeps to go on with later: this source cannot come again."""
+        if self._leftover:
+            return
+        shutil.rmtree(self._partial, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.unlink(self._partial + ".owner")
 
     def __enter__(self) -> Writer:
         return self

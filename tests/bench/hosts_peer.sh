@@ -1,0 +1,48 @@
+#!/bin/bash
+# hosts_peer.sh BUILD PYTHON [HOSTS [RATE [ROUNDS]]] - training steps over shaped links between hosts, which are namespaces here,
+# beside those of PyTorch's DistributedDataParallel over gloo: the same model, in turns.  PYTHON has torch (scripts/train-peer
+# makes build/peers/train/bin/python).  Steps are small, so that the exchange of gradients is most of them.
+# Invariant: both run one rank a host with one thread; all hosts share this machine's processors.
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/hosts/hosts.sh
+. "$here/../hosts/hosts.sh"
+enter_namespaces 900 "$(readlink -f "$0")" "$@"
+
+work=$2 build=$(readlink -f "$3") python=$4 hosts=${5:-2} rate=${6:-1gbit} rounds=${7:-3}
+python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") # a link, which finds its packages by where it is
+cd "$work"
+PATH=$build:$PATH
+start_hosts "$hosts"
+shape "$rate"
+
+steps=12
+model=(--patch 16 --hidden 384 --layers 6 --heads 6 --mlp 1536)
+where=
+for ((i = 1; i <= hosts; i++)); do
+    where+=${where:+,}h$i:1
+done
+millrace sample source --layout imagenette --images 600 --size 32 --quiet
+millrace ingest source data --quiet
+
+# Median milliseconds of the steps, but for the first two; updates have 4 pictures of each host.
+ours() {
+    rm -f log
+    ranks "$where" millrace train data --model vit --image-size 32 "${model[@]}" --dropout 0 --batch 4 --steps "$steps" \
+        --eval-every 0 --threads 1 --quiet --log log "$@" >out 2>&1 || fail "millrace"
+    python3 -c '
+import json, statistics, sys
+rates = [json.loads(line)["images_per_sec"] for line in open("log") if "images_per_sec" in line]
+print(f"{int(sys.argv[1]) / statistics.median(rates[2:]) * 1e3:.0f}")' $((4 * hosts))
+}
+theirs() {
+    ranks "$where" env MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 "$python" \
+        "$here/ddp_torch.py" "${model[@]}" --image 32 --classes 10 --batch 4 --steps "$steps" >out 2>err || fail "PyTorch"
+    awk '/^[0-9.]+$/ { printf "%.0f", $1 * 1e3 }' out
+}
+
+printf '%s hosts, links of %s, ms a step:  millrace flat, buckets, bf16;  PyTorch\n' "$hosts" "$rate"
+for ((round = 0; round < rounds; round++)); do
+    printf '%s  %s  %s;  %s\n' "$(ours --exchange flat)" "$(ours --exchange buckets)" \
+        "$(ours --exchange buckets --exchange-type bf16)" "$(theirs)"
+done
