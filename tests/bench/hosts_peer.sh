@@ -1,15 +1,16 @@
 #!/bin/bash
-# hosts_peer.sh BUILD PYTHON [HOSTS [RATE [ROUNDS]]] - training steps over shaped links between hosts, which are namespaces here,
-# beside those of PyTorch's DistributedDataParallel over gloo: the same model, in turns.  PYTHON has torch (scripts/train-peer
-# makes build/peers/train/bin/python).  Steps are small, so that the exchange of gradients is most of them.
-# Invariant: both run one rank a host with one thread; all hosts share this machine's processors.
+# hosts_peer.sh BUILD PYTHON [HOSTS [RATE [ROUNDS [IMAGE [BATCH]]]]] - training steps over shaped links between hosts, which
+# are namespaces here, beside those of PyTorch's DistributedDataParallel over gloo: the same model, in turns.  PYTHON has
+# torch (scripts/train-peer makes build/peers/train/bin/python).  With pictures of 32 pixels the exchange of gradients is most of a step; with larger
+# ones (IMAGE 160, BATCH 8) it can hide behind the backward pass.
+# Invariant: both run one rank per host with one thread; all hosts share this machine's processors.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/hosts/hosts.sh
 . "$here/../hosts/hosts.sh"
 enter_namespaces 900 "$(readlink -f "$0")" "$@"
 
-work=$2 build=$(readlink -f "$3") python=$4 hosts=${5:-2} rate=${6:-1gbit} rounds=${7:-3}
+work=$2 build=$(readlink -f "$3") python=$4 hosts=${5:-2} rate=${6:-1gbit} rounds=${7:-3} image=${8:-32} batch=${9:-4}
 python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") # a link, which finds its packages by where it is
 cd "$work"
 PATH=$build:$PATH
@@ -22,26 +23,29 @@ where=
 for ((i = 1; i <= hosts; i++)); do
     where+=${where:+,}h$i:1
 done
-millrace sample source --layout imagenette --images 600 --size 32 --quiet
+millrace sample source --layout imagenette --images 600 --size "$image" --quiet
 millrace ingest source data --quiet
 
-# Median milliseconds of the steps, but for the first two; updates have 4 pictures of each host.
+# Median milliseconds of the steps, but for the first two, and what of them the exchange took.
 ours() {
     rm -f log
-    ranks "$where" millrace train data --model vit --image-size 32 "${model[@]}" --dropout 0 --batch 4 --steps "$steps" \
-        --eval-every 0 --threads 1 --quiet --log log "$@" >out 2>&1 || fail "millrace"
+    ranks "$where" millrace train data --model vit --image-size "$image" "${model[@]}" --dropout 0 --batch "$batch" \
+        --steps "$steps" --eval-every 0 --threads 1 --quiet --log log "$@" >out 2>&1 || fail "millrace"
     python3 -c '
 import json, statistics, sys
-rates = [json.loads(line)["images_per_sec"] for line in open("log") if "images_per_sec" in line]
-print(f"{int(sys.argv[1]) / statistics.median(rates[2:]) * 1e3:.0f}")' $((4 * hosts))
+lines = [line for line in map(json.loads, open("log")) if "images_per_sec" in line][2:]
+step = int(sys.argv[1]) / statistics.median(line["images_per_sec"] for line in lines) * 1e3
+exchange = statistics.median(line["exchange_ms"] for line in lines)
+print(f"{step:.0f} ({exchange:.0f})")' $((batch * hosts))
 }
 theirs() {
     ranks "$where" env MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 "$python" \
-        "$here/ddp_torch.py" "${model[@]}" --image 32 --classes 10 --batch 4 --steps "$steps" >out 2>err || fail "PyTorch"
+        "$here/ddp_torch.py" "${model[@]}" --image "$image" --classes 10 --batch "$batch" --steps "$steps" >out 2>err ||
+        fail "PyTorch"
     awk '/^[0-9.]+$/ { printf "%.0f", $1 * 1e3 }' out
 }
 
-printf '%s hosts, links of %s, ms a step:  millrace flat, buckets, bf16;  PyTorch\n' "$hosts" "$rate"
+printf '%s hosts, links of %s, ms a step (of them exchange):  millrace flat, buckets, bf16;  PyTorch\n' "$hosts" "$rate"
 for ((round = 0; round < rounds; round++)); do
     printf '%s  %s  %s;  %s\n' "$(ours --exchange flat)" "$(ours --exchange buckets)" \
         "$(ours --exchange buckets --exchange-type bf16)" "$(theirs)"
