@@ -58,7 +58,7 @@ static uint8_t *fill(input *in, size_t bytes)
 static void *give(input *in, uint8_t *filled, size_t bytes)
 {
     mr_error err;
-    void *memory;
+    void *memory = NULL;
     must(in->count < TENSORS && in->d->card->alloc(in->d, bytes, "fuzzing", &memory, &err) == MR_OK);
     in->d->card->upload(in->d, memory, filled, bytes);
     free(filled);

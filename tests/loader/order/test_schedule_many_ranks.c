@@ -16,7 +16,7 @@ static const uint64_t window = (uint64_t)16 << 30, mean = 110000;
 static mr_schedule make(mr_shuffle kind, uint64_t samples, mr_tail tail)
 {
     mr_order order;
-    mr_schedule s;
+    mr_schedule s = {0};
     mr_error err;
     if (mr_order_make(kind, samples, 7, window, mean, &order, &err) != MR_OK ||
         mr_schedule_make(&order, BATCH, RANKS, tail, &s, &err) != MR_OK)
