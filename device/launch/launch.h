@@ -162,4 +162,16 @@ void mr_launch_attention_back(mr_device *device, const mr_attention_back *b);
 
 void mr_launch_decode(mr_device *device, const mr_decode *x);
 
+/* The members of a device's card that are launches; its product, mr_launch_gemm or a faster one, is its own. */
+#define MR_LAUNCH_OPERATIONS                                                                                           \
+    .sum_rows = mr_launch_sum_rows, .norm = mr_launch_norm, .norm_back = mr_launch_norm_back, .drop = mr_launch_drop,  \
+    .activate = mr_launch_activate, .activate_back = mr_launch_activate_back,                                          \
+    .plan_attention = mr_launch_plan_attention, .attention = mr_launch_attention,                                      \
+    .attention_back = mr_launch_attention_back, .patches = mr_launch_patches, .tokens = mr_launch_tokens,              \
+    .tokens_back = mr_launch_tokens_back, .rows = mr_launch_rows, .add = mr_launch_add,                                \
+    .cross_entropy = mr_launch_cross_entropy, .sigmoid_loss = mr_launch_sigmoid_loss, .lookup = mr_launch_lookup,      \
+    .lookup_back = mr_launch_lookup_back, .unit = mr_launch_unit, .unit_back = mr_launch_unit_back,                    \
+    .scale = mr_launch_scale, .scale_back = mr_launch_scale_back, .sum_squares = mr_launch_sum_squares,                \
+    .sgd = mr_launch_sgd, .adamw = mr_launch_adamw, .decode = mr_launch_decode
+
 #endif
