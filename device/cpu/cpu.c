@@ -100,7 +100,8 @@ static mr_status set_up(mr_cpu *d, const mr_device_options *options, mr_error *e
         mr_cpu_onednn_open(&d->onednn);
     snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, %sOpenBLAS for %s", threads, threads == 1 ? "" : "s",
              d->kernels->name, d->onednn.gemm_f32 ? "oneDNN and " : "", d->blas.core);
-    return mr_cpu_blas_reserve(&d->blas, threads, err);
+    MR_TRY(mr_cpu_blas_reserve(&d->blas, threads, err));
+    return mr_cpu_onednn_reserve(&d->onednn, err);
 }
 
 static mr_status open_cpu(const mr_device_options *options, mr_device **out, mr_error *err)

@@ -93,6 +93,9 @@ void mr_cpu_gemm(mr_device *device, const mr_gemm *g);
 
 /* onednn.c.  Loads oneDNN if this processor's products are faster by it; otherwise `out` is without functions. */
 void mr_cpu_onednn_open(mr_cpu_onednn *out);
+/* Lets oneDNN generate its code now.  It ends the program where it lacks memory for that, so MR_SYSTEM if that is to be
+ * expected. */
+mr_status mr_cpu_onednn_reserve(const mr_cpu_onednn *o, mr_error *err);
 void mr_cpu_onednn_close(mr_cpu_onednn *o);
 /* On the calling thread; from any thread.  false: not computed, for lack of the function or of memory. */
 bool mr_cpu_onednn_multiply(const mr_cpu_onednn *o, const mr_cpu_product *p);

@@ -6,7 +6,9 @@
  * AVX2 no faster.  Bf16: where the processor multiplies it; OpenBLAS is not used for that.
  */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/processor.h"
 #include "base/scope.h"
@@ -41,6 +43,39 @@ void mr_cpu_onednn_open(mr_cpu_onednn *out)
         find(out->library, "dnnl_gemm_bf16bf16f32", &out->gemm_bf16, sizeof out->gemm_bf16);
     find(out->library, "omp_get_max_threads", &out->threads, sizeof out->threads);
     find(out->library, "omp_set_num_threads", &out->set_threads, sizeof out->set_threads);
+}
+
+mr_status mr_cpu_onednn_reserve(const mr_cpu_onednn *o, mr_error *err)
+{
+    enum { SIDE = 128, AREA = SIDE * SIDE }; /* a product above SMALL */
+    const size_t room = (size_t)64 << 20;
+    if (!o->gemm_f32)
+        return MR_OK;
+    void *space = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    float *operands = calloc(3 * AREA, sizeof *operands);
+    if (space != MAP_FAILED)
+        munmap(space, room);
+    if (space != MAP_FAILED && operands) {
+        mr_cpu_product p = {.type = MR_F32,
+                            .m = SIDE,
+                            .n = SIDE,
+                            .k = SIDE,
+                            .a = operands,
+                            .b = operands + AREA,
+                            .c = operands + 2 * AREA,
+                            .lda = SIDE,
+                            .ldb = SIDE,
+                            .ldc = SIDE,
+                            .alpha = 1};
+        mr_cpu_onednn_multiply(o, &p);
+        p.type = MR_BF16;
+        mr_cpu_onednn_multiply(o, &p);
+    }
+    free(operands);
+    if (space == MAP_FAILED || !operands)
+        return mr_fail(err, MR_SYSTEM,
+                       "cpu: not enough memory or address space: oneDNN needs 64 MiB; raise `ulimit -v`");
+    return MR_OK;
 }
 
 void mr_cpu_onednn_close(mr_cpu_onednn *o)

@@ -248,10 +248,13 @@ static bool says_other(const support_result *r, const expected *e)
     return other;
 }
 
-/* libarchive 3.6 ends the program, or loses its way, when memory that itself asks for is out: as if by a kill, and then
- * a temporary name of export may stay.  What is there must still be whole. */
+/* libarchive 3.6 ends the program, or loses its way, when memory that itself asks for is out, and so does oneDNN 2.7
+ * (its allocations are libstdc++'s, whose exceptions end a program in C): as if by a kill, and then a temporary name of
+ * export may stay.  What is there must still be whole. */
 static bool gave_up(const support_result *r)
 {
+    if (faulty_was_of(t.run, "libdnnl.so") || faulty_was_of(t.run, "libstdc++.so"))
+        return r->signal != 0;
     return faulty_was_of(t.run, "libarchive.so") && (r->signal || strstr(r->err, "libarchive: Out of memory"));
 }
 
@@ -377,7 +380,7 @@ static void test_every_call_may_fail(void **state)
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
         if (!only || !*only || strcmp(only, scenes[i].name) == 0)
             try_scene(&scenes[i]);
-    print_message("%zu faults, %zu of them harmless, %zu ended by libarchive, %zu wrong\n", t.tries, t.harmless,
+    print_message("%zu faults, %zu of them harmless, %zu ended by a library, %zu wrong\n", t.tries, t.harmless,
                   t.gave_up, t.failures);
     assert_int_equal(t.failures, 0);
 }
