@@ -2,6 +2,7 @@
  * Invariant: byte counts have 64 bits: what exceeds MPI's int counts is sent in pieces. */
 #include <limits.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,24 +31,57 @@ static int describe(MPI_Comm c, void **group, unsigned *rank, unsigned *world)
     return 0;
 }
 
-/* By itself, Open MPI 4.1 moves two to three times as many bytes for MPI_Iallreduce in place as Rabenseifner's
- * algorithm (3), with which each rank sends every number less than twice.  What the user set stays. */
-static void choose_sums(void)
+/* By itself, Open MPI 4.1 moves two to three times as many bytes for MPI_Iallreduce in place as needed.  Rabenseifner's
+ * algorithm is best for a power of two (its parts are halved), the ring otherwise; with either, each rank sends every
+ * number less than twice.  What the user set stays.  Of the tool interface (MPI 3.1, section 14.3). */
+static struct {
+    bool ours;
+    MPI_T_cvar_handle variable;
+} sums;
+
+static void open_sums(void)
 {
-    setenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "3", 0);
+    int provided, index, count;
+    if (getenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm") ||
+        MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
+        return;
+    sums.ours = MPI_T_cvar_get_index("coll_libnbc_iallreduce_algorithm", &index) == MPI_SUCCESS &&
+                MPI_T_cvar_handle_alloc(index, NULL, &sums.variable, &count) == MPI_SUCCESS && count == 1;
+    if (!sums.ours)
+        MPI_T_finalize();
+}
+
+/* Sums in place.  The choice is put back, as other calls sum by MPI_Iallreduce, too, among ranks that are not all in
+ * this group: they must choose alike. */
+static int begin_sum(void *values, int count, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request *out)
+{
+    enum { DEFAULT = 0, RING = 1, RABENSEIFNER = 3 };
+    int world, normal = DEFAULT;
+    MPI_Comm_size(c, &world);
+    int wanted = (world & (world - 1)) == 0 ? RABENSEIFNER : RING;
+    if (sums.ours)
+        MPI_T_cvar_write(sums.variable, &wanted);
+    int code = MPI_Iallreduce(MPI_IN_PLACE, values, count, type, op, c, out);
+    if (sums.ours)
+        MPI_T_cvar_write(sums.variable, &normal);
+    return code;
 }
 
 static int start(void **group, unsigned *rank, unsigned *world)
 {
     int provided;
-    choose_sums();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         return -1;
+    open_sums();
     return describe(MPI_COMM_WORLD, group, rank, world);
 }
 
 static int stop(void)
 {
+    if (sums.ours) {
+        MPI_T_cvar_handle_free(&sums.variable);
+        MPI_T_finalize();
+    }
     return MPI_Finalize() == MPI_SUCCESS ? 0 : -1;
 }
 
@@ -158,8 +192,7 @@ static int reduce_begin(void *group, mr_ranks_op op, void *values, uint64_t coun
     MPI_Request *kept = begin(count, 0);
     if (!kept)
         return -1;
-    return begun(kept, MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group), kept),
-                 request);
+    return begun(kept, begin_sum(values, (int)count, type_of(op), op_of(op), comm(group), kept), request);
 }
 
 static int scatter_begin(void *group, const uint16_t *mine, uint64_t count, uint16_t *all, void **request)
