@@ -371,8 +371,10 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_inspect, argc, argv, &q))
         return cli.code;
-    bool run = mr_run_is(q.dir);
-    mr_status status = run ? inspect_run(&q, &err) : mr_dataset_open(q.dir, &ds, &err);
+    bool run;
+    mr_status status = mr_run_is(q.dir, &run, &err);
+    if (status == MR_OK)
+        status = run ? inspect_run(&q, &err) : mr_dataset_open(q.dir, &ds, &err);
     if (status == MR_OK && !run)
         status = inspect(&q, ds, &err);
     mr_dataset_free(ds);

@@ -61,7 +61,8 @@ static mr_status write_report(const request *q, mr_error *err)
     double begin = mr_seconds();
     char bytes[32], seconds[32];
     bool out = strcmp(q->output, "-") == 0;
-    bool run = mr_run_is(q->dir);
+    bool run;
+    MR_TRY(mr_run_is(q->dir, &run, err));
     if (!out)
         MR_TRY(keep_out(q, run, err));
     MR_TRY(make_page(q, run, &page, err));

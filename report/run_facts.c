@@ -2,6 +2,7 @@
  * Invariant: after a resume, points of updates that were done again are dropped, as TensorBoard does. */
 #include "report/run_facts.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,16 +42,21 @@ static mr_status join(const char *folder, const char *name, mr_buf *out, mr_erro
     return mr_buf_status(out, err, folder);
 }
 
-bool mr_run_is(const char *path)
+mr_status mr_run_is(const char *path, bool *out, mr_error *err)
 {
     static const char *const names[] = {MR_RUN_RESULTS, MR_RUN_EVENTS, MR_RUN_OUTCOMES};
     MR_AUTO(mr_scope_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     MR_AUTO(mr_checkpoint_release) mr_checkpoint ignored = {0};
-    mr_error err;
-    bool is = mr_checkpoint_is(path) || mr_checkpoint_look(path, false, &ignored, NULL, &err) != MR_MISUSE;
-    for (size_t i = 0; i < MR_COUNT(names) && fd >= 0 && !is; i++)
-        is = faccessat(fd, names[i], F_OK, 0) == 0;
-    return is;
+    *out = false;
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? MR_OK : mr_fail_errno(err, errno, "%s", path);
+    mr_status status = mr_checkpoint_look(path, false, &ignored, NULL, err);
+    if (status == MR_SYSTEM)
+        return status;
+    *out = status != MR_MISUSE || mr_checkpoint_is(path);
+    for (size_t i = 0; i < MR_COUNT(names) && !*out; i++)
+        *out = faccessat(fd, names[i], F_OK, 0) == 0;
+    return MR_OK;
 }
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */

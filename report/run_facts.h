@@ -40,7 +40,8 @@ typedef struct mr_run_facts { /* a zeroed one is empty */
     const mr_split *split; /* of ds: that of the outcomes */
 } mr_run_facts;
 
-bool mr_run_is(const char *path); /* whether it is a run's folder, not a dataset's */
+/* Whether it is a run's folder, or a checkpoint, and not a dataset's; false where nothing is there. */
+mr_status mr_run_is(const char *path, bool *out, mr_error *err);
 
 /* `dataset`: where it is; NULL: where the run says.  MR_MISUSE: no checkpoint there; MR_BAD_DATA: a file is damaged. */
 mr_status mr_run_facts_read(const char *run, const char *dataset, mr_run_facts *out, mr_error *err);

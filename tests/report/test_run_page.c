@@ -1,5 +1,5 @@
 /* test_run_page.c - `millrace report RUN`: a page about a training run.
- * Covers report/run_facts.c, report/run_page.c, report/confusion.c, report/mistakes.c, report/curve.c, report/frame.c.
+ * Covers report/run_page.c, report/confusion.c, report/mistakes.c, report/curve.c, report/frame.c.
  * Invariant tested: the page says what the run's files say; no text of a run becomes markup; without its dataset it has
  * no pictures, and says why. */
 #include <math.h>
