@@ -59,7 +59,8 @@ static mr_status own(mr_stage *s, mr_ranks *ranks, mr_error *err)
                                 .lost = mr_ranks_quit};
     mr_status status = mr_owner_take(&o, &s->owner, &who);
     if (status == MR_AGAIN)
-        return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it, %s", s->path, who.text);
+        return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it, %s; wait for its end, or name another DST",
+                       s->path, who.text);
     return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", who.text);
 }
 

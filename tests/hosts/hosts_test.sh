@@ -114,7 +114,19 @@ if [ -e "$no_locks" ]; then
     grep -q "^millrace: run: another run is using it, process [0-9]* on h1; " out || fail "a second run"
     kill -KILL "$(process h1 millrace)"
     wait "$first" && fail "killed: exit code 0"
-    echo "ok: a second run in one --output, without locks"
+    mkfifo silent
+    exec {silent}<>silent
+    apart h1 millrace ingest - held --quiet <silent >first 2>&1 &
+    first=$!
+    until_true test -s held.partial.owner
+    code=0
+    apart h2 millrace ingest source held --quiet >out 2>&1 || code=$?
+    [ "$code" = 3 ] || fail "exit code $code instead of 3 for a second ingest"
+    grep -q "^millrace: held.partial: another .* process [0-9]* on h1; " out || fail "a second ingest"
+    kill -KILL "$(process h1 millrace)"
+    wait "$first" && fail "killed: exit code 0"
+    exec {silent}>&-
+    echo "ok: a second run in one folder, without locks"
 else
     echo "not tried: folders without locks: $no_locks is not built"
 fi
@@ -199,6 +211,10 @@ if [ -e "$no_locks" ]; then
     wait "$first" && fail "killed: exit code 0"
     apart h2 millrace train one "${model[@]}" --output run --resume --stop-after 5 >out 2>&1 || fail "a dead owner's run"
     taken_over || fail "a dead owner: nothing is said"
+    apart h2 millrace ingest source held --quiet >out 2>&1 || fail "a dead owner's ingest"
+    taken_over || fail "a dead owner of an ingest: nothing is said"
+    millrace verify held --quiet || fail "an ingest that has taken over"
+    [ ! -e held.partial.owner ] || fail "an ingest that has taken over leaves its owner file"
     begin_apart
     stopped=$(process h1 millrace)
     kill -STOP "$stopped"

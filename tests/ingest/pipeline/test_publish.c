@@ -86,8 +86,8 @@ static int remove_all(void **state)
 static void test_another_ingest_while_the_old_one_goes(void **state)
 {
     (void)state;
-    expect("3 millrace: dst: another ingest is at work on it\n"
-           "3 millrace: dst.partial: another ingest is at work on it\n"
+    expect("3 millrace: dst: another ingest is at work on it; wait for its end, or name another DST\n"
+           "3 millrace: dst.partial: another ingest is at work on it; wait for its end, or name another DST\n"
            "0\n",
            "(with stop $(ingest $M) --force -q) & pid=$!; stopped $pid\n"
            "said $(ingest $M) --force -q\n"
