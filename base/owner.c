@@ -143,8 +143,14 @@ mr_status mr_owner_check(const mr_owner *w, mr_error *err)
 {
     mr_owner_file file;
     mr_error who;
-    if (!w || mr_owner_look(w->dirfd, w->name, w->path, &file, NULL) != MR_OK || !file.known ||
-        strcmp(file.card.id, w->card.id) == 0)
+    mr_status status = w ? mr_owner_look(w->dirfd, w->name, w->path, &file, NULL) : MR_OK;
+    if (status == MR_END)
+        return mr_fail(
+            err, MR_SYSTEM,
+            "%s: its owner's file %s is gone: another process took it while this one gave no sign of life for "
+            "%d s, and has ended, or the file was removed; this run ends and writes no more",
+            w->path, w->name, MR_OWNER_TICKS);
+    if (!w || status != MR_OK || !file.known || strcmp(file.card.id, w->card.id) == 0)
         return MR_OK;
     is_used(&file, &who);
     return mr_fail(

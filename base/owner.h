@@ -30,7 +30,7 @@ typedef struct mr_owner_options {
     const char *path; /* of what is owned, for messages; this and `name` are copied */
     mr_ranks *ranks;  /* lent; NULL: alone */
     void (*say)(const char *text);
-    /* On a thread: another process has taken the folder.  It is to end this one, which must write no more. */
+    /* On a thread, when mr_owner_check() failed: it must end this process, which is to write no more. */
     void (*lost)(mr_ranks *ranks, const mr_error *why);
     long tick_ms; /* 0: MR_OWNER_TICK_MS */
 } mr_owner_options;
@@ -39,7 +39,7 @@ typedef struct mr_owner_options {
  * node7".  *out NULL: the folder cannot be written to, which is reported where it matters.  MR_SYSTEM: the file cannot
  * be made, no memory, no thread. */
 mr_status mr_owner_take(const mr_owner_options *o, mr_owner **out, mr_error *err);
-/* MR_SYSTEM: another process has taken the folder.  NULL: MR_OK. */
+/* MR_SYSTEM: another process has taken the folder, or the file is gone.  NULL: MR_OK. */
 mr_status mr_owner_check(const mr_owner *o, mr_error *err);
 void mr_owner_release(mr_owner *o); /* removes the file; NULL is fine */
 

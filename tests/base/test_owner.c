@@ -28,7 +28,8 @@ static void say(const char *text)
 static void lost(mr_ranks *ranks, const mr_error *why)
 {
     (void)ranks;
-    atomic_fetch_add(&lost_count, strstr(why->text, "process 4711 on node7 has taken it") != NULL);
+    atomic_fetch_add(&lost_count, strstr(why->text, "process 4711 on node7 has taken it") != NULL ||
+                                      strstr(why->text, "its owner's file owner is gone") != NULL);
 }
 
 static mr_owner_options options(int dir)
@@ -67,7 +68,6 @@ static void put(int dir, const mr_owner_card *card)
 {
     char text[MR_OWNER_TEXT];
     size_t len = mr_owner_text(card, text);
-    unlinkat(dir, "owner", 0);
     assert_int_equal(mr_file_publish(dir, "owner", text, len, NULL), MR_OK);
 }
 
@@ -192,6 +192,24 @@ static void a_folder_that_was_taken_is_noticed(void **state)
     close(dir);
 }
 
+/* As after another owner that has ended. */
+static void a_file_that_is_gone_is_noticed(void **state)
+{
+    int dir = open_dir(state);
+    mr_owner_options o = options(dir);
+    mr_owner *mine;
+    mr_error err;
+    assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
+    assert_int_equal(unlinkat(dir, "owner", 0), 0);
+    assert_int_equal(mr_owner_check(mine, &err), MR_SYSTEM);
+    assert_non_null(strstr(err.text, "folder: its owner's file owner is gone: "));
+    while (!atomic_load(&lost_count)) /* ends by the limit of the test if it does not */
+        usleep(1000);
+    mr_owner_release(mine);
+    assert_false(exists(dir));
+    close(dir);
+}
+
 static void a_file_of_any_content_is_an_owner(void **state)
 {
     static const char *const texts[] = {"", "millrace owner\n", "millrace owner\nbeats 1\nhost h\nboot b\nprocess x"};
@@ -216,6 +234,7 @@ int main(void)
         IN_TMPDIR(an_owner_on_another_host_is_watched),
         IN_TMPDIR(on_one_host_the_lock_or_the_process_decides),
         IN_TMPDIR(a_folder_that_was_taken_is_noticed),
+        IN_TMPDIR(a_file_that_is_gone_is_noticed),
         IN_TMPDIR(a_file_of_any_content_is_an_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,7 +218,7 @@ if [ -e "$no_locks" ]; then
     begin_apart
     stopped=$(process h1 millrace)
     kill -STOP "$stopped"
-    apart h2 millrace train one "${model[@]}" --steps 9000000 --output run >out 2>&1 &
+    apart h2 millrace train one "${model[@]}" --steps 9000000 --output run --overwrite-output >out 2>&1 &
     second=$!
     until_true taken_over
     kill -CONT "$stopped" "$(ps -o ppid= -p "$stopped" | tr -d ' ')"
@@ -229,6 +229,15 @@ if [ -e "$no_locks" ]; then
     kill -TERM "$(process h2 millrace)"
     wait "$second" && fail "SIGTERM: exit code 0"
     whole "a run that has taken over"
+    begin_apart
+    stopped=$(process h1 millrace)
+    kill -STOP "$stopped"
+    apart h2 millrace train one "${model[@]}" --steps 5 --output run --overwrite-output >out 2>&1 || fail "a short run"
+    kill -CONT "$stopped" "$(ps -o ppid= -p "$stopped" | tr -d ' ')"
+    code=0
+    wait "$first" || code=$?
+    [ "$code" = 3 ] || fail "exit code $code instead of 3 for a run whose folder another one had"
+    grep -q "^millrace: run: its owner's file .millrace-owner is gone: " first || fail "a run whose folder another one had"
     echo "ok: a dead owner's folder is taken over, one that only slept ends"
 fi
 
