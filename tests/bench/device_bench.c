@@ -8,11 +8,10 @@
  */
 #include "bench/device_bench.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/library.h"
 #include "base/pool.h"
 
 static void *take(mr_device *d, size_t bytes)
@@ -118,8 +117,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "device_bench: %s\n", err.text);
         return 3;
     }
-    void *symbol = dlsym(dlopen("libopenblas.so.0", RTLD_NOW), "cblas_sgemm"); /* the device has loaded it */
-    memcpy(&b.sgemm, &symbol, sizeof symbol);
+    mr_library_find(mr_library_load("libopenblas.so.0", NULL), "cblas_sgemm", &b.sgemm); /* the device has loaded it */
     b.tokens = 1 + (b.image / PATCH) * (b.image / PATCH);
     b.rows = BATCH * b.tokens;
     float **wide[] = {&b.x, &b.y, &b.z}, **parameters[] = {&b.w, &b.g, &b.m, &b.v};
