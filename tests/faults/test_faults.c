@@ -248,11 +248,13 @@ static bool says_other(const support_result *r, const expected *e)
     return other;
 }
 
-/* libarchive 3.6 ends the program, or loses its way, when memory that itself asks for is out: as if by a kill, and then
- * a temporary name of export may stay.  What is there must still be whole. */
+/* libarchive 3.6 ends the program, or loses its way, when memory that itself asks for is out, and oneDNN 2.7 writes its
+ * generated code to where it got none: as if by a kill, and then a temporary name of export may stay.  What is there
+ * must still be whole. */
 static bool gave_up(const support_result *r)
 {
-    return faulty_was_of(t.run, "libarchive.so") && (r->signal || strstr(r->err, "libarchive: Out of memory"));
+    return (faulty_was_of(t.run, "libarchive.so") && (r->signal || strstr(r->err, "libarchive: Out of memory"))) ||
+           (faulty_was_of(t.run, "libdnnl.so") && r->signal);
 }
 
 static const char *what_is_wrong(const scene *s, const fault_kind *k, const support_result *r, const expected *e)
@@ -377,7 +379,7 @@ static void test_every_call_may_fail(void **state)
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
         if (!only || !*only || strcmp(only, scenes[i].name) == 0)
             try_scene(&scenes[i]);
-    print_message("%zu faults, %zu of them harmless, %zu ended by libarchive, %zu wrong\n", t.tries, t.harmless,
+    print_message("%zu faults, %zu of them harmless, %zu ended by a library, %zu wrong\n", t.tries, t.harmless,
                   t.gave_up, t.failures);
     assert_int_equal(t.failures, 0);
 }
