@@ -162,7 +162,7 @@ static void print_seeks(const cmd_seek_found *found)
     if (!found->found)
         return;
     cmd_seek_found_words(found, &words);
-    printf("  seek     %s (no part of the digest)\n", mr_buf_text(&words));
+    printf("  seek     %s (not part of the digest)\n", mr_buf_text(&words));
 }
 
 static mr_status print_human(const request *q, const mr_dataset *ds, const char *digest, const counted *found,
