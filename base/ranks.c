@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/launch.h"
+#include "base/library.h"
 #include "base/ranks_parts.h"
 #include "base/scope.h"
 
@@ -65,9 +66,7 @@ static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
         return mr_fail(err, MR_SYSTEM, "%s: millrace_mpi.so cannot be loaded (%s); build with Open MPI installed",
                        launch->by, why ? why : "not found");
     }
-    void *symbol = dlsym(r->library, "millrace_ranks_card");
-    memcpy(&entry, &symbol, sizeof entry);
-    r->card = entry ? entry() : NULL;
+    r->card = mr_library_find(r->library, "millrace_ranks_card", &entry) ? entry() : NULL;
     if (!r->card || r->card->abi != MR_RANKS_ABI)
         return mr_fail(err, MR_SYSTEM,
                        "%s: millrace_mpi.so is from another build than this program; install both from one build",

@@ -132,14 +132,16 @@ static size_t width_of(const char *text)
     return width;
 }
 
-static void print_cell(FILE *stream, const char *cell, size_t width, bool right, bool last)
+/* *blanks are due before the next cell that has text, so no line ends in blanks. */
+static void print_cell(FILE *stream, const char *cell, size_t width, bool right, size_t *blanks)
 {
-    int pad = (int)(width - width_of(cell));
-    if (right)
-        fprintf(stream, "%*s%s", pad, "", cell);
-    else
-        fprintf(stream, "%s%*s", cell, last ? 0 : pad, "");
-    fputs(last ? "" : "  ", stream);
+    size_t pad = width - width_of(cell);
+    *blanks += right ? pad : 0;
+    if (*cell) {
+        fprintf(stream, "%*s%s", (int)*blanks, "", cell);
+        *blanks = 0;
+    }
+    *blanks += 2 + (right ? 0 : pad);
 }
 
 mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err)
@@ -156,13 +158,15 @@ mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err)
         if (width_of(t->cells[i]) > widths[column])
             widths[column] = width_of(t->cells[i]);
     }
+    size_t blanks = 0;
     for (size_t i = 0; good && i < t->count; i++) {
         size_t column = i % columns;
-        bool last = column + 1 == columns;
-        if (column == 0)
+        if (column == 0) {
             fprintf(stream, "  %s", i == 0 ? mr_sgr(stream, MR_BOLD) : "");
-        print_cell(stream, t->cells[i], widths[column], right[column], last);
-        if (last)
+            blanks = 0;
+        }
+        print_cell(stream, t->cells[i], widths[column], right[column], &blanks);
+        if (column + 1 == columns)
             fprintf(stream, "%s\n", i < columns ? mr_sgr(stream, MR_PLAIN) : "");
     }
     for (size_t i = 0; t && i < t->count; i++)

@@ -154,7 +154,7 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     print_classes(in, stream);
     print_notes(&in->notes, false, rest, stream);
     if (!in->rejects && !in->leaks)
-        fprintf(stream, "no image rejected, no leak between splits\n");
+        fprintf(stream, "no images rejected, no leaks between splits\n");
     if (o->dry_run) {
         fprintf(stream, "dry run: nothing was written\n");
         return MR_OK;

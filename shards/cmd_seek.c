@@ -102,11 +102,11 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
         mr_buf_printf(out, ", %s JPEGs left to libjpeg-turbo (%.1f %%)", mr_text_count(rest, left),
                       share(rest, s->all.images));
     if (other)
-        mr_buf_printf(out, ", %s no JPEGs (%.1f %%)", mr_text_count(other, others), share(other, s->all.images));
+        mr_buf_printf(out, ", %s in other formats (%.1f %%)", mr_text_count(other, others), share(other, s->all.images));
     mr_buf_printf(out, "; %s, %.2f %% of the data", mr_text_bytes(s->all.bytes, bytes),
                   share(s->all.bytes, s->data_bytes));
     if (s->all.examined)
-        mr_buf_printf(out, "; %.2f ms CPU per JPEG", s->all.cpu * 1e3 / (double)s->all.examined);
+        mr_buf_printf(out, "; %.0f us of CPU time per JPEG", s->all.cpu * 1e6 / (double)s->all.examined);
 }
 
 /* ---- what is there (for inspect) -----------------------------------------------------------------------------------

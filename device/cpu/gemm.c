@@ -11,34 +11,27 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/library.h"
 #include "cpu/bf16.h"
 
 typedef void sgemm_fn(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE a_way, enum CBLAS_TRANSPOSE b_way, blasint m,
                       blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,
                       float beta, float *c, blasint ldc);
 
-static void find(void *library, const char *name, void *fn, size_t size)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(fn, &symbol, size);
-}
-
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
 {
     void (*set_threads)(int) = NULL;
     char *(*core_name)(void) = NULL;
+    const char *why;
     /* Otherwise its threads would start and spin before they can be switched off. */
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    /* Stays loaded when the device closes: its per-thread memory would otherwise outlive its code. */
-    blas->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!blas->library) {
-        const char *why = dlerror();
+    blas->library = mr_library_load("libopenblas.so.0", &why);
+    if (!blas->library)
         return mr_fail(err, MR_SYSTEM, "cpu: OpenBLAS cannot be loaded (%s); install it: apt-get install libopenblas0",
-                       why ? why : "no reason given");
-    }
-    find(blas->library, "cblas_sgemm", &blas->sgemm, sizeof blas->sgemm);
-    find(blas->library, "openblas_set_num_threads", &set_threads, sizeof set_threads);
-    find(blas->library, "openblas_get_corename", &core_name, sizeof core_name);
+                       why);
+    mr_library_find(blas->library, "cblas_sgemm", &blas->sgemm);
+    mr_library_find(blas->library, "openblas_set_num_threads", &set_threads);
+    mr_library_find(blas->library, "openblas_get_corename", &core_name);
     if (!blas->sgemm || !set_threads) {
         mr_cpu_blas_close(blas);
         return mr_fail(err, MR_SYSTEM, "cpu: libopenblas.so.0 lacks cblas_sgemm; reinstall the package libopenblas0");
@@ -62,8 +55,8 @@ mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_erro
                        "use fewer --threads or raise `ulimit -v`",
                        threads);
     munmap(all, threads * buffer);
-    find(blas->library, "blas_memory_alloc", &take, sizeof take);
-    find(blas->library, "blas_memory_free", &give_back, sizeof give_back);
+    mr_library_find(blas->library, "blas_memory_alloc", &take);
+    mr_library_find(blas->library, "blas_memory_free", &give_back);
     unsigned count = !take || !give_back ? 0 : threads < BUFFERS_MAX ? threads : BUFFERS_MAX;
     for (unsigned i = 0; i < count; i++)
         buffers[i] = take(0);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/library.h"
 #include "base/processor.h"
 #include "base/scope.h"
 #include "cpu/cpu.h"
@@ -21,28 +22,21 @@ enum { SMALL = 1000000 }; /* multiplications of a float32 product that is left t
 typedef int gemm_fn(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const void *a,
                     int64_t lda, const void *b, int64_t ldb, float beta, float *c, int64_t ldc);
 
-static void find(void *library, const char *name, void *fn, size_t size)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(fn, &symbol, size);
-}
-
 void mr_cpu_onednn_open(mr_cpu_onednn *out)
 {
     static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.2"};
     *out = (mr_cpu_onednn){0};
     if (!mr_processor_has(MR_AVX512))
         return;
-    /* Stays loaded when the device closes, as OpenBLAS does: it keeps memory per thread. */
     for (size_t i = 0; i < MR_COUNT(names) && !out->library; i++)
-        out->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        out->library = mr_library_load(names[i], NULL);
     if (!out->library)
         return;
-    find(out->library, "dnnl_sgemm", &out->gemm_f32, sizeof out->gemm_f32);
+    mr_library_find(out->library, "dnnl_sgemm", &out->gemm_f32);
     if (mr_processor_has(MR_AVX512_BF16))
-        find(out->library, "dnnl_gemm_bf16bf16f32", &out->gemm_bf16, sizeof out->gemm_bf16);
-    find(out->library, "omp_get_max_threads", &out->threads, sizeof out->threads);
-    find(out->library, "omp_set_num_threads", &out->set_threads, sizeof out->set_threads);
+        mr_library_find(out->library, "dnnl_gemm_bf16bf16f32", &out->gemm_bf16);
+    mr_library_find(out->library, "omp_get_max_threads", &out->threads);
+    mr_library_find(out->library, "omp_set_num_threads", &out->set_threads);
 }
 
 mr_status mr_cpu_onednn_reserve(const mr_cpu_onednn *o, mr_error *err)

@@ -2,25 +2,19 @@
  * Invariant: the library stays loaded once a device was opened: drivers start threads that outlive their last call. */
 #include "opencl/api.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include "base/library.h"
 
 mr_status mr_cl_api_open(mr_cl_api *api, mr_error *err)
 {
-    *api = (mr_cl_api){.library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
-    if (!api->library) {
-        const char *why = dlerror();
+    const char *why, *missing = NULL;
+    *api = (mr_cl_api){.library = mr_library_load("libOpenCL.so.1", &why)};
+    if (!api->library)
         return mr_fail(
             err, MR_SYSTEM,
-            "opencl: the OpenCL library cannot be loaded (%s); install it: apt-get install ocl-icd-libopencl1",
-            why ? why : "no reason given");
-    }
-    const char *missing = NULL;
-    void *symbol;
+            "opencl: the OpenCL library cannot be loaded (%s); install it: apt-get install ocl-icd-libopencl1", why);
 #define X(returns, name, arguments)                                                                                    \
-    symbol = dlsym(api->library, "cl" #name);                                                                          \
-    memcpy(&api->name, &symbol, sizeof symbol);                                                                        \
-    missing = symbol ? missing : "cl" #name;
+    if (!mr_library_find(api->library, "cl" #name, &api->name))                                                        \
+        missing = "cl" #name;
     MR_CL_FUNCTIONS(X)
 #undef X
     if (missing)

@@ -24,7 +24,7 @@ static void test_tables_line_up(void **state)
     fclose(out);
     assert_string_equal(text, "  split  samples  note\n"
                               "  train    1,200  caf\xC3\xA9\n"
-                              "  \xC3\xA4            7  \n");
+                              "  \xC3\xA4            7\n");
     free(text);
 }
 

@@ -77,6 +77,7 @@ static void become(const char *const *argv, const support_limits *l, int in, int
         signal(SIGXFSZ, SIG_IGN);
     }
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGHUP, SIG_DFL); /* ignored where the suite runs under nohup */
     if (l->directory && chdir(l->directory))
         _exit(126);
     execvp(argv[0], (char *const *)argv);

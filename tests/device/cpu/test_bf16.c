@@ -1,160 +1,10 @@
 /* test_bf16.c - operations on bf16 beside the same on float32.
- * Invariant: inputs are numbers of bf16, so both see the same; a result of bf16 is that of float32, rounded, within one
- * unit of its last digit (sums may be in another order).
- * Covers base/bf16.h, cpu/bf16.c, cpu/lines.h. */
+ * Invariant: inputs are numbers of bf16, so both see the same; support/bf16.h has what a result may be off by.
+ * Covers cpu/bf16.c, cpu/lines.h. */
 #include <math.h>
 #include <string.h>
 
-#include "base/bf16.h"
-#include "support/device.h"
-
-/* ---- the type --------------------------------------------------------------------------------------------------- */
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static void narrowing_rounds_to_even(void **state)
-{
-    static const struct {
-        float x;
-        uint16_t half;
-    } cases[] = {{0, 0},
-                 {-0.0F, 0x8000},
-                 {1, 0x3f80},
-                 {1.00390625F, 0x3f80},  /* 1 + 2^-8, a tie: to even, down */
-                 {1.01171875F, 0x3f82},  /* 1 + 3 * 2^-8, a tie: to even, up */
-                 {1.003906369F, 0x3f81}, /* just above the first */
-                 {3.4028235e38F, 0x7f80},
-                 {INFINITY, 0x7f80},
-                 {-INFINITY, 0xff80},
-                 {1e-40F, 0x0001}};
-    (void)state;
-    for (size_t i = 0; i < MR_COUNT(cases); i++)
-        assert_int_equal(mr_bf16_of(cases[i].x), cases[i].half);
-    for (uint32_t low = 1; low < 1U << 23; low = low * 2 + 1) { /* NaNs, also those whose digits are all low */
-        uint32_t bits = 0x7f800000 | low;
-        float x;
-        memcpy(&x, &bits, sizeof x);
-        assert_true(isnan(mr_bf16_float(mr_bf16_of(x))));
-    }
-    for (uint32_t half = 0; half < 1U << 16; half++) {
-        float x = mr_bf16_float((uint16_t)half);
-        assert_int_equal(bits_of(x), half << 16);
-        if (!isnan(x))
-            assert_int_equal(mr_bf16_of(x), half);
-    }
-}
-
-/* ---- both types ------------------------------------------------------------------------------------------------- */
-
-static double *draw(support_trial *t, size_t count, double low, double high)
-{
-    double *x = support_draw(t, count, low, high);
-    for (size_t i = 0; i < count; i++)
-        x[i] = (double)mr_bf16_float(mr_bf16_of((float)x[i]));
-    return x;
-}
-
-static void *give(support_trial *t, mr_type type, const double *x, size_t count)
-{
-    uint16_t *half = support_room(t, count * sizeof *half);
-    for (size_t i = 0; i < count; i++)
-        half[i] = mr_bf16_of((float)x[i]);
-    return type == MR_F32 ? support_give(t, x, count) : support_give_bytes(t, half, count * sizeof *half);
-}
-
-static void *blank(support_trial *t, mr_type type, size_t count)
-{
-    double *x = support_doubles(t, count);
-    for (size_t i = 0; i < count; i++)
-        x[i] = NAN;
-    return give(t, type, x, count);
-}
-
-static double *take(support_trial *t, mr_type type, const void *x, size_t count)
-{
-    if (type == MR_F32)
-        return support_take(t, x, count);
-    uint16_t *half = support_room(t, count * sizeof *half);
-    double *out = support_doubles(t, count);
-    support_take_bytes(t, half, x, count * sizeof *half);
-    for (size_t i = 0; i < count; i++)
-        out[i] = (double)mr_bf16_float(half[i]);
-    return out;
-}
-
-/* What an operation wrote, in both types. */
-typedef struct result {
-    const char *name;
-    double *got[2]; /* by type */
-    size_t count;
-    bool exact; /* float32 in both */
-    bool loose; /* computed from a result of bf16: its rounding is one of the largest element's */
-} result;
-
-typedef struct results {
-    result items[8];
-    size_t count;
-} results;
-
-static void keep(support_trial *t, results *all, mr_type type, const char *name, mr_type stored, const void *x,
-                 size_t count)
-{
-    size_t i = 0;
-    while (i < all->count && strcmp(all->items[i].name, name) != 0)
-        i++;
-    assert_true(i < MR_COUNT(all->items));
-    all->count = i < all->count ? all->count : i + 1;
-    result *r = &all->items[i];
-    r->name = name;
-    r->count = count;
-    r->exact = stored == MR_F32;
-    r->got[type] = take(t, stored, x, count);
-}
-
-static void keep_loose(support_trial *t, results *all, mr_type type, const char *name, const void *x, size_t count)
-{
-    keep(t, all, type, name, type, x, count);
-    for (size_t i = 0; i < all->count; i++)
-        all->items[i].loose |= strcmp(all->items[i].name, name) == 0;
-}
-
-static void compare(const support_trial *t, const results *all)
-{
-    assert_true(all->count > 0);
-    for (size_t k = 0; k < all->count; k++) {
-        const result *r = &all->items[k];
-        double most = 0.25;
-        for (size_t i = 0; i < r->count; i++)
-            most = fmax(most, fabs(r->got[MR_F32][i]));
-        for (size_t i = 0; i < r->count; i++) {
-            double want = r->got[MR_F32][i], off = fabs(r->got[MR_BF16][i] - want);
-            if (!(off <= (r->exact ? 0 : fabs(want) * 0x1.01p-8) + (r->loose ? 0x1p-8 : 3e-6) * most))
-                fail_msg("%s, %s loops, round %u: element %zu of %zu is %.9g in bf16, %.9g in float32", r->name,
-                         t->loops, t->round, i, r->count, r->got[MR_BF16][i], want);
-        }
-    }
-}
-
-/* Runs `op` for both types with the same chance. */
-static void both(support_trial *t, void (*op)(support_trial *t, mr_type type, results *all))
-{
-    const mr_random start = t->r;
-    results all = {.count = 0};
-    if (!(t->card->types & 1U << MR_BF16))
-        return;
-    for (mr_type type = MR_F32; type <= MR_BF16; type++) {
-        t->r = start;
-        op(t, type, &all);
-    }
-    compare(t, &all);
-}
-
-/* ---- operations ------------------------------------------------------------------------------------------------- */
+#include "support/bf16.h"
 
 typedef struct matrix {
     double *x;
@@ -165,13 +15,12 @@ typedef struct matrix {
 static matrix draw_matrix(support_trial *t, mr_type type, size_t rows, size_t width, size_t margin)
 {
     matrix m = {.rows = rows, .width = width, .stride = width + margin, .type = type};
-    m.x = draw(t, rows * m.stride, -1, 1);
+    m.x = bf16_draw(t, rows * m.stride, -1, 1);
     return m;
 }
 
-/* Every combination of types, ways and additions; results of bf16 within what bf16 operands of the same numbers give.
- */
-static void product(support_trial *t, mr_type type, results *all)
+/* Every combination of types, and some of the ways and additions. */
+static void product(support_trial *t, mr_type type, bf16_results *all)
 {
     static const char *const names[] = {"bb", "bbf", "bf", "bff", "fb", "fbf", "ff", "fff"};
     size_t m = support_size_of(t, 150), n = support_size_of(t, 150), k = support_size_of(t, 200);
@@ -182,16 +31,16 @@ static void product(support_trial *t, mr_type type, results *all)
         matrix a = draw_matrix(t, a_type, way & 1 ? k : m, way & 1 ? m : k, margin);
         matrix b = draw_matrix(t, b_type, way & 2 ? n : k, way & 2 ? k : n, margin);
         matrix c = draw_matrix(t, c_type, m, n, margin);
-        double *bias = draw(t, n, -3, 3);
+        double *bias = bf16_draw(t, n, -3, 3);
         const mr_gemm g = {.a_type = a_type,
                            .b_type = b_type,
                            .c_type = c_type,
                            .m = m,
                            .n = n,
                            .k = k,
-                           .a = give(t, a_type, a.x, a.rows * a.stride),
-                           .b = give(t, b_type, b.x, b.rows * b.stride),
-                           .c = give(t, c_type, c.x, m * c.stride),
+                           .a = bf16_give(t, a_type, a.x, a.rows * a.stride),
+                           .b = bf16_give(t, b_type, b.x, b.rows * b.stride),
+                           .c = bf16_give(t, c_type, c.x, m * c.stride),
                            .lda = margin ? a.stride : 0,
                            .ldb = margin ? b.stride : 0,
                            .ldc = margin ? c.stride : 0,
@@ -200,127 +49,127 @@ static void product(support_trial *t, mr_type type, results *all)
                            .accumulate = way & 4,
                            .bias = way & 8 ? support_give(t, bias, n) : NULL};
         t->card->gemm(t->d, &g);
-        keep(t, all, type, names[kind], c_type, g.c, m * c.stride);
+        bf16_keep(t, all, type, names[kind], c_type, g.c, m * c.stride);
     }
 }
 
 static void products(support_trial *t)
 {
-    both(t, product);
+    bf16_both(t, product);
 }
 
-static void norm(support_trial *t, mr_type type, results *all)
+static void norm(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t rows = support_size_of(t, 30), width = support_size_of(t, 300), count = rows * width;
-    double *x = draw(t, count, -2, 2), *residual = draw(t, count, -2, 2), *gain = draw(t, width, 0.5, 2);
-    double *bias = draw(t, width, -1, 1), *d = draw(t, count, -1, 1), *d_more = draw(t, count, -1, 1);
+    double *x = bf16_draw(t, count, -2, 2), *residual = bf16_draw(t, count, -2, 2), *gain = bf16_draw(t, width, 0.5, 2);
+    double *bias = bf16_draw(t, width, -1, 1), *d = bf16_draw(t, count, -1, 1), *d_more = bf16_draw(t, count, -1, 1);
     mr_norm n = {.type = type,
                  .rows = rows,
                  .width = width,
                  .sample_rows = 1,
-                 .x = give(t, type, x, count),
-                 .y = blank(t, type, count),
+                 .x = bf16_give(t, type, x, count),
+                 .y = bf16_blank(t, type, count),
                  .gain = support_give(t, gain, width),
                  .bias = support_give(t, bias, width),
                  .mean = support_blank(t, rows),
                  .rstd = support_blank(t, rows),
                  .eps = 1e-6F};
     t->card->norm(t->d, &n);
-    keep(t, all, type, "y", type, n.y, count);
+    bf16_keep(t, all, type, "y", type, n.y, count);
     const mr_norm_back back = {.type = type,
                                .rows = rows,
                                .width = width,
-                               .d_y = give(t, type, d, count),
+                               .d_y = bf16_give(t, type, d, count),
                                .total = n.x,
                                .gain = n.gain,
                                .mean = n.mean,
                                .rstd = n.rstd,
-                               .d_residual = give(t, type, d_more, count),
-                               .d_total = blank(t, type, count),
+                               .d_residual = bf16_give(t, type, d_more, count),
+                               .d_total = bf16_blank(t, type, count),
                                .d_gain = support_give(t, gain, width),
                                .d_bias = support_give(t, bias, width)};
     t->card->norm_back(t->d, &back);
-    keep(t, all, type, "d_total", type, back.d_total, count);
-    keep(t, all, type, "d_gain", MR_F32, back.d_gain, width);
-    keep(t, all, type, "d_bias", MR_F32, back.d_bias, width);
+    bf16_keep(t, all, type, "d_total", type, back.d_total, count);
+    bf16_keep(t, all, type, "d_gain", MR_F32, back.d_gain, width);
+    bf16_keep(t, all, type, "d_bias", MR_F32, back.d_bias, width);
     float *sums = support_give(t, bias, width);
     t->card->sum_rows(t->d, type, rows, width, back.d_y, sums);
-    keep(t, all, type, "sums", MR_F32, sums, width);
-    n.residual = give(t, type, residual, count);
-    n.total = blank(t, type, count);
+    bf16_keep(t, all, type, "sums", MR_F32, sums, width);
+    n.residual = bf16_give(t, type, residual, count);
+    n.total = bf16_blank(t, type, count);
     n.dropout = support_dropout(t, rows);
     n.y = NULL;
     t->card->norm(t->d, &n);
-    keep(t, all, type, "total", type, n.total, count);
+    bf16_keep(t, all, type, "total", type, n.total, count);
 }
 
 static void norms(support_trial *t)
 {
-    both(t, norm);
+    bf16_both(t, norm);
 }
 
 /* The norm of a sum is that of the stored sum: a model that recomputes it gets the same bits. */
 static void norm_of_sum(support_trial *t)
 {
     size_t rows = support_size_of(t, 20), width = support_size_of(t, 300), count = rows * width;
-    double *gain = draw(t, width, 0.5, 2), *bias = draw(t, width, -1, 1);
+    double *gain = bf16_draw(t, width, 0.5, 2), *bias = bf16_draw(t, width, -1, 1);
     if (!(t->card->types & 1U << MR_BF16))
         return;
     mr_norm n = {.type = MR_BF16,
                  .rows = rows,
                  .width = width,
                  .sample_rows = 1,
-                 .x = give(t, MR_BF16, draw(t, count, -2, 2), count),
-                 .residual = give(t, MR_BF16, draw(t, count, -2, 2), count),
-                 .total = blank(t, MR_BF16, count),
-                 .y = blank(t, MR_BF16, count),
+                 .x = bf16_give(t, MR_BF16, bf16_draw(t, count, -2, 2), count),
+                 .residual = bf16_give(t, MR_BF16, bf16_draw(t, count, -2, 2), count),
+                 .total = bf16_blank(t, MR_BF16, count),
+                 .y = bf16_blank(t, MR_BF16, count),
                  .gain = support_give(t, gain, width),
                  .bias = support_give(t, bias, width),
                  .mean = support_blank(t, rows),
                  .rstd = support_blank(t, rows),
                  .eps = 1e-6F};
     t->card->norm(t->d, &n);
-    double *once = take(t, MR_BF16, n.y, count);
+    double *once = bf16_take(t, MR_BF16, n.y, count);
     n.x = n.total;
     n.residual = n.total = NULL;
     t->card->norm(t->d, &n);
-    assert_memory_equal(take(t, MR_BF16, n.y, count), once, count * sizeof *once);
+    assert_memory_equal(bf16_take(t, MR_BF16, n.y, count), once, count * sizeof *once);
 }
 
-static void elementwise(support_trial *t, mr_type type, results *all)
+static void elementwise(support_trial *t, mr_type type, bf16_results *all)
 {
     static const char *const names[][2] = {{"gelu", "gelu back"}, {"quick", "quick back"}, {"tanh", "tanh back"}};
     size_t rows = support_size_of(t, 30), width = support_size_of(t, 300), count = rows * width;
-    double *x = draw(t, count, -4, 4), *d = draw(t, count, -1, 1);
+    double *x = bf16_draw(t, count, -4, 4), *d = bf16_draw(t, count, -1, 1);
     mr_activate a = {.type = type,
                      .rows = rows,
                      .width = width,
                      .sample_rows = 1,
-                     .x = give(t, type, x, count),
-                     .d_y = give(t, type, d, count),
+                     .x = bf16_give(t, type, x, count),
+                     .d_y = bf16_give(t, type, d, count),
                      .dropout = support_dropout(t, rows)};
     for (unsigned kind = MR_GELU; kind <= MR_TANH; kind++) {
         a.kind = (mr_activation)kind;
-        a.y = blank(t, type, count);
-        a.d_x = blank(t, type, count);
+        a.y = bf16_blank(t, type, count);
+        a.d_x = bf16_blank(t, type, count);
         t->card->activate(t->d, &a);
         t->card->activate_back(t->d, &a);
-        keep(t, all, type, names[kind][0], type, a.y, count);
-        keep(t, all, type, names[kind][1], type, a.d_x, count);
+        bf16_keep(t, all, type, names[kind][0], type, a.y, count);
+        bf16_keep(t, all, type, names[kind][1], type, a.d_x, count);
     }
-    void *dropped = blank(t, type, count), *sum = give(t, type, x, count);
+    void *dropped = bf16_blank(t, type, count), *sum = bf16_give(t, type, x, count);
     t->card->drop(t->d, type, rows, width, 1, &a.dropout, a.d_y, dropped);
-    keep(t, all, type, "drop", type, dropped, count);
+    bf16_keep(t, all, type, "drop", type, dropped, count);
     t->card->add(t->d, type, count, sum, a.d_y, sum);
-    keep(t, all, type, "add", type, sum, count);
+    bf16_keep(t, all, type, "add", type, sum, count);
 }
 
 static void elements(support_trial *t)
 {
-    both(t, elementwise);
+    bf16_both(t, elementwise);
 }
 
-static void attend(support_trial *t, mr_type type, results *all)
+static void attend(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t batch = support_size_of(t, 3), heads = support_size_of(t, 3), dim = support_size_of(t, 40);
     size_t queries = support_size_of(t, 20), keys = support_size_of(t, 20), stride = heads * dim + 5;
@@ -334,10 +183,10 @@ static void attend(support_trial *t, mr_type type, results *all)
                       .head_dim = dim,
                       .queries = queries,
                       .keys = keys,
-                      .q = give(t, type, draw(t, asking, -1, 1), asking),
-                      .k = give(t, type, draw(t, answering, -1, 1), answering),
-                      .v = give(t, type, draw(t, answering, -1, 1), answering),
-                      .out = give(t, type, draw(t, asking, -1, 1), asking),
+                      .q = bf16_give(t, type, bf16_draw(t, asking, -1, 1), asking),
+                      .k = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering),
+                      .v = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering),
+                      .out = bf16_give(t, type, bf16_draw(t, asking, -1, 1), asking),
                       .q_stride = stride,
                       .k_stride = stride,
                       .v_stride = stride,
@@ -349,25 +198,25 @@ static void attend(support_trial *t, mr_type type, results *all)
     assert_int_equal(t->card->plan_attention(t->d, &a, &bytes, &err), MR_OK);
     a.saved = support_give_bytes(t, support_room(t, bytes), bytes);
     t->card->attention(t->d, &a);
-    keep(t, all, type, "out", type, a.out, asking); /* what is between the heads' rows is as it was */
+    bf16_keep(t, all, type, "out", type, a.out, asking); /* what is between the heads' rows is as it was */
     const mr_attention_back back = {.forward = &a,
-                                    .d_out = give(t, type, draw(t, asking, -1, 1), asking),
-                                    .d_q = give(t, type, draw(t, asking, -1, 1), asking),
-                                    .d_k = give(t, type, draw(t, answering, -1, 1), answering),
-                                    .d_v = give(t, type, draw(t, answering, -1, 1), answering)};
+                                    .d_out = bf16_give(t, type, bf16_draw(t, asking, -1, 1), asking),
+                                    .d_q = bf16_give(t, type, bf16_draw(t, asking, -1, 1), asking),
+                                    .d_k = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering),
+                                    .d_v = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering)};
     t->card->attention_back(t->d, &back);
     /* Kernels sum d_out * out, as it was rounded, where the CPU has the probabilities at hand. */
-    keep_loose(t, all, type, "d_q", back.d_q, asking);
-    keep_loose(t, all, type, "d_k", back.d_k, answering);
-    keep(t, all, type, "d_v", type, back.d_v, answering);
+    bf16_keep_loose(t, all, type, "d_q", back.d_q, asking);
+    bf16_keep_loose(t, all, type, "d_k", back.d_k, answering);
+    bf16_keep(t, all, type, "d_v", type, back.d_v, answering);
 }
 
 static void attention(support_trial *t)
 {
-    both(t, attend);
+    bf16_both(t, attend);
 }
 
-static void image_rows(support_trial *t, mr_type type, results *all)
+static void image_rows(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t batch = support_size_of(t, 3), patch = support_size_of(t, 5), grid = support_size_of(t, 3);
     size_t side = patch * grid + (size_t)mr_random_below(&t->r, patch), pixels = batch * 3 * side * side;
@@ -377,39 +226,39 @@ static void image_rows(support_trial *t, mr_type type, results *all)
                           .side = side,
                           .patch = patch,
                           .channel_first = mr_random_below(&t->r, 2) == 1,
-                          .images = support_give(t, draw(t, pixels, -1, 1), pixels),
-                          .rows = blank(t, type, count)};
+                          .images = support_give(t, bf16_draw(t, pixels, -1, 1), pixels),
+                          .rows = bf16_blank(t, type, count)};
     t->card->patches(t->d, &p);
-    keep(t, all, type, "patches", type, p.rows, count);
+    bf16_keep(t, all, type, "patches", type, p.rows, count);
     size_t rows = 1 + support_size_of(t, 8), width = support_size_of(t, 300);
     size_t all_rows = batch * rows * width, fewer = batch * (rows - 1) * width;
     const mr_tokens k = {.type = type,
                          .batch = batch,
                          .rows = rows,
                          .width = width,
-                         .x = give(t, type, draw(t, fewer, -1, 1), fewer),
-                         .first = support_give(t, draw(t, width, -1, 1), width),
-                         .position = support_give(t, draw(t, rows * width, -1, 1), rows * width),
-                         .y = blank(t, type, all_rows),
-                         .d_y = give(t, type, draw(t, all_rows, -1, 1), all_rows),
-                         .d_x = blank(t, type, fewer),
-                         .d_first = support_give(t, draw(t, width, -1, 1), width),
-                         .d_position = support_give(t, draw(t, rows * width, -1, 1), rows * width),
+                         .x = bf16_give(t, type, bf16_draw(t, fewer, -1, 1), fewer),
+                         .first = support_give(t, bf16_draw(t, width, -1, 1), width),
+                         .position = support_give(t, bf16_draw(t, rows * width, -1, 1), rows * width),
+                         .y = bf16_blank(t, type, all_rows),
+                         .d_y = bf16_give(t, type, bf16_draw(t, all_rows, -1, 1), all_rows),
+                         .d_x = bf16_blank(t, type, fewer),
+                         .d_first = support_give(t, bf16_draw(t, width, -1, 1), width),
+                         .d_position = support_give(t, bf16_draw(t, rows * width, -1, 1), rows * width),
                          .dropout = support_dropout(t, batch)};
     t->card->tokens(t->d, &k);
     t->card->tokens_back(t->d, &k);
-    keep(t, all, type, "tokens", type, k.y, all_rows);
-    keep(t, all, type, "d_x", type, k.d_x, fewer);
-    keep(t, all, type, "d_first", MR_F32, k.d_first, width);
-    keep(t, all, type, "d_position", MR_F32, k.d_position, rows * width);
+    bf16_keep(t, all, type, "tokens", type, k.y, all_rows);
+    bf16_keep(t, all, type, "d_x", type, k.d_x, fewer);
+    bf16_keep(t, all, type, "d_first", MR_F32, k.d_first, width);
+    bf16_keep(t, all, type, "d_position", MR_F32, k.d_position, rows * width);
 }
 
 static void images(support_trial *t)
 {
-    both(t, image_rows);
+    bf16_both(t, image_rows);
 }
 
-static void table_rows(support_trial *t, mr_type type, results *all)
+static void table_rows(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t rows = support_size_of(t, 20), width = support_size_of(t, 300), entries = support_size_of(t, 9);
     size_t count = rows * width, stride = width + 3;
@@ -421,77 +270,77 @@ static void table_rows(support_trial *t, mr_type type, results *all)
                    .width = width,
                    .entries = entries,
                    .ids = support_give_bytes(t, ids, rows * sizeof *ids),
-                   .table = support_give(t, draw(t, entries * width, -1, 1), entries * width),
-                   .y = give(t, type, draw(t, count, -1, 1), count),
+                   .table = support_give(t, bf16_draw(t, entries * width, -1, 1), entries * width),
+                   .y = bf16_give(t, type, bf16_draw(t, count, -1, 1), count),
                    .accumulate = mr_random_below(&t->r, 2) == 1,
-                   .d_y = give(t, type, draw(t, count, -1, 1), count),
-                   .d_table = support_give(t, draw(t, entries * width, -1, 1), entries * width),
+                   .d_y = bf16_give(t, type, bf16_draw(t, count, -1, 1), count),
+                   .d_table = support_give(t, bf16_draw(t, entries * width, -1, 1), entries * width),
                    .skip = 0};
     t->card->lookup(t->d, &l);
     t->card->lookup_back(t->d, &l);
-    keep(t, all, type, "lookup", type, l.y, count);
-    keep(t, all, type, "d_table", MR_F32, l.d_table, entries * width);
+    bf16_keep(t, all, type, "lookup", type, l.y, count);
+    bf16_keep(t, all, type, "d_table", MR_F32, l.d_table, entries * width);
     const mr_rows r = {.type = type,
                        .rows = rows,
                        .width = width,
                        .from_stride = width,
                        .to_stride = stride,
                        .from = l.d_y,
-                       .to = give(t, type, draw(t, rows * stride, -1, 1), rows * stride),
+                       .to = bf16_give(t, type, bf16_draw(t, rows * stride, -1, 1), rows * stride),
                        .accumulate = mr_random_below(&t->r, 2) == 1};
     t->card->rows(t->d, &r);
-    keep(t, all, type, "rows", type, r.to, rows * stride);
+    bf16_keep(t, all, type, "rows", type, r.to, rows * stride);
     const mr_unit u = {.type = type,
                        .rows = rows,
                        .width = width,
-                       .x = support_give(t, draw(t, count, -1, 1), count),
+                       .x = support_give(t, bf16_draw(t, count, -1, 1), count),
                        .y = support_blank(t, count),
                        .lengths = support_blank(t, rows),
                        .eps = 1e-12F,
-                       .d_y = support_give(t, draw(t, count, -1, 1), count),
-                       .d_x = blank(t, type, count)};
+                       .d_y = support_give(t, bf16_draw(t, count, -1, 1), count),
+                       .d_x = bf16_blank(t, type, count)};
     t->card->unit(t->d, &u);
     t->card->unit_back(t->d, &u);
-    keep(t, all, type, "unit", type, u.d_x, count);
+    bf16_keep(t, all, type, "unit", type, u.d_x, count);
 }
 
 static void tables(support_trial *t)
 {
-    both(t, table_rows);
+    bf16_both(t, table_rows);
 }
 
-static void loss(support_trial *t, mr_type type, results *all)
+static void loss(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t rows = support_size_of(t, 20), classes = support_size_of(t, 30), count = rows * classes;
     int32_t *labels = support_room(t, rows * sizeof *labels);
     for (size_t i = 0; i < rows; i++)
         labels[i] = (int32_t)mr_random_below(&t->r, classes + 1) - 1;
-    double *targets = draw(t, count, 0, 1);
+    double *targets = bf16_draw(t, count, 0, 1);
     const mr_cross_entropy one = {.type = type,
                                   .rows = rows,
                                   .classes = classes,
-                                  .logits = support_give(t, draw(t, count, -3, 3), count),
+                                  .logits = support_give(t, bf16_draw(t, count, -3, 3), count),
                                   .labels = support_give_bytes(t, labels, rows * sizeof *labels),
                                   .losses = support_blank(t, rows),
-                                  .d_logits = blank(t, type, count)};
+                                  .d_logits = bf16_blank(t, type, count)};
     const mr_sigmoid_loss several = {.type = type,
                                      .rows = rows,
                                      .classes = classes,
                                      .logits = one.logits,
                                      .targets = support_give(t, targets, count),
                                      .losses = support_blank(t, rows),
-                                     .d_logits = blank(t, type, count)};
+                                     .d_logits = bf16_blank(t, type, count)};
     t->card->cross_entropy(t->d, &one);
     t->card->sigmoid_loss(t->d, &several);
-    keep(t, all, type, "losses", MR_F32, one.losses, rows);
-    keep(t, all, type, "d_logits", type, one.d_logits, count);
-    keep(t, all, type, "losses of several", MR_F32, several.losses, rows);
-    keep(t, all, type, "d_logits of several", type, several.d_logits, count);
+    bf16_keep(t, all, type, "losses", MR_F32, one.losses, rows);
+    bf16_keep(t, all, type, "d_logits", type, one.d_logits, count);
+    bf16_keep(t, all, type, "losses of several", MR_F32, several.losses, rows);
+    bf16_keep(t, all, type, "d_logits of several", type, several.d_logits, count);
 }
 
 static void losses(support_trial *t)
 {
-    both(t, loss);
+    bf16_both(t, loss);
 }
 
 static void operations_are_those_of_float32_rounded(void **state)
@@ -505,7 +354,6 @@ static void operations_are_those_of_float32_rounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrowing_rounds_to_even),
         cmocka_unit_test(operations_are_those_of_float32_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

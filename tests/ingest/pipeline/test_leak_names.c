@@ -42,7 +42,7 @@ static void test_copies_within_a_split_are_none(void **state)
     leak_put("valid/daisy/d_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.9}, ALIKE_JPEG); /* no suspect: another name */
     leak_expect("", "", 0, 0);
     support_result r = support_millrace("ingest", leak_source, "--dry-run", (char *)NULL);
-    assert_non_null(strstr(r.out, "no image rejected, no leak between splits"));
+    assert_non_null(strstr(r.out, "no images rejected, no leaks between splits"));
     support_result_free(&r);
 }
 

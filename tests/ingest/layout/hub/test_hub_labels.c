@@ -68,9 +68,9 @@ static void test_columns_without_labels(void **state)
         const char *words;
     } cases[] = {
         {NUMBERS, "null", "--label-column", 2, "--label-column label: no sample has a label there"},
-        {NUMBERS, "null", NULL, 0, "no image rejected"},
+        {NUMBERS, "null", NULL, 0, "no images rejected"},
         {TEXTS, "null", "--label-column", 2, "--label-column label: no row has a value there; choose one of: label"},
-        {TEXTS, "null", NULL, 0, "no image rejected"},
+        {TEXTS, "null", NULL, 0, "no images rejected"},
         {TEXTS, "\"a text\"", "--label-column", 0, "1 class: a text"},
         {TEXTS, "\"a text\"", NULL, 0,
          "label: a column of texts: samples have no label; --label-column makes classes of it"},
