@@ -237,6 +237,20 @@ typedef struct mr_decode {
     uint32_t *failed;
 } mr_decode;
 
+/* Operations that are always the same, recorded once and replayed, so that the host does not queue each of them again:
+ *      begin; operations, without waits, copies or memory; end; replay, replay ...
+ * What is replayed reads and writes the memory that it was recorded with, and computes the same bits as if queued. */
+typedef struct mr_recording mr_recording;
+typedef struct mr_recorder {
+    /* Operations are recorded from here on, and not done.  False: this device records nothing, or it has failed. */
+    bool (*begin)(mr_device *d);
+    mr_recording *(*end)(mr_device *d); /* NULL: the device has failed */
+    /* False: memory was freed since, perhaps that of the recording: it must be recorded again. */
+    bool (*holds)(const mr_device *d, const mr_recording *r);
+    void (*replay)(mr_device *d, const mr_recording *r); /* queued; NULL: nothing */
+    void (*free)(mr_device *d, mr_recording *r);         /* NULL is fine */
+} mr_recorder;
+
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
     unsigned index;   /* which device of this kind, from 0; "opencl:1" is the same with `index` 1 and `local_rank` 0 */
@@ -299,6 +313,7 @@ typedef struct mr_device_card {
     void (*sgd)(mr_device *d, const mr_update *u);
     void (*adamw)(mr_device *d, const mr_update *u);
     void (*decode)(mr_device *d, const mr_decode *x);
+    const mr_recorder *recorder; /* NULL: such devices record nothing */
 } mr_device_card;
 
 struct mr_device { /* first member of every device's own struct */

@@ -6,7 +6,7 @@
  *      NVRTC         https://docs.nvidia.com/cuda/nvrtc/
  *      cuBLASLt      https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api
  *
- * tests/device/cuda/test_headers.c compares them with the headers of an installed toolkit. */
+ * tests/device/cuda/test_cuda_libraries.c compares them with the headers of an installed toolkit. */
 #ifndef MR_CUDA_API_H
 #define MR_CUDA_API_H
 
@@ -17,9 +17,11 @@ typedef struct CUstream_st *mr_cu_stream;
 typedef struct CUevent_st *mr_cu_event;
 typedef struct CUmod_st *mr_cu_module;
 typedef struct CUfunc_st *mr_cu_function;
+typedef struct CUgraph_st *mr_cu_graph;
+typedef struct CUgraphExec_st *mr_cu_graph_exec;
 typedef uint64_t mr_cu_memory; /* CUdeviceptr */
 
-enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags */
+enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamCaptureMode */
        MR_CU_OUT_OF_MEMORY = 2,
        MR_CU_NO_DEVICE = 100,
        MR_CU_MULTIPROCESSORS = 16,
@@ -27,6 +29,7 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags */
        MR_CU_MINOR = 76,
        MR_CU_NON_BLOCKING = 1,
        MR_CU_NO_TIMING = 2,
+       MR_CU_THREAD_LOCAL = 1,
        MR_CU_ROWS_MAX = 65535, /* gridDim.y */
 };
 
@@ -51,6 +54,12 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags */
     X(event_destroy, "cuEventDestroy_v2", (mr_cu_event))                                                               \
     X(event_record, "cuEventRecord", (mr_cu_event, mr_cu_stream))                                                      \
     X(event_wait, "cuEventSynchronize", (mr_cu_event))                                                                 \
+    X(capture_begin, "cuStreamBeginCapture_v2", (mr_cu_stream, int))                                                   \
+    X(capture_end, "cuStreamEndCapture", (mr_cu_stream, mr_cu_graph *))                                                \
+    X(graph_open, "cuGraphInstantiateWithFlags", (mr_cu_graph_exec *, mr_cu_graph, unsigned long long))                \
+    X(graph_launch, "cuGraphLaunch", (mr_cu_graph_exec, mr_cu_stream))                                                 \
+    X(graph_close, "cuGraphExecDestroy", (mr_cu_graph_exec))                                                           \
+    X(graph_free, "cuGraphDestroy", (mr_cu_graph))                                                                     \
     X(alloc, "cuMemAlloc_v2", (mr_cu_memory *, size_t))                                                                \
     X(free, "cuMemFree_v2", (mr_cu_memory))                                                                            \
     X(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                                       \

@@ -97,6 +97,8 @@ static mr_status set_up(mr_cuda *d, const mr_device_options *options, mr_error *
     if (!code)
         code = d->api.cu.stream_create(&d->stream, MR_CU_NON_BLOCKING);
     if (!code) {
+        const char *set = getenv("MILLRACE_CUDA_GRAPHS");
+        d->records = !set || strcmp(set, "0") != 0;
         mr_cuda_products_open(d);
         return MR_OK;
     }
@@ -170,4 +172,5 @@ const mr_device_card mr_device_cuda = {
     .wait = wait_done,
     .gemm = mr_cuda_gemm,
     MR_LAUNCH_OPERATIONS,
+    .recorder = &mr_cuda_recorder,
 };

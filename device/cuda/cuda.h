@@ -7,6 +7,7 @@
  *      compile.c     the text of device/kernels, compiled for the device
  *      program.c     its modules, made when memory is first asked for; launches of kernels
  *      product.c     products by cuBLASLt, whose choices are kept
+ *      recorder.c    operations captured as a graph, and launched as one
  *      launch/       the operations, which are those of every device that launches these kernels
  */
 #ifndef MR_CUDA_H
@@ -40,7 +41,9 @@ typedef struct mr_cuda {
     mr_cuda_block *blocks; /* by address */
     size_t count, room;
     uint64_t used, memory; /* bytes of tensors; of the device */
-    uint8_t *pinned;       /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
+    uint64_t freed;        /* tensors so far */
+    bool records;
+    uint8_t *pinned; /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
     mr_cu_event copied[MR_CUDA_PIECES];
     unsigned turn;
     mr_lt_handle lt; /* NULL: products are computed by kernels */
@@ -99,5 +102,8 @@ extern const mr_launch_card mr_cuda_launches;
 void mr_cuda_products_open(mr_cuda *d);
 void mr_cuda_products_close(mr_cuda *d);
 void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
+
+/* recorder.c */
+extern const mr_recorder mr_cuda_recorder;
 
 #endif

@@ -85,6 +85,38 @@ static void other_ways_give_the_same(void **state)
     support_result_free(&r);
 }
 
+/* "CALLS calls, GRAPHS graphs" of a run. */
+static void read_counts(const char *path, unsigned long long *calls, unsigned long long *graphs)
+{
+    char *text = (char *)support_read(path, NULL), *end;
+    *calls = strtoull(text, &end, 10);
+    assert_int_equal(strncmp(end, " calls, ", 8), 0);
+    *graphs = strtoull(end + 8, NULL, 10);
+    free(text);
+}
+
+static void recorded_passes_give_the_same(void **state)
+{
+    const char *dir = *state;
+    unsigned long long calls[2], graphs[2];
+    TRAIN_PATH(on, dir, "graphs.txt");
+    TRAIN_PATH(off, dir, "queued.txt");
+    setenv("MILLRACE_FAKE_COUNTS", on, 1);
+    train(dir, "graphs", "cuda", "bf16");
+    setenv("MILLRACE_FAKE_COUNTS", off, 1);
+    setenv("MILLRACE_CUDA_GRAPHS", "0", 1);
+    train(dir, "queued", "cuda", "bf16");
+    unsetenv("MILLRACE_CUDA_GRAPHS");
+    unsetenv("MILLRACE_FAKE_COUNTS");
+    TRAIN_PATH(one, dir, "graphs/step-00000008/weights.npz");
+    TRAIN_PATH(other, dir, "queued/step-00000008/weights.npz");
+    support_assert_same_file(one, other);
+    read_counts(on, &calls[0], &graphs[0]);
+    read_counts(off, &calls[1], &graphs[1]);
+    print_message("%llu calls, %llu of them of graphs, instead of %llu\n", calls[0], graphs[0], calls[1]);
+    assert_true(graphs[0] > 8 && graphs[1] == 0 && calls[0] < calls[1]);
+}
+
 static void pictures_are_decoded_on_it(void **state)
 {
     support_result r = train_run(*state, 0, "--steps", "2", "--eval-every", "0", "--device", "cuda", "--decode-on",
@@ -162,9 +194,10 @@ static void a_lost_device_ends_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_learn_as_on_the_cpu),    cmocka_unit_test(pictures_are_decoded_on_it),
-        cmocka_unit_test(ranks_take_turns_at_devices), cmocka_unit_test(other_ways_give_the_same),
-        cmocka_unit_test(all_devices_are_listed),      cmocka_unit_test(a_lost_device_ends_the_run),
+        cmocka_unit_test(runs_learn_as_on_the_cpu),      cmocka_unit_test(pictures_are_decoded_on_it),
+        cmocka_unit_test(ranks_take_turns_at_devices),   cmocka_unit_test(other_ways_give_the_same),
+        cmocka_unit_test(all_devices_are_listed),        cmocka_unit_test(a_lost_device_ends_the_run),
+        cmocka_unit_test(recorded_passes_give_the_same),
     };
     const struct CMUnitTest anywhere[] = {tests[0], tests[1], tests[2]};
     setenv("MILLRACE_TEST_DEVICE", "cuda", 1);

@@ -33,8 +33,7 @@ void mr_gradients_zero(mr_gradients *g)
 void mr_gradients_complete(void *gradients, uint64_t from)
 {
     mr_gradients *g = gradients;
-    if (g->in_place || g->alone)
-        mr_exchange_ready(g->exchange, from);
+    mr_exchange_ready(g->exchange, from);
 }
 
 /* To the host, from the end on: what has arrived is summed while the device sends the rest. */

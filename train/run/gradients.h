@@ -26,7 +26,8 @@ void mr_gradients_close(mr_gradients *g); /* a zeroed one is fine; before its ex
 
 /* Before each update. */
 void mr_gradients_zero(mr_gradients *g);
-/* `gradients`: an mr_gradients whose elements from `from` on are complete; a model calls it in its backward pass. */
+/* `gradients`: an mr_gradients in place whose elements from `from` on are complete; a model calls it in its backward
+ * pass. */
 void mr_gradients_complete(void *gradients, uint64_t from);
 /* After the backward pass, collective: *sum, on the device, is valid until the next update.  Where a device has failed
  * it means nothing, which the next wait of that rank reports. */

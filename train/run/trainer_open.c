@@ -280,7 +280,14 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     MR_TRY(mr_exchange_open(t->ranks, &x, &t->exchange, err));
     mr_status status =
         mr_gradients_open(t->device, t->exchange, t->params.total, mr_ranks_world(t->ranks) == 1, &t->gradients, err);
-    return mr_ranks_agree(t->ranks, status, err);
+    MR_TRY(mr_ranks_agree(t->ranks, status, err));
+    t->passes = (mr_passes){.device = t->device,
+                            .model = t->model,
+                            .values = t->values,
+                            .gradients = t->gradients.values,
+                            .ready = t->gradients.in_place ? mr_gradients_complete : NULL,
+                            .ctx = &t->gradients};
+    return MR_OK;
 }
 
 void mr_trainer_close(mr_trainer *t)
@@ -291,6 +298,7 @@ void mr_trainer_close(mr_trainer *t)
     mr_pairs_close(&t->pairs);
     mr_learning_release(&t->learning);
     mr_peers_close(&t->peers);
+    mr_passes_close(&t->passes);
     mr_gradients_close(&t->gradients);
     mr_exchange_free(t->exchange);
     mr_optimizer_close(&t->optimizer);

@@ -10,8 +10,6 @@
 
 enum { MAGIC = 8, ARGUMENTS_MAX = 40, ROWS_MAX = 65535, LANES_MAX = 1024 };
 
-void fake_count_launch(void);
-
 /* ---- NVRTC ------------------------------------------------------------------------------------------------------ */
 
 typedef struct program {
@@ -268,7 +266,7 @@ typedef struct launch {
 } launch;
 
 /* A pointer and the offset after it become a buffer of OpenCL, and an offset from its start. */
-static void run_launch(fake_work *w)
+static bool run_launch(fake_work *w)
 {
     launch *l = w->data;
     mr_opencl *d = fake_base();
@@ -290,6 +288,7 @@ static void run_launch(fake_work *w)
         code = d->api.EnqueueNDRangeKernel(d->queue, l->f->kernel, 2, NULL, l->items, l->lanes, 0, NULL, NULL);
     if (code && d)
         mr_cl_note(d, "fake launch", code);
+    return true;
 }
 
 int cuLaunchKernel(function *f, unsigned x, unsigned y, unsigned z, unsigned lanes, unsigned lanes_y, unsigned lanes_z,
@@ -311,6 +310,5 @@ int cuLaunchKernel(function *f, unsigned x, unsigned y, unsigned z, unsigned lan
             free(l);
             return FAKE_INVALID;
         }
-    fake_count_launch();
-    return fake_queue(stream, (fake_work){.run = run_launch, .data = l});
+    return fake_queue(stream, (fake_work){.run = run_launch, .data = l, .data_bytes = sizeof *l, .kernel = true});
 }
