@@ -251,6 +251,28 @@ typedef struct mr_recorder {
     void (*free)(mr_device *d, mr_recording *r);         /* NULL is fine */
 } mr_recorder;
 
+/* Sums over the devices of several processes, each with a device of its own, without the host.  They are not
+ * operations: they wait for what was queued before them, but what is queued after them does not wait.  Every process
+ * asks for the same sums in the same order. */
+enum { MR_SUMS_ID = 128 };
+typedef struct mr_sums_facts { /* all zero first, as it is compared */
+    bool can;
+    int version;        /* of what sums, equal in all processes */
+    uint8_t device[16]; /* which no other device has, on any host */
+    char how[160];      /* "NCCL 2.28.9"; if it cannot: why */
+} mr_sums_facts;
+typedef struct mr_sums_card {
+    void (*look)(mr_device *d, mr_sums_facts *out);
+    /* The place to meet, made by one process. */
+    mr_status (*invite)(mr_device *d, uint8_t id[MR_SUMS_ID], mr_error *err);
+    mr_status (*meet)(mr_device *d, const uint8_t id[MR_SUMS_ID], unsigned rank, unsigned world,
+                      mr_error *err);                  /* waits for the others */
+    void (*add)(mr_device *d, float *x, size_t count); /* x[count] += that of every other process */
+    /* Whether all sums are; after a failure, which wait() reports, they are left, and it is true. */
+    bool (*done)(mr_device *d);
+    void (*leave)(mr_device *d); /* ends sums that wait for a process that does not come; no others follow */
+} mr_sums_card;
+
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
     unsigned index;   /* which device of this kind, from 0; "opencl:1" is the same with `index` 1 and `local_rank` 0 */
@@ -314,6 +336,7 @@ typedef struct mr_device_card {
     void (*adamw)(mr_device *d, const mr_update *u);
     void (*decode)(mr_device *d, const mr_decode *x);
     const mr_recorder *recorder; /* NULL: such devices record nothing */
+    const mr_sums_card *sums;    /* NULL: such devices do not sum */
 } mr_device_card;
 
 struct mr_device { /* first member of every device's own struct */

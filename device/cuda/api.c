@@ -101,6 +101,29 @@ static void open_products(mr_cuda_api *api)
         memset(&api->lt, 0, sizeof api->lt);
 }
 
+mr_status mr_cuda_nccl_open(mr_cuda_api *api, mr_error *err)
+{
+    static const char *const names[] = {"libnccl.so.2", NULL};
+#define X(member, symbol, arguments) {symbol, &api->nccl.member},
+    const function functions[] = {MR_NCCL_FUNCTIONS(X){"ncclGetErrorString", &api->nccl.error_text},
+                                  {"ncclGetLastError", &api->nccl.last_error}};
+#undef X
+    char why[120] = "";
+    int version = 0;
+    void *library = load(names, why, sizeof why);
+    const char *missing = library ? bind(library, functions, MR_COUNT(functions)) : NULL;
+    mr_status status = MR_OK;
+    if (!library)
+        status = mr_fail(err, MR_SYSTEM, "NCCL cannot be loaded (%s)", why);
+    else if (missing)
+        status = mr_fail(err, MR_SYSTEM, "NCCL lacks %s", missing);
+    else if (api->nccl.version(&version) != 0 || version < MR_NCCL_OLDEST)
+        status = mr_fail(err, MR_SYSTEM, "NCCL is older than 2.18");
+    if (status != MR_OK)
+        memset(&api->nccl, 0, sizeof api->nccl);
+    return status;
+}
+
 mr_status mr_cuda_api_open(mr_cuda_api *api, mr_error *err)
 {
     *api = (mr_cuda_api){.lacks_lt = ""};

@@ -111,6 +111,7 @@ static void close_cuda(mr_device *device)
     mr_cuda *d = mr_cuda_of(device);
     if (d->context)
         d->api.cu.context_use(d->context);
+    mr_cuda_sums_close(d);
     if (d->stream)
         d->api.cu.stream_wait(d->stream);
     mr_cuda_products_close(d);
@@ -173,4 +174,5 @@ const mr_device_card mr_device_cuda = {
     .gemm = mr_cuda_gemm,
     MR_LAUNCH_OPERATIONS,
     .recorder = &mr_cuda_recorder,
+    .sums = &mr_cuda_sums,
 };

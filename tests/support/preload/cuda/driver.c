@@ -23,7 +23,9 @@ static size_t block_count, block_room;
 
 uint64_t fake_setting(const char *name, uint64_t standard)
 {
-    const char *text = getenv(name);
+    const char *text = getenv(name), *only = getenv("MILLRACE_FAKE_RANK"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (only && rank && strcmp(only, rank) != 0 && strcmp(name, "MILLRACE_FAKE_DEVICES") != 0)
+        return standard;
     return text ? strtoull(text, NULL, 10) : standard;
 }
 
@@ -240,6 +242,14 @@ int cuDeviceGetAttribute(int *out, int what, int number)
     (void)number;
     *out = what == 75 ? capability / 10 : what == 76 ? capability % 10 : what == 16 ? 3 : -1;
     return *out < 0 ? FAKE_INVALID : 0;
+}
+
+int cuDeviceGetUuid_v2(uint8_t *out, int number);
+int cuDeviceGetUuid_v2(uint8_t *out, int number)
+{
+    memset(out, 0, 16);
+    out[15] = (uint8_t)(number + 1);
+    return 0;
 }
 
 int cuDevicePrimaryCtxRetain(void **out, int number);

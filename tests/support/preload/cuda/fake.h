@@ -1,5 +1,5 @@
-/* fake.h - a CUDA device without hardware, for tests: libcuda, libnvrtc and libcublasLt in one library, over the first
- * OpenCL device.  The same text of the kernels is built for OpenCL, so that they compute.
+/* fake.h - a CUDA device without hardware, for tests: libcuda, libnvrtc, libcublasLt and libnccl in one library, over
+ * the first OpenCL device.  The same text of the kernels is built for OpenCL, so that they compute.
  * Invariant: what a program may not rely on, it does not get: a stream runs only when it is waited for, so that memory
  * that is changed too early spoils a result, and so does an event that another stream should have waited for; calls
  * without a context, with pointers that are none, or with less aligned operands than was promised, fail, and so do
@@ -10,6 +10,10 @@
  *      MILLRACE_FAKE_LAUNCHES     how many succeed before the device is lost, all
  *      MILLRACE_FAKE_CAPABILITY   of compute, 90; NVRTC knows 80, 90 and 100
  *      MILLRACE_FAKE_NO_LT        cuBLASLt cannot be used
+ *      MILLRACE_FAKE_NCCL         its version, 22809
+ *      MILLRACE_FAKE_SUMS         how many sums over processes succeed before a remote one is gone, all
+ *      MILLRACE_FAKE_KILL         how many until the process is killed, all
+ *      MILLRACE_FAKE_RANK         the rank under mpirun that settings are for, except the number of devices
  *      MILLRACE_FAKE_COUNTS       a file that gets a line when the device is closed: "CALLS calls, GRAPHS graphs": that
  *                                 queued or captured something, and of them those that launched a graph
  */

@@ -194,6 +194,30 @@ int cuEventSynchronize(event *e)
     return e->of ? finish(e->of, e->after, true) : 0;
 }
 
+int cuEventQuery(event *e);
+int cuEventQuery(event *e)
+{
+    if (!fake_base())
+        return FAKE_NO_CONTEXT;
+    return e->of ? finish(e->of, e->after, false) : 0;
+}
+
+static bool run_wait(fake_work *w)
+{
+    const event *e = w->data;
+    return advance(e->of, e->after);
+}
+
+int cuStreamWaitEvent(void *s, const event *e, unsigned flags);
+int cuStreamWaitEvent(void *s, const event *e, unsigned flags)
+{
+    fake_work w = {.run = run_wait, .data = e->of && !flags ? malloc(sizeof *e) : NULL, .data_bytes = sizeof *e};
+    if (!w.data)
+        return FAKE_INVALID;
+    memcpy(w.data, e, sizeof *e);
+    return fake_queue(s, w);
+}
+
 /* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
 int cuStreamBeginCapture_v2(void *s, int mode);
