@@ -21,10 +21,11 @@ static void *load_from(const char *folder, const char *name)
     return len > 0 && (size_t)len < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
 }
 
-/* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit.  NULL: *why says why not. */
+/* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit: that of CUDA_PATH, if it is
+ * set.  NULL: *why says why not. */
 static void *load(const char *const *names, char *why, size_t size)
 {
-    const char *toolkit = getenv("CUDA_PATH");
+    const char *given = getenv("CUDA_PATH"), *toolkit = given && *given ? given : "/usr/local/cuda";
     void *library = NULL;
     for (size_t i = 0; names[i] && !library; i++) {
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -32,10 +33,8 @@ static void *load(const char *const *names, char *why, size_t size)
             const char *reason = dlerror();
             snprintf(why, size, "%s", reason ? reason : "no reason given");
         }
-        if (!library && toolkit)
-            library = load_from(toolkit, names[i]);
         if (!library)
-            library = load_from("/usr/local/cuda", names[i]);
+            library = load_from(toolkit, names[i]);
     }
     return library;
 }

@@ -160,6 +160,8 @@ int cuModuleLoadData(module **out, const char *bytes)
 {
     static const char base[] = "/* base.cl";
     mr_opencl *d = fake_base();
+    if (d && fake_setting("MILLRACE_FAKE_DRIVER", 13010) < 13000)
+        return FAKE_NO_IMAGE;
     if (!d || (memcmp(bytes, "FAKEcode", MAGIC) != 0 && memcmp(bytes, "FAKE-ptx", MAGIC) != 0))
         return d ? FAKE_NO_IMAGE : FAKE_NO_CONTEXT;
     const char *options = bytes + MAGIC, *text = options + strlen(options) + 1, *at = strstr(text, base);

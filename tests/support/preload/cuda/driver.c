@@ -188,21 +188,27 @@ int cuInit(unsigned flags)
 int cuDriverGetVersion(int *out);
 int cuDriverGetVersion(int *out)
 {
-    *out = 13010;
+    *out = (int)fake_setting("MILLRACE_FAKE_DRIVER", 13010);
     return 0;
 }
 
 int cuGetErrorName(int code, const char **out);
 int cuGetErrorName(int code, const char **out)
 {
-    *out = code == FAKE_NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : code == FAKE_LOST ? "CUDA_ERROR_LAUNCH_FAILED" : NULL;
+    *out = code == FAKE_NO_MEMORY  ? "CUDA_ERROR_OUT_OF_MEMORY"
+           : code == FAKE_LOST     ? "CUDA_ERROR_LAUNCH_FAILED"
+           : code == FAKE_NO_IMAGE ? "CUDA_ERROR_INVALID_IMAGE"
+                                   : NULL;
     return *out ? 0 : FAKE_INVALID;
 }
 
 int cuGetErrorString(int code, const char **out);
 int cuGetErrorString(int code, const char **out)
 {
-    *out = code == FAKE_NO_MEMORY ? "out of memory" : code == FAKE_LOST ? "unspecified launch failure" : NULL;
+    *out = code == FAKE_NO_MEMORY  ? "out of memory"
+           : code == FAKE_LOST     ? "unspecified launch failure"
+           : code == FAKE_NO_IMAGE ? "device kernel image is invalid"
+                                   : NULL;
     return *out ? 0 : FAKE_INVALID;
 }
 

@@ -9,6 +9,7 @@
  *      MILLRACE_FAKE_MEMORY       bytes of each, 1 GiB
  *      MILLRACE_FAKE_LAUNCHES     how many succeed before the device is lost, all
  *      MILLRACE_FAKE_CAPABILITY   of compute, 90; NVRTC knows 80, 90 and 100
+ *      MILLRACE_FAKE_DRIVER       its version, 13010; an older one than 13000 takes no kernels
  *      MILLRACE_FAKE_NO_LT        cuBLASLt cannot be used
  *      MILLRACE_FAKE_NCCL         its version, 22809
  *      MILLRACE_FAKE_SUMS         how many sums over processes succeed before a remote one is gone, all
