@@ -237,6 +237,42 @@ typedef struct mr_decode {
     uint32_t *failed;
 } mr_decode;
 
+/* Operations that are always the same, recorded once and replayed, so that the host does not queue each of them again:
+ *      begin; operations, without waits, copies or memory; end; replay, replay ...
+ * What is replayed reads and writes the memory that it was recorded with, and computes the same bits as if queued. */
+typedef struct mr_recording mr_recording;
+typedef struct mr_recorder {
+    /* Operations are recorded from here on, and not done.  False: this device records nothing, or it has failed. */
+    bool (*begin)(mr_device *d);
+    mr_recording *(*end)(mr_device *d); /* NULL: the device has failed */
+    /* False: memory was freed since, perhaps that of the recording: it must be recorded again. */
+    bool (*holds)(const mr_device *d, const mr_recording *r);
+    void (*replay)(mr_device *d, const mr_recording *r); /* queued; NULL: nothing */
+    void (*free)(mr_device *d, mr_recording *r);         /* NULL is fine */
+} mr_recorder;
+
+/* Sums over the devices of several processes, each with a device of its own, without the host.  They are not
+ * operations: they wait for what was queued before them, but what is queued after them does not wait.  Every process
+ * asks for the same sums in the same order. */
+enum { MR_SUMS_ID = 128 };
+typedef struct mr_sums_facts { /* all zero first, as it is compared */
+    bool can;
+    int version;        /* of what sums, equal in all processes */
+    uint8_t device[16]; /* which no other device has, on any host */
+    char how[160];      /* "NCCL 2.28.9"; if it cannot: why */
+} mr_sums_facts;
+typedef struct mr_sums_card {
+    void (*look)(mr_device *d, mr_sums_facts *out);
+    /* The place to meet, made by one process. */
+    mr_status (*invite)(mr_device *d, uint8_t id[MR_SUMS_ID], mr_error *err);
+    mr_status (*meet)(mr_device *d, const uint8_t id[MR_SUMS_ID], unsigned rank, unsigned world,
+                      mr_error *err);                  /* waits for the others */
+    void (*add)(mr_device *d, float *x, size_t count); /* x[count] += that of every other process */
+    /* Whether all sums are; after a failure, which wait() reports, they are left, and it is true. */
+    bool (*done)(mr_device *d);
+    void (*leave)(mr_device *d); /* ends sums that wait for a process that does not come; no others follow */
+} mr_sums_card;
+
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
     unsigned index;   /* which device of this kind, from 0; "opencl:1" is the same with `index` 1 and `local_rank` 0 */
@@ -299,6 +335,8 @@ typedef struct mr_device_card {
     void (*sgd)(mr_device *d, const mr_update *u);
     void (*adamw)(mr_device *d, const mr_update *u);
     void (*decode)(mr_device *d, const mr_decode *x);
+    const mr_recorder *recorder; /* NULL: such devices record nothing */
+    const mr_sums_card *sums;    /* NULL: such devices do not sum */
 } mr_device_card;
 
 struct mr_device { /* first member of every device's own struct */

@@ -21,20 +21,19 @@ static void *load_from(const char *folder, const char *name)
     return len > 0 && (size_t)len < sizeof path ? mr_library_load(path, NULL) : NULL;
 }
 
-/* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit.  NULL: *why says why not. */
+/* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit: that of CUDA_PATH, if it is
+ * set.  NULL: *why says why not. */
 static void *load(const char *const *names, char *why, size_t size)
 {
-    const char *toolkit = getenv("CUDA_PATH");
+    const char *given = getenv("CUDA_PATH"), *toolkit = given && *given ? given : "/usr/local/cuda";
     void *library = NULL;
     for (size_t i = 0; names[i] && !library; i++) {
         const char *reason;
         library = mr_library_load(names[i], &reason);
         if (!library && i == 0)
             snprintf(why, size, "%s", reason);
-        if (!library && toolkit)
-            library = load_from(toolkit, names[i]);
         if (!library)
-            library = load_from("/usr/local/cuda", names[i]);
+            library = load_from(toolkit, names[i]);
     }
     return library;
 }
@@ -95,6 +94,29 @@ static void open_products(mr_cuda_api *api)
         snprintf(api->lacks_lt, sizeof api->lacks_lt, "cuBLASLt lacks %s", missing);
     if (!library || missing)
         memset(&api->lt, 0, sizeof api->lt);
+}
+
+mr_status mr_cuda_nccl_open(mr_cuda_api *api, mr_error *err)
+{
+    static const char *const names[] = {"libnccl.so.2", NULL};
+#define X(member, symbol, arguments) {symbol, &api->nccl.member},
+    const function functions[] = {MR_NCCL_FUNCTIONS(X){"ncclGetErrorString", &api->nccl.error_text},
+                                  {"ncclGetLastError", &api->nccl.last_error}};
+#undef X
+    char why[120] = "";
+    int version = 0;
+    void *library = load(names, why, sizeof why);
+    const char *missing = library ? bind(library, functions, MR_COUNT(functions)) : NULL;
+    mr_status status = MR_OK;
+    if (!library)
+        status = mr_fail(err, MR_SYSTEM, "NCCL cannot be loaded (%s)", why);
+    else if (missing)
+        status = mr_fail(err, MR_SYSTEM, "NCCL lacks %s", missing);
+    else if (api->nccl.version(&version) != 0 || version < MR_NCCL_OLDEST)
+        status = mr_fail(err, MR_SYSTEM, "NCCL is older than 2.18");
+    if (status != MR_OK)
+        memset(&api->nccl, 0, sizeof api->nccl);
+    return status;
 }
 
 mr_status mr_cuda_api_open(mr_cuda_api *api, mr_error *err)

@@ -1,12 +1,14 @@
-/* api.h - private to this room: the parts that are used of NVIDIA's driver, of its compiler NVRTC, and of its library
- * of matrix products, loaded when a device is opened. Invariant: nothing is linked and no header of CUDA is needed to
+/* api.h - private to this room: the parts that are used of NVIDIA's driver, of its compiler NVRTC, and of its libraries
+ * of matrix products and of sums over devices, loaded when they are needed.
+ * Invariant: nothing is linked and no header of CUDA is needed to
  * build; names, types and numbers are those of
  *
  *      the driver    https://docs.nvidia.com/cuda/cuda-driver-api/
  *      NVRTC         https://docs.nvidia.com/cuda/nvrtc/
  *      cuBLASLt      https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api
+ *      NCCL          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html
  *
- * tests/device/cuda/test_headers.c compares them with the headers of an installed toolkit. */
+ * tests/device/cuda/test_cuda_libraries.c compares them with the headers of an installed toolkit. */
 #ifndef MR_CUDA_API_H
 #define MR_CUDA_API_H
 
@@ -17,16 +19,20 @@ typedef struct CUstream_st *mr_cu_stream;
 typedef struct CUevent_st *mr_cu_event;
 typedef struct CUmod_st *mr_cu_module;
 typedef struct CUfunc_st *mr_cu_function;
+typedef struct CUgraph_st *mr_cu_graph;
+typedef struct CUgraphExec_st *mr_cu_graph_exec;
 typedef uint64_t mr_cu_memory; /* CUdeviceptr */
 
-enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags */
+enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamCaptureMode */
        MR_CU_OUT_OF_MEMORY = 2,
        MR_CU_NO_DEVICE = 100,
+       MR_CU_NOT_READY = 600,
        MR_CU_MULTIPROCESSORS = 16,
        MR_CU_MAJOR = 75, /* of the compute capability */
        MR_CU_MINOR = 76,
        MR_CU_NON_BLOCKING = 1,
        MR_CU_NO_TIMING = 2,
+       MR_CU_THREAD_LOCAL = 1,
        MR_CU_ROWS_MAX = 65535, /* gridDim.y */
 };
 
@@ -41,6 +47,7 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags */
     X(device_name, "cuDeviceGetName", (char *, int, int))                                                              \
     X(device_memory, "cuDeviceTotalMem_v2", (size_t *, int))                                                           \
     X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                                     \
+    X(device_uuid, "cuDeviceGetUuid_v2", (uint8_t *, int))                                                             \
     X(context_retain, "cuDevicePrimaryCtxRetain", (mr_cu_context *, int))                                              \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int))                                                          \
     X(context_use, "cuCtxSetCurrent", (mr_cu_context))                                                                 \
@@ -51,6 +58,14 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags */
     X(event_destroy, "cuEventDestroy_v2", (mr_cu_event))                                                               \
     X(event_record, "cuEventRecord", (mr_cu_event, mr_cu_stream))                                                      \
     X(event_wait, "cuEventSynchronize", (mr_cu_event))                                                                 \
+    X(event_query, "cuEventQuery", (mr_cu_event))                                                                      \
+    X(stream_wait_event, "cuStreamWaitEvent", (mr_cu_stream, mr_cu_event, unsigned))                                   \
+    X(capture_begin, "cuStreamBeginCapture_v2", (mr_cu_stream, int))                                                   \
+    X(capture_end, "cuStreamEndCapture", (mr_cu_stream, mr_cu_graph *))                                                \
+    X(graph_open, "cuGraphInstantiateWithFlags", (mr_cu_graph_exec *, mr_cu_graph, unsigned long long))                \
+    X(graph_launch, "cuGraphLaunch", (mr_cu_graph_exec, mr_cu_stream))                                                 \
+    X(graph_close, "cuGraphExecDestroy", (mr_cu_graph_exec))                                                           \
+    X(graph_free, "cuGraphDestroy", (mr_cu_graph))                                                                     \
     X(alloc, "cuMemAlloc_v2", (mr_cu_memory *, size_t))                                                                \
     X(free, "cuMemFree_v2", (mr_cu_memory))                                                                            \
     X(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                                       \
@@ -137,6 +152,29 @@ enum { /* cublasComputeType_t, cudaDataType_t, cublasLtMatmulDescAttributes_t, c
        const void *, const void *, mr_lt_layout, void *, mr_lt_layout, const mr_lt_algorithm *, void *, size_t,        \
        mr_cu_stream))
 
+/* ---- sums over devices ------------------------------------------------------------------------------------------ */
+
+typedef struct ncclComm *mr_nccl_comm;
+typedef struct mr_nccl_id { /* ncclUniqueId */
+    uint8_t bytes[128];
+} mr_nccl_id;
+
+enum { /* ncclDataType_t, ncclRedOp_t */
+       MR_NCCL_F32 = 7,
+       MR_NCCL_SUM = 0,
+       MR_NCCL_OLDEST = 21800, /* 2.18 */
+};
+
+/* X(member, symbol, arguments): a function that returns an ncclResult_t. */
+#define MR_NCCL_FUNCTIONS(X)                                                                                           \
+    X(version, "ncclGetVersion", (int *))                                                                              \
+    X(invite, "ncclGetUniqueId", (mr_nccl_id *))                                                                       \
+    X(meet, "ncclCommInitRank", (mr_nccl_comm *, int, mr_nccl_id, int))                                                \
+    X(sum, "ncclAllReduce", (const void *, void *, size_t, int, int, mr_nccl_comm, mr_cu_stream))                      \
+    X(failure, "ncclCommGetAsyncError", (mr_nccl_comm, int *))                                                         \
+    X(abort, "ncclCommAbort", (mr_nccl_comm))                                                                          \
+    X(close, "ncclCommDestroy", (mr_nccl_comm))
+
 typedef struct mr_cuda_api {
 #define X(member, symbol, arguments) int(*member) arguments;
     struct {
@@ -149,6 +187,11 @@ typedef struct mr_cuda_api {
         MR_LT_FUNCTIONS(X)
         size_t (*version)(void); /* cublasLtGetVersion: 130100 */
     } lt;                        /* all NULL: there is none */
+    struct {
+        MR_NCCL_FUNCTIONS(X)
+        const char *(*error_text)(int);
+        const char *(*last_error)(mr_nccl_comm);
+    } nccl; /* all NULL: not asked for, or there is none */
 #undef X
     char lacks_lt[200]; /* why */
 } mr_cuda_api;
@@ -157,5 +200,7 @@ typedef struct mr_cuda_api {
  * can do without cuBLASLt. */
 mr_status mr_cuda_api_open(mr_cuda_api *api, mr_error *err);
 mr_status mr_cuda_compiler_open(mr_cuda_api *api, mr_error *err); /* api->nvrtc alone */
+/* api->nccl.  MR_SYSTEM: it cannot be used, why. */
+mr_status mr_cuda_nccl_open(mr_cuda_api *api, mr_error *err);
 
 #endif

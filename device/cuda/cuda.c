@@ -97,6 +97,8 @@ static mr_status set_up(mr_cuda *d, const mr_device_options *options, mr_error *
     if (!code)
         code = d->api.cu.stream_create(&d->stream, MR_CU_NON_BLOCKING);
     if (!code) {
+        const char *set = getenv("MILLRACE_CUDA_GRAPHS");
+        d->records = !set || strcmp(set, "0") != 0;
         mr_cuda_products_open(d);
         return MR_OK;
     }
@@ -109,6 +111,7 @@ static void close_cuda(mr_device *device)
     mr_cuda *d = mr_cuda_of(device);
     if (d->context)
         d->api.cu.context_use(d->context);
+    mr_cuda_sums_close(d);
     if (d->stream)
         d->api.cu.stream_wait(d->stream);
     mr_cuda_products_close(d);
@@ -170,4 +173,6 @@ const mr_device_card mr_device_cuda = {
     .wait = wait_done,
     .gemm = mr_cuda_gemm,
     MR_LAUNCH_OPERATIONS,
+    .recorder = &mr_cuda_recorder,
+    .sums = &mr_cuda_sums,
 };

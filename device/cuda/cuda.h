@@ -1,5 +1,5 @@
 /* cuda.h - private to this room: a CUDA device.
- * Invariant: all work of a device is in one stream, in the order of the calls; the first failure is kept, later
+ * Invariant: all operations of a device are in one stream, in the order of the calls; the first failure is kept, later
  * operations do nothing, and wait() reports it.
  *
  *      cuda.c        the card: devices, opening, describing
@@ -7,6 +7,8 @@
  *      compile.c     the text of device/kernels, compiled for the device
  *      program.c     its modules, made when memory is first asked for; launches of kernels
  *      product.c     products by cuBLASLt, whose choices are kept
+ *      recorder.c    operations captured as a graph, and launched as one
+ *      sums.c        sums over the devices of several processes by NCCL, in a stream of their own
  *      launch/       the operations, which are those of every device that launches these kernels
  */
 #ifndef MR_CUDA_H
@@ -40,7 +42,12 @@ typedef struct mr_cuda {
     mr_cuda_block *blocks; /* by address */
     size_t count, room;
     uint64_t used, memory; /* bytes of tensors; of the device */
-    uint8_t *pinned;       /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
+    uint64_t freed;        /* tensors so far */
+    bool records;
+    mr_nccl_comm peers;        /* NULL: they have not met, or were left */
+    mr_cu_stream sums;         /* NULL: not yet */
+    mr_cu_event given, summed; /* in `stream`: what the last sum is of; in `sums`: that it is done */
+    uint8_t *pinned;           /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
     mr_cu_event copied[MR_CUDA_PIECES];
     unsigned turn;
     mr_lt_handle lt; /* NULL: products are computed by kernels */
@@ -99,5 +106,12 @@ extern const mr_launch_card mr_cuda_launches;
 void mr_cuda_products_open(mr_cuda *d);
 void mr_cuda_products_close(mr_cuda *d);
 void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
+
+/* recorder.c */
+extern const mr_recorder mr_cuda_recorder;
+
+/* sums.c */
+extern const mr_sums_card mr_cuda_sums;
+void mr_cuda_sums_close(mr_cuda *d);
 
 #endif

@@ -85,6 +85,7 @@ void mr_cuda_free(mr_device *device, void *memory)
     if (!at || d->blocks[at - 1].data != number_of(memory))
         return;
     d->used -= d->blocks[at - 1].bytes;
+    d->freed++;
     d->api.cu.context_use(d->context);
     mr_cuda_note(d, "free", d->api.cu.free(d->blocks[at - 1].data));
     memmove(d->blocks + at - 1, d->blocks + at, (d->count - at) * sizeof *d->blocks);

@@ -77,7 +77,7 @@ static int wait_here(mr_exchange *x, bool (*met)(const mr_exchange *), int watch
             return -1;
         if (tries < TRIES)
             continue;
-        mr_window_sleep(&x->w, bell, mr_exchange_moves(x) ? MOVE_NS : WATCH_NS);
+        mr_window_sleep(&x->w, bell, x->elsewhere || mr_exchange_moves(x) ? MOVE_NS : WATCH_NS);
         if (mr_seconds() - looked < WATCH_NS * 1e-9)
             continue;
         looked = mr_seconds();
@@ -98,9 +98,14 @@ static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watc
 
 /* ---- one update ------------------------------------------------------------------------------------------------- */
 
+static mr_window_entry *entries_of(const mr_exchange *x, uint64_t update)
+{
+    return x->w.entries + (update % 2) * x->w.world;
+}
+
 static mr_window_entry *entries(const mr_exchange *x)
 {
-    return x->w.entries + (x->update % 2) * x->w.world;
+    return entries_of(x, x->update);
 }
 
 static mr_window_text *texts(const mr_exchange *x)
@@ -269,4 +274,36 @@ mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err)
         return failed(x, err);
     *sum = mr_window_sum(&x->w);
     return MR_OK;
+}
+
+/* ---- sums by other means ---------------------------------------------------------------------------------------- */
+
+/* A rank of this host has entered the next begin with a failure: it takes part in no sum any more. */
+static bool one_failed(const mr_exchange *x)
+{
+    for (unsigned i = 0; i < x->w.locals; i++)
+        if (atomic_load(&x->w.lines[i].begun) > x->update && entries_of(x, x->update + 1)[x->world_rank[i]].status < 0)
+            return true;
+    return false;
+}
+
+static bool decided(const mr_exchange *x)
+{
+    return x->elsewhere(x->ctx) || one_failed(x);
+}
+
+mr_status mr_exchange_watch(mr_exchange *x, bool (*done)(void *ctx), void *ctx, mr_error *err)
+{
+    double started = mr_seconds();
+    x->elsewhere = done;
+    x->ctx = ctx;
+    int gone = wait_until(x, decided, ALL);
+    bool over = gone < 0 && done(ctx);
+    x->elsewhere = NULL;
+    x->seconds += mr_seconds() - started;
+    if (gone >= 0)
+        return local_gone(x, gone, err);
+    if (x->failure != MR_OK)
+        return failed(x, err);
+    return over ? MR_OK : MR_AGAIN;
 }

@@ -56,6 +56,11 @@ void mr_exchange_ready(mr_exchange *x, uint64_t from);
  * ((rank 0 + rank 1) + rank 2) + ... */
 mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err);
 
+/* Instead of ready and finish, where the ranks sum by other means, as their devices do, and the exchange has no
+ * gradients (count 0): waits until done(ctx), which does not block.  MR_AGAIN: it never may, as a rank of this host has
+ * failed, which the next begin reports.  MR_SYSTEM: a peer is gone. */
+mr_status mr_exchange_watch(mr_exchange *x, bool (*done)(void *ctx), void *ctx, mr_error *err);
+
 /* After a failure: whether this rank reports it to the user (rank 0, or if that is gone the first that noticed);
  * before one, whether it is rank 0.  When a peer is gone, mr_ranks_end() ends all ranks instead of waiting for it:
  * every rank is to call it at once, after printing. */

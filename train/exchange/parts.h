@@ -26,6 +26,9 @@ struct mr_exchange {
     _Alignas(8) mr_window_text text;
     void *agreeing; /* the request for what is merged */
 
+    bool (*elsewhere)(void *ctx); /* during mr_exchange_watch(): whether others have summed */
+    void *ctx;
+
     mr_status failure; /* of work without an error to fill in, returned by finish */
     mr_error why;
     bool speaks;

@@ -65,7 +65,8 @@ typedef struct mr_model_output {
     const float *embeddings[3]; /* [count, embed] each, of length 1: of the text, the image, both; NULL: none */
 } mr_model_output;
 
-/* Called in the backward pass: all gradients from offset `from` on are complete on the device's queue. */
+/* Called in the backward pass: all gradients from offset `from` on are complete on the device's queue.  The last call,
+ * after all operations, is with 0. */
 typedef void (*mr_gradients_ready)(void *ctx, uint64_t from);
 
 typedef struct mr_model_costs {

@@ -22,6 +22,7 @@
 #include "run/gradients.h"
 #include "run/learning.h"
 #include "run/pairs.h"
+#include "run/passes.h"
 
 enum { MR_MAX_BATCH = 1 << 20 };
 
@@ -52,6 +53,7 @@ typedef struct mr_trainer {
     mr_optimizer optimizer;
     mr_exchange *exchange;
     mr_gradients gradients;
+    mr_passes passes;
     mr_pairs pairs;       /* of models of images and texts */
     mr_learning learning; /* of models of labels */
     mr_peers peers;       /* with --gather-negatives */

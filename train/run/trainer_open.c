@@ -260,14 +260,34 @@ static mr_status look_shared(mr_trainer *t, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
+/* Collective. */
+static mr_status open_gradients(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     mr_exchange_options x = {
         .kind = s->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT,
         .count = t->params.total,
-        .halves = mr_type_of(s->exchange_type) == MR_BF16,
+        .halves = mr_type_of(s->exchange_type) == MR_BF16, /* which devices do not sum */
     };
+    mr_gradients_options g = {.count = x.count, .kind = x.kind, .alone = mr_ranks_world(t->ranks) == 1};
+    if (!x.halves)
+        MR_TRY(mr_gradients_meet(t->device, t->ranks, &g.direct, &t->remarks, err));
+    if (g.direct)
+        x.count = 0;
+    MR_TRY(mr_exchange_open(t->ranks, &x, &t->exchange, err));
+    MR_TRY(mr_ranks_agree(t->ranks, mr_gradients_open(t->device, t->exchange, &g, &t->gradients, err), err));
+    t->passes = (mr_passes){.device = t->device,
+                            .model = t->model,
+                            .values = t->values,
+                            .gradients = t->gradients.values,
+                            .ready = mr_gradients_listener(&t->gradients),
+                            .ctx = &t->gradients};
+    return MR_OK;
+}
+
+mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
+{
+    const mr_settings *s = t->settings;
     MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, mr_ranks_here(t->ranks), err), err));
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, restore(t, err), err) : begin_values(t, err));
     MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
@@ -277,10 +297,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     if (t->config.card->text && s->gather_negatives)
         MR_TRY(mr_ranks_agree(
             t->ranks, mr_peers_open(t->ranks, s->batch, mr_contrast_row(t->config.embed), &t->peers, err), err));
-    MR_TRY(mr_exchange_open(t->ranks, &x, &t->exchange, err));
-    mr_status status =
-        mr_gradients_open(t->device, t->exchange, t->params.total, mr_ranks_world(t->ranks) == 1, &t->gradients, err);
-    return mr_ranks_agree(t->ranks, status, err);
+    return open_gradients(t, err);
 }
 
 void mr_trainer_close(mr_trainer *t)
@@ -291,6 +308,7 @@ void mr_trainer_close(mr_trainer *t)
     mr_pairs_close(&t->pairs);
     mr_learning_release(&t->learning);
     mr_peers_close(&t->peers);
+    mr_passes_close(&t->passes);
     mr_gradients_close(&t->gradients);
     mr_exchange_free(t->exchange);
     mr_optimizer_close(&t->optimizer);

@@ -27,7 +27,8 @@ static mr_status next(mr_trainer *t, mr_status before, mr_model_input *in, doubl
     return mr_ranks_agree(t->ranks, status, err);
 }
 
-static mr_status forward(mr_trainer *t, mr_trainer_update *u, mr_model_input *in, double weight, mr_error *err)
+static mr_status forward(mr_trainer *t, mr_trainer_update *u, mr_model_input *in, double weight, bool last,
+                         mr_error *err)
 {
     mr_model_output out;
     bool gather = t->peers.all != NULL;
@@ -37,7 +38,7 @@ static mr_status forward(mr_trainer *t, mr_trainer_update *u, mr_model_input *in
         return peers_status(t, err);
     in->training = true;
     in->peers = gather ? &t->peers : NULL;
-    t->config.card->forward(t->model, t->values, in, &out);
+    mr_passes_forward(&t->passes, in, last, &out);
     MR_TRY(peers_status(t, err));
     mr_losses_keep(&u->losses, out.losses, in->count);
     u->numbers[MR_UPDATE_WEIGHT] += weight;
@@ -62,17 +63,17 @@ static mr_status accumulate(mr_trainer *t, mr_trainer_update *u, mr_error *err)
             return status; /* known to all ranks */
         if (status != MR_OK)
             break;
-        status = forward(t, u, &in, weight, err);
         bool last =
             micro == t->settings->grad_accum || t->feed.batch->step + 1 == t->steps; /* an epoch ends with an update */
+        status = forward(t, u, &in, weight, last, err);
         if (last || (status != MR_OK && !t->peers.all))
             break;
         if (status == MR_OK && in.count)
-            t->config.card->backward(t->model, t->values, g->values, NULL, NULL);
+            mr_passes_backward(&t->passes);
     }
     MR_TRY(mr_exchange_begin(t->exchange, status, NULL, 0, NULL, err));
     if (in.count)
-        t->config.card->backward(t->model, t->values, g->values, mr_gradients_complete, g);
+        mr_passes_backward(&t->passes);
     return MR_OK;
 }
 

@@ -10,6 +10,10 @@
 #include <cuda.h>
 #define HAS_HEADERS
 #endif
+#if __has_include(<cuda.h>) && __has_include(<nccl.h>)
+#include <nccl.h>
+#define HAS_NCCL
+#endif
 
 #include "cuda/cuda.h"
 #include "support/train.h"
@@ -23,6 +27,7 @@ SAME(MR_CU_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 SAME(MR_CU_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 SAME(MR_CU_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(MR_CU_NO_TIMING, CU_EVENT_DISABLE_TIMING);
+SAME(MR_CU_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 SAME(MR_LT_COMPUTE_F32, CUBLAS_COMPUTE_32F);
 SAME(MR_LT_F32, CUDA_R_32F);
 SAME(MR_LT_BF16, CUDA_R_16BF);
@@ -45,6 +50,15 @@ SAME(sizeof(mr_cu_memory), sizeof(CUdeviceptr));
 SAME(sizeof(cublasComputeType_t), sizeof(int));
 SAME(sizeof(cudaDataType_t), sizeof(int));
 SAME(sizeof(CUresult), sizeof(int));
+SAME(MR_CU_NOT_READY, CUDA_ERROR_NOT_READY);
+SAME(MR_SUMS_ID, sizeof(mr_nccl_id));
+#endif
+#ifdef HAS_NCCL
+SAME(MR_NCCL_F32, ncclFloat32);
+SAME(MR_NCCL_SUM, ncclSum);
+SAME(sizeof(mr_nccl_id), sizeof(ncclUniqueId));
+SAME(sizeof(ncclResult_t), sizeof(int));
+SAME(sizeof(ncclDataType_t), sizeof(int));
 #endif
 
 static void all_functions_are_there(void **state)
@@ -62,6 +76,24 @@ static void all_functions_are_there(void **state)
     }
     assert_true(api.lt.version() >= 120000);
     assert_int_not_equal(api.lt.create(&handle), 0); /* without a device */
+}
+
+static void nccl_has_all_functions(void **state)
+{
+    mr_cuda_api api = {.lacks_lt = ""};
+    mr_error err;
+    int version = 0;
+    mr_nccl_id id;
+    (void)state;
+    if (mr_cuda_nccl_open(&api, &err) != MR_OK) {
+        support_cannot("NCCL", err.text);
+        return;
+    }
+    assert_int_equal(api.nccl.version(&version), 0);
+    assert_true(version >= MR_NCCL_OLDEST);
+    assert_int_equal(api.nccl.invite(&id), 0); /* needs no device */
+    assert_non_null(api.nccl.error_text(1));
+    print_message("NCCL %d\n", version);
 }
 
 static void a_run_ends_with_one_sentence(void **state)
@@ -83,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_functions_are_there),
+        cmocka_unit_test(nccl_has_all_functions),
         IN_TMPDIR(a_run_ends_with_one_sentence),
     };
     mr_cuda_api api;

@@ -10,8 +10,6 @@
 
 enum { MAGIC = 8, ARGUMENTS_MAX = 40, ROWS_MAX = 65535, LANES_MAX = 1024 };
 
-void fake_count_launch(void);
-
 /* ---- NVRTC ------------------------------------------------------------------------------------------------------ */
 
 typedef struct program {
@@ -162,6 +160,8 @@ int cuModuleLoadData(module **out, const char *bytes)
 {
     static const char base[] = "/* base.cl";
     mr_opencl *d = fake_base();
+    if (d && fake_setting("MILLRACE_FAKE_DRIVER", 13010) < 13000)
+        return FAKE_NO_IMAGE;
     if (!d || (memcmp(bytes, "FAKEcode", MAGIC) != 0 && memcmp(bytes, "FAKE-ptx", MAGIC) != 0))
         return d ? FAKE_NO_IMAGE : FAKE_NO_CONTEXT;
     const char *options = bytes + MAGIC, *text = options + strlen(options) + 1, *at = strstr(text, base);
@@ -268,7 +268,7 @@ typedef struct launch {
 } launch;
 
 /* A pointer and the offset after it become a buffer of OpenCL, and an offset from its start. */
-static void run_launch(fake_work *w)
+static bool run_launch(fake_work *w)
 {
     launch *l = w->data;
     mr_opencl *d = fake_base();
@@ -290,6 +290,7 @@ static void run_launch(fake_work *w)
         code = d->api.EnqueueNDRangeKernel(d->queue, l->f->kernel, 2, NULL, l->items, l->lanes, 0, NULL, NULL);
     if (code && d)
         mr_cl_note(d, "fake launch", code);
+    return true;
 }
 
 int cuLaunchKernel(function *f, unsigned x, unsigned y, unsigned z, unsigned lanes, unsigned lanes_y, unsigned lanes_z,
@@ -311,6 +312,5 @@ int cuLaunchKernel(function *f, unsigned x, unsigned y, unsigned z, unsigned lan
             free(l);
             return FAKE_INVALID;
         }
-    fake_count_launch();
-    return fake_queue(stream, (fake_work){.run = run_launch, .data = l});
+    return fake_queue(stream, (fake_work){.run = run_launch, .data = l, .data_bytes = sizeof *l, .kernel = true});
 }

@@ -1,4 +1,4 @@
-/* driver.c - libcuda.so.1 of the fake device: memory, the stream, events; see fake.h.
+/* driver.c - libcuda.so.1 of the fake device: devices and their memory; see fake.h.
  * Invariant: pinned memory is read and written when the stream runs, other memory of the host when the call is made. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "fake.h"
 
-enum { PINNED_MAX = 64, WORK_MAX = 4096 };
+enum { PINNED_MAX = 64 };
 
 typedef struct range {
     uint64_t at;
@@ -14,24 +14,19 @@ typedef struct range {
 } range;
 
 static mr_device *device;
-static char context, stream;
+static char context;
 static _Thread_local void *current;
 static unsigned retained;
-static uint64_t used, launches;
-static fake_work works[WORK_MAX];
-static size_t work_count;
+static uint64_t used;
 static range *blocks, pinned[PINNED_MAX];
 static size_t block_count, block_room;
 
 uint64_t fake_setting(const char *name, uint64_t standard)
 {
-    const char *text = getenv(name);
+    const char *text = getenv(name), *only = getenv("MILLRACE_FAKE_RANK"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (only && rank && strcmp(only, rank) != 0 && strcmp(name, "MILLRACE_FAKE_DEVICES") != 0)
+        return standard;
     return text ? strtoull(text, NULL, 10) : standard;
-}
-
-static bool is_lost(void)
-{
-    return launches > fake_setting("MILLRACE_FAKE_LAUNCHES", UINT64_MAX - 1);
 }
 
 mr_opencl *fake_base(void)
@@ -48,87 +43,6 @@ bool fake_has(uint64_t at, size_t bytes)
     return false;
 }
 
-/* ---- the stream ------------------------------------------------------------------------------------------------- */
-
-static int run_all(void)
-{
-    mr_error err;
-    for (size_t i = 0; i < work_count; i++) {
-        if (!is_lost())
-            works[i].run(&works[i]);
-        free(works[i].data);
-    }
-    work_count = 0;
-    if (is_lost())
-        return FAKE_LOST;
-    return device->card->wait(device, &err) == MR_OK ? 0 : FAKE_LOST;
-}
-
-int fake_queue(const void *s, fake_work work)
-{
-    int code = !fake_base() ? FAKE_NO_CONTEXT : s != &stream ? FAKE_NO_HANDLE : is_lost() ? FAKE_LOST : 0;
-    if (!code && work_count == WORK_MAX)
-        code = run_all();
-    if (code)
-        free(work.data);
-    else
-        works[work_count++] = work;
-    return code;
-}
-
-int cuStreamCreate(void **out, unsigned flags);
-int cuStreamCreate(void **out, unsigned flags)
-{
-    *out = &stream;
-    return !fake_base() ? FAKE_NO_CONTEXT : flags == 1 ? 0 : FAKE_INVALID;
-}
-
-int cuStreamDestroy_v2(void *s);
-int cuStreamDestroy_v2(void *s)
-{
-    return s == &stream ? 0 : FAKE_NO_HANDLE;
-}
-
-int cuStreamSynchronize(void *s);
-int cuStreamSynchronize(void *s)
-{
-    return !fake_base() ? FAKE_NO_CONTEXT : s == &stream ? run_all() : FAKE_NO_HANDLE;
-}
-
-typedef struct event {
-    bool recorded;
-} event;
-
-int cuEventCreate(event **out, unsigned flags);
-int cuEventCreate(event **out, unsigned flags)
-{
-    *out = calloc(1, sizeof **out);
-    return !*out ? FAKE_NO_MEMORY : !fake_base() ? FAKE_NO_CONTEXT : flags == 2 ? 0 : FAKE_INVALID;
-}
-
-int cuEventDestroy_v2(event *e);
-int cuEventDestroy_v2(event *e)
-{
-    free(e);
-    return 0;
-}
-
-int cuEventRecord(event *e, void *s);
-int cuEventRecord(event *e, void *s)
-{
-    e->recorded = true;
-    return !fake_base() ? FAKE_NO_CONTEXT : s == &stream ? 0 : FAKE_NO_HANDLE;
-}
-
-/* All that was queued before it, and no harm if more. */
-int cuEventSynchronize(event *e);
-int cuEventSynchronize(event *e)
-{
-    bool wait = e->recorded;
-    e->recorded = false;
-    return !fake_base() ? FAKE_NO_CONTEXT : wait ? run_all() : 0;
-}
-
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 int cuMemAlloc_v2(uint64_t *out, size_t bytes);
@@ -138,8 +52,10 @@ int cuMemAlloc_v2(uint64_t *out, size_t bytes)
     mr_error err;
     if (!fake_base())
         return FAKE_NO_CONTEXT;
-    if (is_lost())
+    if (fake_is_lost())
         return FAKE_LOST;
+    if (fake_captures())
+        return FAKE_CAPTURES;
     if (!bytes || used + bytes > fake_setting("MILLRACE_FAKE_MEMORY", 1 << 30))
         return bytes ? FAKE_NO_MEMORY : FAKE_INVALID;
     if (!MR_GROW(blocks, block_count, block_room) ||
@@ -155,12 +71,12 @@ int cuMemAlloc_v2(uint64_t *out, size_t bytes)
 int cuMemFree_v2(uint64_t memory);
 int cuMemFree_v2(uint64_t memory)
 {
-    if (!fake_base())
-        return FAKE_NO_CONTEXT;
+    if (!fake_base() || fake_captures())
+        return fake_base() ? FAKE_CAPTURES : FAKE_NO_CONTEXT;
     for (size_t i = 0; i < block_count; i++) {
         if (blocks[i].at != memory)
             continue;
-        int code = run_all();
+        int code = fake_run_all();
         device->card->free(device, (void *)(uintptr_t)memory);
         used -= blocks[i].bytes;
         blocks[i] = blocks[--block_count];
@@ -204,24 +120,27 @@ static bool is_pinned(const void *memory, size_t bytes)
     return false;
 }
 
-static void run_upload(fake_work *w)
+static bool run_upload(fake_work *w)
 {
     device->card->upload(device, (void *)(uintptr_t)w->to, w->data ? w->data : w->host, w->bytes);
+    return true;
 }
 
-static void run_download(fake_work *w)
+static bool run_download(fake_work *w)
 {
     device->card->download(device, w->host, (void *)(uintptr_t)w->from, w->bytes);
+    return true;
 }
 
-static void run_fill(fake_work *w)
+static bool run_fill(fake_work *w)
 {
     uint8_t *bytes = malloc(w->bytes);
     if (!bytes)
-        return;
+        return true;
     memset(bytes, w->value, w->bytes);
     device->card->upload(device, (void *)(uintptr_t)w->to, bytes, w->bytes);
     free(bytes);
+    return true;
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s);
@@ -232,6 +151,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s)
         return FAKE_INVALID;
     if (!is_pinned(from, bytes)) {
         w.data = malloc(bytes ? bytes : 1);
+        w.data_bytes = bytes;
         if (!w.data)
             return FAKE_NO_MEMORY;
         memcpy(w.data, from, bytes);
@@ -245,7 +165,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *s)
     if (!fake_has(from, bytes))
         return FAKE_INVALID;
     int code = fake_queue(s, (fake_work){.run = run_download, .from = from, .host = to, .bytes = bytes});
-    return code || is_pinned(to, bytes) ? code : run_all();
+    return code || is_pinned(to, bytes) ? code : fake_run_all();
 }
 
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *s);
@@ -253,12 +173,6 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *s)
 {
     return fake_has(to, bytes) ? fake_queue(s, (fake_work){.run = run_fill, .to = to, .bytes = bytes, .value = value})
                                : FAKE_INVALID;
-}
-
-void fake_count_launch(void);
-void fake_count_launch(void)
-{
-    launches++;
 }
 
 /* ---- devices ---------------------------------------------------------------------------------------------------- */
@@ -274,21 +188,27 @@ int cuInit(unsigned flags)
 int cuDriverGetVersion(int *out);
 int cuDriverGetVersion(int *out)
 {
-    *out = 13010;
+    *out = (int)fake_setting("MILLRACE_FAKE_DRIVER", 13010);
     return 0;
 }
 
 int cuGetErrorName(int code, const char **out);
 int cuGetErrorName(int code, const char **out)
 {
-    *out = code == FAKE_NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : code == FAKE_LOST ? "CUDA_ERROR_LAUNCH_FAILED" : NULL;
+    *out = code == FAKE_NO_MEMORY  ? "CUDA_ERROR_OUT_OF_MEMORY"
+           : code == FAKE_LOST     ? "CUDA_ERROR_LAUNCH_FAILED"
+           : code == FAKE_NO_IMAGE ? "CUDA_ERROR_INVALID_IMAGE"
+                                   : NULL;
     return *out ? 0 : FAKE_INVALID;
 }
 
 int cuGetErrorString(int code, const char **out);
 int cuGetErrorString(int code, const char **out)
 {
-    *out = code == FAKE_NO_MEMORY ? "out of memory" : code == FAKE_LOST ? "unspecified launch failure" : NULL;
+    *out = code == FAKE_NO_MEMORY  ? "out of memory"
+           : code == FAKE_LOST     ? "unspecified launch failure"
+           : code == FAKE_NO_IMAGE ? "device kernel image is invalid"
+                                   : NULL;
     return *out ? 0 : FAKE_INVALID;
 }
 
@@ -330,6 +250,14 @@ int cuDeviceGetAttribute(int *out, int what, int number)
     return *out < 0 ? FAKE_INVALID : 0;
 }
 
+int cuDeviceGetUuid_v2(uint8_t *out, int number);
+int cuDeviceGetUuid_v2(uint8_t *out, int number)
+{
+    memset(out, 0, 16);
+    out[15] = (uint8_t)(number + 1);
+    return 0;
+}
+
 int cuDevicePrimaryCtxRetain(void **out, int number);
 int cuDevicePrimaryCtxRetain(void **out, int number)
 {
@@ -343,6 +271,7 @@ int cuDevicePrimaryCtxRelease_v2(int number);
 int cuDevicePrimaryCtxRelease_v2(int number)
 {
     (void)number;
+    fake_tell();
     return retained-- ? 0 : FAKE_NO_CONTEXT;
 }
 

@@ -1,14 +1,22 @@
-/* fake.h - a CUDA device without hardware, for tests: libcuda, libnvrtc and libcublasLt in one library, over the first
- * OpenCL device.  The same text of the kernels is built for OpenCL, so that they compute.
+/* fake.h - a CUDA device without hardware, for tests: libcuda, libnvrtc, libcublasLt and libnccl in one library, over
+ * the first OpenCL device.  The same text of the kernels is built for OpenCL, so that they compute.
  * Invariant: what a program may not rely on, it does not get: a stream runs only when it is waited for, so that memory
- * that is changed too early spoils a result; calls without a context, with pointers that are none, or with less aligned
- * operands than was promised, fail.
+ * that is changed too early spoils a result, and so does an event that another stream should have waited for; calls
+ * without a context, with pointers that are none, or with less aligned operands than was promised, fail, and so do
+ * calls that a capture does not allow.
  *
  *      MILLRACE_FAKE_DEVICES      how many there are, 1
  *      MILLRACE_FAKE_MEMORY       bytes of each, 1 GiB
  *      MILLRACE_FAKE_LAUNCHES     how many succeed before the device is lost, all
  *      MILLRACE_FAKE_CAPABILITY   of compute, 90; NVRTC knows 80, 90 and 100
+ *      MILLRACE_FAKE_DRIVER       its version, 13010; an older one than 13000 takes no kernels
  *      MILLRACE_FAKE_NO_LT        cuBLASLt cannot be used
+ *      MILLRACE_FAKE_NCCL         its version, 22809
+ *      MILLRACE_FAKE_SUMS         how many sums over processes succeed before a remote one is gone, all
+ *      MILLRACE_FAKE_KILL         how many until the process is killed, all
+ *      MILLRACE_FAKE_RANK         the rank under mpirun that settings are for, except the number of devices
+ *      MILLRACE_FAKE_COUNTS       a file that gets a line when the device is closed: "CALLS calls, GRAPHS graphs": that
+ *                                 queued or captured something, and of them those that launched a graph
  */
 #ifndef MR_FAKE_CUDA_H
 #define MR_FAKE_CUDA_H
@@ -23,24 +31,35 @@ enum { /* CUresult */
        FAKE_NO_CONTEXT = 201,
        FAKE_NO_HANDLE = 400,
        FAKE_NOT_FOUND = 500,
+       FAKE_NOT_READY = 600,
        FAKE_LOST = 719,
+       FAKE_CAPTURES = 900,
        FAKE_TOO_MUCH = 701,
 };
 
-typedef struct fake_work { /* of the stream */
-    void (*run)(struct fake_work *w);
-    uint64_t to, from; /* of the device */
+typedef struct fake_work {            /* of a stream */
+    bool (*run)(struct fake_work *w); /* false: it has to wait for something else, and runs again later */
+    uint64_t to, from;                /* of the device */
     void *host;
     size_t bytes;
     uint8_t value;
     void *data; /* of `run`, freed after it */
+    size_t data_bytes;
+    bool kernel; /* counted by MILLRACE_FAKE_LAUNCHES, each time it is queued */
 } fake_work;
 
 /* The OpenCL device; NULL: there is none, or the calling thread has no context. */
 mr_opencl *fake_base(void);
 uint64_t fake_setting(const char *name, uint64_t standard);
 /* Queues; FAKE_LOST after the device was lost, FAKE_NO_CONTEXT without a context. */
-int fake_queue(const void *stream, fake_work work);
+int fake_queue(void *stream, fake_work work);
+/* All streams. */
+int fake_run_all(void);
+/* Whether a stream captures, so that little else is allowed. */
+bool fake_captures(void);
+bool fake_is_lost(void);
+/* Into MILLRACE_FAKE_COUNTS. */
+void fake_tell(void);
 /* Whether [at, at + bytes) is memory of the device. */
 bool fake_has(uint64_t at, size_t bytes);
 

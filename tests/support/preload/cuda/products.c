@@ -186,7 +186,7 @@ static void give_back(mr_device *device, const layout *l, float *x, void *at)
 }
 
 /* d = alpha op(a) op(b) + beta c + bias, element (i, j) at i + j * stride. */
-static void run_product(fake_work *w)
+static bool run_product(fake_work *w)
 {
     const job *j = w->data;
     mr_device *device = &fake_base()->launcher.device;
@@ -210,6 +210,7 @@ static void run_product(fake_work *w)
     free(b);
     free(d);
     free(bias);
+    return true;
 }
 
 static bool fits(const layout *l, const void *at, uint64_t aligned)
@@ -229,7 +230,7 @@ int cublasLtMatmul(void *h, const product *p, const float *alpha, const void *a_
         !fits(a, a_at, algorithm[0]) || !fits(b, b_at, algorithm[1]) || !fits(d, d_at, algorithm[3]) ||
         (p->epilogue == 4 && !fake_has((uintptr_t)p->bias, d->rows * (d->type == BF16 ? 2 : 4))))
         return INVALID_VALUE;
-    const fake_work work = {.run = run_product, .data = malloc(sizeof(job))};
+    const fake_work work = {.run = run_product, .data = malloc(sizeof(job)), .data_bytes = sizeof(job)};
     if (!work.data)
         return INVALID_VALUE;
     *(job *)work.data = (job){*p, *a, *b, *d, a_at, b_at, d_at, *alpha, *beta};
