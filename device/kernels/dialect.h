@@ -13,7 +13,9 @@
  *
  * MR_ITEM(), MR_COLUMN() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() for all.  Of a launch of several
  * rows a kernel asks either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
- * CUDA has 65,535. */
+ * CUDA has 65,535.
+ *
+ * mr_wide, 16 floats that are multiplied and added at once, is for kernels for processors, so CUDA has none. */
 #ifndef MR_DIALECT_H
 #define MR_DIALECT_H
 
@@ -44,6 +46,9 @@ typedef uint u32;
 typedef int i32;
 typedef ulong u64;
 typedef float f32;
+typedef float16 mr_wide;
+#define MR_GET_WIDE(wide, from) ((wide) = vload16(0, from))
+#define MR_PUT_WIDE(wide, to)   vstore16(wide, 0, to)
 #elif defined(__CUDACC__)
 #define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes, 1) void name
 #define MR_SPOT
@@ -100,6 +105,9 @@ typedef uint32_t u32;
 typedef int32_t i32;
 typedef uint64_t u64;
 typedef float f32;
+typedef f32 mr_wide __attribute__((vector_size(64)));
+#define MR_GET_WIDE(wide, from)       memcpy(&(wide), from, sizeof(mr_wide))
+#define MR_PUT_WIDE(wide, to)         memcpy(to, &(wide), sizeof(mr_wide))
 static inline u32 mr_float_bits(f32 x)
 {
     u32 bits;

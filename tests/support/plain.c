@@ -127,7 +127,8 @@ static bool place(const mr_launcher *launcher, const void *x, uint64_t *memory, 
 
 static void launch(const mr_call *c, const mr_grid *grid)
 {
-    const plain_kernel *k = c->type == MR_BF16 ? plain_bf16 : plain_f32;
+    bool alone = c->d->one_lane && c->id == MR_KERNEL_gemm;
+    const plain_kernel *k = alone ? plain_one_lane : c->type == MR_BF16 ? plain_bf16 : plain_f32;
     while (k->word && strcmp(k->word, mr_kernel_word(c->id)) != 0)
         k++;
     if (!k->word || k->lanes != grid->lanes)
@@ -154,10 +155,10 @@ static mr_status open_plain(const mr_device_options *options, mr_device **out, m
 {
     void *scratch;
     plain *p = mr_alloc(1, sizeof *p);
-    (void)options;
     if (!p)
         return mr_fail_memory(err, "opening the device");
-    p->launcher = (mr_launcher){.device = {&support_plain}, .card = &launches, .wrong = p->wrong};
+    p->launcher = (mr_launcher){
+        .device = {&support_plain}, .card = &launches, .wrong = p->wrong, .one_lane = options->threads > 1};
     mr_status status = alloc(&p->launcher.device, MR_LAUNCH_SCRATCH_FLOATS * sizeof(float), "sums", &scratch, err);
     if (status != MR_OK) {
         close_plain(&p->launcher.device);
