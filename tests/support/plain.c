@@ -127,8 +127,10 @@ static bool place(const mr_launcher *launcher, const void *x, uint64_t *memory, 
 
 static void launch(const mr_call *c, const mr_grid *grid)
 {
-    bool alone = c->d->one_lane && c->id == MR_KERNEL_gemm;
-    const plain_kernel *k = alone ? plain_one_lane : c->type == MR_BF16 ? plain_bf16 : plain_f32;
+    const plain_kernel *k = c->d->one_lane && c->id == MR_KERNEL_gemm ? plain_one_lane
+                            : c->type == MR_F32                       ? plain_f32
+                            : c->d->mma                               ? plain_mma
+                                                                      : plain_bf16;
     while (k->word && strcmp(k->word, mr_kernel_word(c->id)) != 0)
         k++;
     if (!k->word || k->lanes != grid->lanes)
@@ -183,8 +185,13 @@ static const char *products(const mr_device *device, mr_type type)
 
 mr_status support_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
-    return strcmp(word, support_plain.name) == 0 ? open_plain(options, out, err)
-                                                 : mr_device_open(word, options, out, err);
+    bool mma = strcmp(word, "mma") == 0;
+    if (!mma && strcmp(word, support_plain.name) != 0)
+        return mr_device_open(word, options, out, err);
+    mr_status status = open_plain(options, out, err);
+    if (status == MR_OK)
+        mr_launcher_of(*out)->mma = mma;
+    return status;
 }
 
 const mr_device_card support_plain = {

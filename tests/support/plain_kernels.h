@@ -38,6 +38,10 @@
 #include "kernels/rows.cl"
 #include "kernels/tokens.cl"
 #include "kernels/attention.cl"
+
+#include "kernels/mma.cl"
+
+#include "kernels/attention_mma.cl"
 #include "kernels/loss.cl"
 #ifndef MR_REAL_BF16
 #include "kernels/updates.cl"
@@ -81,10 +85,12 @@ enum { ALONE, TOGETHER }; /* lanes: with barriers */
     X(rows, MR_WIDTH, ALONE, T(0), T(2), N(4), N(5), N(6), N(7))                                                       \
     X(lookup, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), N(7), N(8), N(9))                                               \
     X(lookup_back, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), N(7), N(8), N(9), N(10))                                   \
-    X(attention_forward, MR_WIDTH, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), SHAPE(12), DROPOUT(22))              \
+    X(attention_forward, MR_ATTENTION_LANES, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), SHAPE(12), DROPOUT(22))    \
     X(attention_along, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), N(7), N(8), N(9), N(10))                               \
-    X(attention_back_q, MR_WIDTH, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), SHAPE(14), DROPOUT(24))        \
-    X(attention_back_kv, MR_WIDTH, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), T(14), SHAPE(16), DROPOUT(26))
+    X(attention_back_q, MR_ATTENTION_LANES, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), SHAPE(14),           \
+      DROPOUT(24))                                                                                                     \
+    X(attention_back_kv, MR_ATTENTION_LANES, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), T(14), SHAPE(16),   \
+      DROPOUT(26))
 #define PRODUCT(X, lanes, barriers)                                                                                    \
     X(gemm, lanes, barriers, T(0), T(2), T(4), T(6), N(8), N(9), N(10), N(11), N(12), N(13), N(14), N(15), N(16),      \
       N(17), N(18))
