@@ -2,7 +2,7 @@
  * Invariant: a device that cannot be opened is a line with the reason, and not a failure of the command. */
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/cli.h"
 #include "base/scope.h"
@@ -58,25 +58,41 @@ static bool look_at_all(const mr_device_card *card, json_t *all)
     return true;
 }
 
+/* `text` in lines of the last column. */
+static mr_status add_lines(mr_table *t, const char *text, mr_error *err)
+{
+    enum { LINE = 80 }; /* with the columns before it, at most 100 */
+    MR_AUTO(mr_buf_free) mr_buf line = {0};
+    for (size_t word; *text; text += word + strspn(text + word, " ")) {
+        word = strcspn(text, " ");
+        if (line.len && line.len + 1 + word > LINE) {
+            mr_table_row(t, "", "", mr_buf_text(&line));
+            line.len = 0;
+        }
+        mr_buf_printf(&line, "%s%.*s", line.len ? " " : "", (int)word, text);
+    }
+    mr_table_row(t, "", "", mr_buf_text(&line));
+    return mr_buf_status(&line, err, "listing devices");
+}
+
+/* What a device is, and under it what is here of it, or why nothing is. */
 static mr_status print_table(const json_t *all, mr_error *err)
 {
     mr_table *t = mr_table_new(3);
+    mr_status status = MR_OK;
     size_t i;
     json_t *one;
     mr_table_row(t, "device", "here", "what");
     json_array_foreach(all, i, one)
     {
         const char *here = json_string_value(json_object_get(one, "here"));
-        mr_table_row(t, json_string_value(json_object_get(one, "name")), here ? here : "no",
+        mr_table_row(t, json_string_value(json_object_get(one, "name")), here ? "yes" : "no",
                      json_string_value(json_object_get(one, "what")));
+        if (status == MR_OK)
+            status = add_lines(t, here ? here : json_string_value(json_object_get(one, "missing")), err);
     }
-    MR_TRY(mr_table_print(t, stdout, err));
-    json_array_foreach(all, i, one)
-    {
-        if (json_object_get(one, "missing"))
-            printf("  %s\n", json_string_value(json_object_get(one, "missing")));
-    }
-    return MR_OK;
+    mr_status printed = mr_table_print(t, stdout, err); /* which also frees it */
+    return status != MR_OK ? status : printed;
 }
 
 static void release(json_t **doc)

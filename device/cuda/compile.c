@@ -30,12 +30,15 @@ mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, m
                        "cuda: %s has compute capability %d.%d, for which NVRTC no longer compiles; install that of an "
                        "older CUDA, or choose another --device",
                        d->name, d->major, d->minor);
-    *t = (mr_cuda_target){.options = {t->arch, "--fmad=false", "-DMR_REAL_BF16"},
-                          .count = type == MR_BF16 ? MR_CUDA_OPTIONS : MR_CUDA_OPTIONS - 1,
+    *t = (mr_cuda_target){.options = {t->arch, "--fmad=false", "-DMR_REAL_BF16", "-DMR_MMA"},
+                          .count = type == MR_F32  ? 2
+                                   : d->major >= 8 ? 4
+                                                   : 3,
                           .ptx = !best,
                           .text_size = type == MR_F32 ? mr_launch_text_size : mr_launch_text_typed};
     snprintf(t->arch, sizeof t->arch, "--gpu-architecture=%s_%d", best ? "sm" : "compute", best ? best : older);
-    snprintf(t->text, sizeof t->text, "%s %s%s", t->arch, t->options[1], type == MR_BF16 ? " -DMR_REAL_BF16" : "");
+    for (int i = 0, at = 0; i < t->count; i++)
+        at += snprintf(t->text + at, sizeof t->text - (size_t)at, "%s%s", i ? " " : "", t->options[i]);
     return MR_OK;
 }
 

@@ -78,6 +78,7 @@ static void describe_it(mr_cuda *d)
     d->api.nvrtc.version(&major, &minor);
     d->major = attribute(d, MR_CU_MAJOR);
     d->minor = attribute(d, MR_CU_MINOR);
+    d->launcher.mma = d->major >= 8; /* bf16 on tensor cores: PTX ISA, mma.m16n8k16 */
     d->multiprocessors = attribute(d, MR_CU_MULTIPROCESSORS);
     snprintf(d->text, sizeof d->text,
              "%s, %.1f GiB, %d multiprocessors of compute capability %d.%d, driver %d.%d, NVRTC %d.%d", d->name,

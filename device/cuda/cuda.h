@@ -21,7 +21,7 @@ enum {
     MR_CUDA_PIECES = 4,            /* of pinned memory */
     MR_CUDA_PIECE_BYTES = 4 << 20, /* of each */
     MR_CUDA_WORKSPACE = 32 << 20,  /* bytes that a product may use */
-    MR_CUDA_OPTIONS = 3,           /* of the compiler, at most */
+    MR_CUDA_OPTIONS = 4,           /* of the compiler, at most */
 };
 
 typedef struct mr_cuda_block { /* of memory */

@@ -7,10 +7,16 @@
  *      d_k, d_v:       MR_FEW keys of a group     x  tiles of 64 queries, one per lane
  *      sums            lane i has columns i, i + 64, ... of each of the few rows, up to MR_HEAD_MAX
  */
-#define MR_FEW      8
-#define MR_CHUNK    32 /* columns of a tile at a time */
+#ifdef MR_MMA /* attention_mma.cl */
+#define MR_FEW 64
+#define MR_ATTENTION_LANES 128
+#else
+#define MR_FEW 8
+#define MR_ATTENTION_LANES MR_WIDTH
+#define MR_CHUNK 32 /* columns of a tile at a time */
 #define MR_HEAD_MAX 256
-#define MR_SPREAD   (MR_HEAD_MAX / MR_WIDTH) /* columns per lane */
+#define MR_SPREAD (MR_HEAD_MAX / MR_WIDTH) /* columns per lane */
+#endif
 
 #define MR_SHAPE                                                                                                       \
     u32 heads, u32 head_dim, u32 queries, u32 keys_per, u64 q_stride, u64 k_stride, u64 v_stride, u64 out_stride,      \
@@ -30,6 +36,32 @@ MR_FN mr_place mr_place_of(u32 heads, u32 rows)
     return p;
 }
 
+/* Before the backward passes: the sum of d_out * out of each query. */
+MR_KERNEL(mr_attention_along, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const mr_real, out), MR_TENSOR(const mr_real, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim,
+ u32 queries,
+ u64 out_stride, u32 rows)
+{
+    u32 task = MR_ITEM(), query = task % queries, head = task / queries % heads, sample = task / queries / heads;
+    u64 at = ((u64)sample * queries + query) * out_stride + head * head_dim;
+    f32 sum = 0;
+    MR_START(out);
+    MR_START(d_out);
+    MR_START(saved);
+    if (task >= rows)
+        return;
+    for (u32 i = 0; i < head_dim; i++)
+        sum += MR_GET(d_out[at + i]) * MR_GET(out[at + i]);
+    saved[2 * (u64)task + 1] = sum;
+}
+
+/* The probability of a score, again. */
+MR_FN f32 mr_again(f32 score, f32 log_sum)
+{
+    return exp(score < log_sum ? score - log_sum : 0.0F);
+}
+
+#ifndef MR_MMA
 /* s[r] += few[r] . many[lane], over `width` columns; `fews` and `manys` rows are there.
  * tile: f32[64 (MR_CHUNK + 1)], rows: f32[MR_FEW MR_CHUNK]. */
 MR_FN void mr_scores(MR_NEAR f32 *tile, MR_NEAR f32 *rows, MR_GLOBAL const mr_real *few, u64 few_stride, u32 fews,
@@ -69,7 +101,7 @@ MR_FN void mr_mix(MR_NEAR const f32 *weights, MR_GLOBAL const mr_real *many, u64
     }
 }
 
-MR_KERNEL(mr_attention_forward, MR_WIDTH)
+MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
 (MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(f32, saved), MR_TENSOR(mr_real, out), MR_SHAPE, MR_DROPOUT)
 {
@@ -138,32 +170,7 @@ MR_KERNEL(mr_attention_forward, MR_WIDTH)
         saved[2 * lane] = all[lane] == 0 ? 0.0F : most[lane] + log(all[lane]);
 }
 
-/* Before the other two: the sum of d_out * out of each query. */
-MR_KERNEL(mr_attention_along, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const mr_real, out), MR_TENSOR(const mr_real, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim,
- u32 queries,
- u64 out_stride, u32 rows)
-{
-    u32 task = MR_ITEM(), query = task % queries, head = task / queries % heads, sample = task / queries / heads;
-    u64 at = ((u64)sample * queries + query) * out_stride + head * head_dim;
-    f32 sum = 0;
-    MR_START(out);
-    MR_START(d_out);
-    MR_START(saved);
-    if (task >= rows)
-        return;
-    for (u32 i = 0; i < head_dim; i++)
-        sum += MR_GET(d_out[at + i]) * MR_GET(out[at + i]);
-    saved[2 * (u64)task + 1] = sum;
-}
-
-/* The probability of a score, again. */
-MR_FN f32 mr_again(f32 score, f32 log_sum)
-{
-    return exp(score < log_sum ? score - log_sum : 0.0F);
-}
-
-MR_KERNEL(mr_attention_back_q, MR_WIDTH)
+MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
 (MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_q), MR_SHAPE, MR_DROPOUT)
 {
@@ -209,7 +216,7 @@ MR_KERNEL(mr_attention_back_q, MR_WIDTH)
     }
 }
 
-MR_KERNEL(mr_attention_back_kv, MR_WIDTH)
+MR_KERNEL(mr_attention_back_kv, MR_ATTENTION_LANES)
 (MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
  MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_k), MR_TENSOR(mr_real, d_v), MR_SHAPE,
  MR_DROPOUT)
@@ -261,3 +268,4 @@ MR_KERNEL(mr_attention_back_kv, MR_WIDTH)
         }
     }
 }
+#endif

@@ -13,7 +13,10 @@
  *
  * MR_ITEM(), MR_COLUMN() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() for all.  Of a launch of several
  * rows a kernel asks either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
- * CUDA has 65,535. */
+ * CUDA has 65,535.
+ *
+ * MR_GET_WORDS(words, x) reads four words from an address that is a multiple of 16.  mr_wide, 16 floats that are
+ * multiplied and added at once, is for kernels for processors, so CUDA has none. */
 #ifndef MR_DIALECT_H
 #define MR_DIALECT_H
 
@@ -44,6 +47,10 @@ typedef uint u32;
 typedef int i32;
 typedef ulong u64;
 typedef float f32;
+typedef float16 mr_wide;
+#define MR_GET_WIDE(wide, from) ((wide) = vload16(0, from))
+#define MR_PUT_WIDE(wide, to)   vstore16(wide, 0, to)
+#define MR_GET_WORDS(words, x)  vstore4(vload4(0, (MR_GLOBAL const u32 *)(x)), 0, words)
 #elif defined(__CUDACC__)
 #define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes, 1) void name
 #define MR_SPOT
@@ -51,19 +58,20 @@ typedef float f32;
 #define MR_CONSTANT __constant__
 #define MR_SHARED   __shared__
 #define MR_NEAR
-#define MR_FN             static __device__ __forceinline__
-#define MR_BARRIER()      __syncthreads()
-#define MR_ITEM()         (blockIdx.x * blockDim.x + threadIdx.x)
-#define MR_LANE()         (threadIdx.x)
-#define MR_GROUP_ID()     (blockIdx.x)
-#define MR_COLUMN()       (blockIdx.y * blockDim.x + threadIdx.x)
-#define MR_ROW()          (blockIdx.x)
-#define MR_IMAGE()        (blockIdx.y)
-#define MR_SWAP32(x)      __byte_perm(x, 0, 0x0123)
-#define MR_INFINITY       __int_as_float(0x7f800000)
-#define MR_BITS(x)        __float_as_uint(x)
-#define MR_OF_BITS(x)     __uint_as_float(x)
-#define MR_MAD(x, y, sum) __fmaf_rn(x, y, sum)
+#define MR_FN                  static __device__ __forceinline__
+#define MR_BARRIER()           __syncthreads()
+#define MR_ITEM()              (blockIdx.x * blockDim.x + threadIdx.x)
+#define MR_LANE()              (threadIdx.x)
+#define MR_GROUP_ID()          (blockIdx.x)
+#define MR_COLUMN()            (blockIdx.y * blockDim.x + threadIdx.x)
+#define MR_ROW()               (blockIdx.x)
+#define MR_IMAGE()             (blockIdx.y)
+#define MR_SWAP32(x)           __byte_perm(x, 0, 0x0123)
+#define MR_INFINITY            __int_as_float(0x7f800000)
+#define MR_BITS(x)             __float_as_uint(x)
+#define MR_OF_BITS(x)          __uint_as_float(x)
+#define MR_MAD(x, y, sum)      __fmaf_rn(x, y, sum)
+#define MR_UNROLL              _Pragma("unroll")
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef short i16;
@@ -71,6 +79,15 @@ typedef unsigned int u32;
 typedef int i32;
 typedef unsigned long long u64;
 typedef float f32;
+#define MR_GET_WORDS(words, x) mr_get_words(words, (const uint4 *)(x))
+static __device__ __forceinline__ void mr_get_words(u32 *words, const uint4 *x)
+{
+    uint4 all = *x;
+    words[0] = all.x;
+    words[1] = all.y;
+    words[2] = all.z;
+    words[3] = all.w;
+}
 #else
 #include <math.h>
 #include <stdint.h>
@@ -100,6 +117,10 @@ typedef uint32_t u32;
 typedef int32_t i32;
 typedef uint64_t u64;
 typedef float f32;
+typedef f32 mr_wide __attribute__((vector_size(64)));
+#define MR_GET_WORDS(words, x)        memcpy(words, x, 16)
+#define MR_GET_WIDE(wide, from)       memcpy(&(wide), from, sizeof(mr_wide))
+#define MR_PUT_WIDE(wide, to)         memcpy(to, &(wide), sizeof(mr_wide))
 static inline u32 mr_float_bits(f32 x)
 {
     u32 bits;
@@ -124,6 +145,10 @@ typedef struct mr_spot { /* item: the item, or the group of a kernel with barrie
  * host.  MR_START(x) applies it. */
 #define MR_TENSOR(type, name) MR_GLOBAL type *name, u64 name##_at
 #define MR_START(name)        name += name##_at
+
+#ifndef MR_UNROLL /* before a loop over a private array, which CUDA keeps in registers only if it is unrolled */
+#define MR_UNROLL
+#endif
 
 #ifndef MR_FOR_LANES /* on a device a phase is run by all lanes at once */
 #define MR_FOR_LANES(lane, lanes)     for (u32 lane = MR_LANE(), mr_once = 1; mr_once; mr_once = 0)

@@ -1,4 +1,4 @@
-/* attention.c - attention in tiles, see device/kernels/attention.cl.
+/* attention.c - attention in tiles, see device/kernels/attention.cl and attention_mma.cl.
  * Invariant: memory that grows with queries x keys is never needed: two floats per sample, head and query are kept. */
 #include "launch/launch.h"
 
@@ -53,7 +53,9 @@ static void put_inputs(mr_call *c, const mr_attention *a)
 /* A group per few rows of each sample and head. */
 static void run(mr_call *c, const mr_attention *a, size_t rows)
 {
-    mr_call_run_groups(c, a->batch * a->heads * ((rows + MR_LAUNCH_FEW - 1) / MR_LAUNCH_FEW), MR_LAUNCH_WIDTH);
+    bool mma = c->d->mma && a->type == MR_BF16;
+    size_t few = mma ? MR_LAUNCH_MMA_FEW : MR_LAUNCH_FEW;
+    mr_call_run_groups(c, a->batch * a->heads * ((rows + few - 1) / few), mma ? MR_LAUNCH_MMA_LANES : MR_LAUNCH_WIDTH);
 }
 
 void mr_launch_attention(mr_device *device, const mr_attention *a)

@@ -31,7 +31,7 @@ void mr_launch_gemm(mr_device *device, const mr_gemm *g)
                 (g->a_type == MR_BF16 ? A : 0U) | (g->b_type == MR_BF16 ? B : 0U) | (g->c_type == MR_BF16 ? C : 0U));
     mr_call_run_groups(&c,
                        (g->m + MR_LAUNCH_TILE - 1) / MR_LAUNCH_TILE * ((g->n + MR_LAUNCH_TILE - 1) / MR_LAUNCH_TILE),
-                       MR_LAUNCH_GEMM_LANES);
+                       c.d->one_lane ? 1 : MR_LAUNCH_GEMM_LANES);
 }
 
 void mr_launch_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,

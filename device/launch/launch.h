@@ -59,10 +59,12 @@ typedef enum mr_kernel_id {
 enum {
     MR_LAUNCH_TYPES = 2,        /* of activations */
     MR_LAUNCH_WIDTH = 64,       /* lanes of a group: MR_WIDTH of device/kernels/base.cl */
-    MR_LAUNCH_GEMM_LANES = 256, /* of a product's group, which computes */
+    MR_LAUNCH_GEMM_LANES = 256, /* of a product's group, or one_lane; the group computes */
     MR_LAUNCH_TILE = 64,        /* rows and columns */
     MR_LAUNCH_HEAD_MAX = 256,
-    MR_LAUNCH_FEW = 8,
+    MR_LAUNCH_FEW = 8,         /* rows of a group of attention */
+    MR_LAUNCH_MMA_LANES = 128, /* the same of bf16 with mma */
+    MR_LAUNCH_MMA_FEW = 64,
     MR_LAUNCH_SCRATCH_FLOATS = 1 << 20, /* for partial sums */
     MR_LAUNCH_ARGUMENTS = 32,           /* at most, a tensor is two */
     MR_LAUNCH_WRONG = 256,
@@ -100,6 +102,8 @@ struct mr_launcher { /* first member of the struct of a device that launches ker
     mr_device device;
     const mr_launch_card *card;
     float *scratch; /* [MR_LAUNCH_SCRATCH_FLOATS] of the device */
+    bool mma;       /* the text of bf16 is compiled with MR_MMA: attention uses tensor cores */
+    bool one_lane;  /* the text is compiled with MR_ONE_LANE: a product's groups have one lane */
     char *wrong;    /* [MR_LAUNCH_WRONG]: the first failure; "": none */
 };
 

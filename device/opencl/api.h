@@ -19,6 +19,7 @@ typedef uint64_t mr_cl_bits; /* cl_bitfield */
 
 enum { /* cl.h */
        MR_CL_DEVICE_TYPE_CPU = 1 << 1,
+       MR_CL_DEVICE_TYPE_GPU = 1 << 2,
        MR_CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
        MR_CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
        MR_CL_DEVICE_TYPE = 0x1000,

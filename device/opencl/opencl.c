@@ -94,6 +94,7 @@ static mr_status check(const mr_opencl *d, mr_error *err)
 static mr_status set_up(mr_opencl *d, const mr_device_options *options, mr_error *err)
 {
     uint32_t units = 0;
+    mr_cl_bits type = 0;
     char version[64];
     int32_t code = 0;
     MR_TRY(mr_cl_api_open(&d->api, err));
@@ -107,6 +108,8 @@ static mr_status set_up(mr_opencl *d, const mr_device_options *options, mr_error
     snprintf(d->text, sizeof d->text, "%s, %.1f GiB, %u unit%s, %.10s, driver %s", d->name,
              (double)d->memory / (1 << 30), units, units == 1 ? "" : "s", version, d->driver);
     MR_TRY(check(d, err));
+    info(d, d->id, MR_CL_DEVICE_TYPE, &type, sizeof type);
+    d->launcher.one_lane = (type & MR_CL_DEVICE_TYPE_CPU) && !(type & MR_CL_DEVICE_TYPE_GPU); /* oclgrind is both */
     d->context = d->api.CreateContext(NULL, 1, &d->id, NULL, NULL, &code);
     if (!code)
         d->queue = d->api.CreateCommandQueue(d->context, d->id, 0, &code);

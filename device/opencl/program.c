@@ -9,19 +9,24 @@
 #include "launch/text.h"
 #include "opencl/opencl.h"
 
-static const char *const build_options[MR_LAUNCH_TYPES] = {"-cl-std=CL1.2", "-cl-std=CL1.2 -DMR_REAL_BF16"};
+static const char *options_of(const mr_opencl *d, mr_type type)
+{
+    return type == MR_BF16        ? "-cl-std=CL1.2 -DMR_REAL_BF16"
+           : d->launcher.one_lane ? "-cl-std=CL1.2 -DMR_ONE_LANE"
+                                  : "-cl-std=CL1.2";
+}
 
 static mr_launch_build build_of(const mr_opencl *d, mr_type type)
 {
     return (mr_launch_build){.folder = "opencl",
                              .device = d->text,
-                             .options = build_options[type],
+                             .options = options_of(d, type),
                              .text_size = type == MR_F32 ? mr_launch_text_size : mr_launch_text_typed};
 }
 
 static bool build(mr_opencl *d, mr_type type)
 {
-    return d->api.BuildProgram(d->programs[type], 1, &d->id, build_options[type], NULL, NULL) == 0;
+    return d->api.BuildProgram(d->programs[type], 1, &d->id, options_of(d, type), NULL, NULL) == 0;
 }
 
 static void drop_program(mr_opencl *d, mr_type type)

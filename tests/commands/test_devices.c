@@ -34,6 +34,8 @@ static void test_the_table(void **state)
     support_assert_status(&r, 0);
     assert_int_equal(strncmp(r.out, "  device  here", 14), 0);
     assert_non_null(strstr(r.out, "\n  cpu     "));
+    for (const char *line = r.out; *line; line += strcspn(line, "\n") + 1)
+        assert_true(strcspn(line, "\n") <= 100); /* however much a driver tells of itself */
     support_result_free(&r);
     support_expect(2, "devices", "cpu", (char *)NULL);
 }

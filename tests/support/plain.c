@@ -127,7 +127,10 @@ static bool place(const mr_launcher *launcher, const void *x, uint64_t *memory, 
 
 static void launch(const mr_call *c, const mr_grid *grid)
 {
-    const plain_kernel *k = c->type == MR_BF16 ? plain_bf16 : plain_f32;
+    const plain_kernel *k = c->d->one_lane && c->id == MR_KERNEL_gemm ? plain_one_lane
+                            : c->type == MR_F32                       ? plain_f32
+                            : c->d->mma                               ? plain_mma
+                                                                      : plain_bf16;
     while (k->word && strcmp(k->word, mr_kernel_word(c->id)) != 0)
         k++;
     if (!k->word || k->lanes != grid->lanes)
@@ -154,10 +157,10 @@ static mr_status open_plain(const mr_device_options *options, mr_device **out, m
 {
     void *scratch;
     plain *p = mr_alloc(1, sizeof *p);
-    (void)options;
     if (!p)
         return mr_fail_memory(err, "opening the device");
-    p->launcher = (mr_launcher){.device = {&support_plain}, .card = &launches, .wrong = p->wrong};
+    p->launcher = (mr_launcher){
+        .device = {&support_plain}, .card = &launches, .wrong = p->wrong, .one_lane = options->threads > 1};
     mr_status status = alloc(&p->launcher.device, MR_LAUNCH_SCRATCH_FLOATS * sizeof(float), "sums", &scratch, err);
     if (status != MR_OK) {
         close_plain(&p->launcher.device);
@@ -182,8 +185,13 @@ static const char *products(const mr_device *device, mr_type type)
 
 mr_status support_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
-    return strcmp(word, support_plain.name) == 0 ? open_plain(options, out, err)
-                                                 : mr_device_open(word, options, out, err);
+    bool mma = strcmp(word, "mma") == 0;
+    if (!mma && strcmp(word, support_plain.name) != 0)
+        return mr_device_open(word, options, out, err);
+    mr_status status = open_plain(options, out, err);
+    if (status == MR_OK)
+        mr_launcher_of(*out)->mma = mma;
+    return status;
 }
 
 const mr_device_card support_plain = {

@@ -1,8 +1,8 @@
-/* plain_kernels.h - the kernels of the trainer as plain C, a lane a call; included once per type of activations.
+/* plain_kernels.h - the kernels of the trainer as plain C, a lane a call; included once per table.
  * Invariant: what runs is the text that devices compile.  A tensor is two values, its memory and the number of its
  * first element there; a value of a launch is at the start of its eight bytes.
  *
- * PLAIN_TABLE names the table; with MR_REAL_BF16 it has the typed kernels only. */
+ * PLAIN_TABLE names the table; with MR_REAL_BF16 it has the typed kernels only, with MR_ONE_LANE the product only. */
 #include <stdint.h>
 #include <tgmath.h>
 
@@ -38,6 +38,10 @@
 #include "kernels/rows.cl"
 #include "kernels/tokens.cl"
 #include "kernels/attention.cl"
+
+#include "kernels/mma.cl"
+
+#include "kernels/attention_mma.cl"
 #include "kernels/loss.cl"
 #ifndef MR_REAL_BF16
 #include "kernels/updates.cl"
@@ -45,7 +49,7 @@
 #include "kernels/gemm.cl"
 #endif
 
-static f32 plain_float(const u64 *value)
+static inline f32 plain_float(const u64 *value)
 {
     f32 x;
     memcpy(&x, value, sizeof x);
@@ -81,17 +85,23 @@ enum { ALONE, TOGETHER }; /* lanes: with barriers */
     X(rows, MR_WIDTH, ALONE, T(0), T(2), N(4), N(5), N(6), N(7))                                                       \
     X(lookup, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), N(7), N(8), N(9))                                               \
     X(lookup_back, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), N(7), N(8), N(9), N(10))                                   \
-    X(attention_forward, MR_WIDTH, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), SHAPE(12), DROPOUT(22))              \
+    X(attention_forward, MR_ATTENTION_LANES, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), SHAPE(12), DROPOUT(22))    \
     X(attention_along, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), N(7), N(8), N(9), N(10))                               \
-    X(attention_back_q, MR_WIDTH, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), SHAPE(14), DROPOUT(24))        \
-    X(attention_back_kv, MR_WIDTH, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), T(14), SHAPE(16), DROPOUT(26))
-#ifdef MR_REAL_BF16
+    X(attention_back_q, MR_ATTENTION_LANES, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), SHAPE(14),           \
+      DROPOUT(24))                                                                                                     \
+    X(attention_back_kv, MR_ATTENTION_LANES, TOGETHER, T(0), T(2), T(4), T(6), T(8), T(10), T(12), T(14), SHAPE(16),   \
+      DROPOUT(26))
+#define PRODUCT(X, lanes, barriers)                                                                                    \
+    X(gemm, lanes, barriers, T(0), T(2), T(4), T(6), N(8), N(9), N(10), N(11), N(12), N(13), N(14), N(15), N(16),      \
+      N(17), N(18))
+#if defined(MR_REAL_BF16)
 #define KERNELS(X) TYPED(X)
+#elif defined(MR_ONE_LANE)
+#define KERNELS(X) PRODUCT(X, 1, ALONE)
 #else
 #define KERNELS(X)                                                                                                     \
     TYPED(X)                                                                                                           \
-    X(gemm, 256, TOGETHER, T(0), T(2), T(4), T(6), N(8), N(9), N(10), N(11), N(12), N(13), N(14), N(15), N(16), N(17), \
-      N(18))                                                                                                           \
+    PRODUCT(X, 256, TOGETHER)                                                                                          \
     X(to_bf16, MR_WIDTH, ALONE, T(0), T(2), N(4), N(5), N(6))                                                          \
     X(sgd, MR_WIDTH, ALONE, T(0), T(2), T(4), N(6), F(7), F(8), F(9), F(10))                                           \
     X(adamw, MR_WIDTH, ALONE, T(0), T(2), T(4), T(6), N(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15), F(16),     \

@@ -1,0 +1,311 @@
+/* attention_mma.cl - attention of bf16 with MR_MMA: the kernels of attention.cl with products of tiles by tensor cores.
+ * Invariant: scores, probabilities and sums are float32; what enters a product is bf16: q, k, v and d_out as they are,
+ * probabilities and slopes rounded.  A group goes through the same tiles as a whole.
+ *
+ *      group        128 lanes; 64 rows ("few"), 16 per 32 lanes, walk over the others ("many") 64 at a time
+ *      tiles        [64 rows][64 columns + 8] of bf16, in words of two columns; turned: [64 columns][64 rows + 8]
+ *      lane         g = lane / 4 % 8, t = lane % 4: rows `own` and own + 8 of the group, of a tile's 64 columns 16:
+ *                   2t, 2t + 1, 2t + 8, 2t + 9, ...; its number i of row h is at MR_AT(h, i), column MR_COLUMN_OF(i)
+ *      heads        columns of out, d_q, d_k and d_v are summed 64 at a time, each with all scores again
+ */
+#ifdef MR_MMA
+#define MR_SIDE 64
+#define MR_WORDS (MR_SIDE / 2 + 4) /* of a tile's row: lanes g, t read different banks */
+#define MR_NUMBERS 32 /* of a lane, of 64 x 64 of the group's */
+#define MR_AT(h, i) ((i) / 2 * 4 + 2 * (h) + (i) % 2)
+#define MR_COLUMN_OF(i) ((i) / 2 * 8 + 2 * (MR_LANE() % 4) + (i) % 2)
+#define MR_TILES                                                                                                       \
+    MR_SHARED u32 few_tile[MR_SIDE * MR_WORDS];                                                                        \
+    MR_SHARED u32 many_tile[MR_SIDE * MR_WORDS];                                                                       \
+    MR_SHARED u32 board[MR_BOARD(MR_ATTENTION_LANES)]
+#define MR_OWN (MR_LANE() / MR_WARP * 16 + MR_LANE() % MR_WARP / 4)
+
+/* Eight numbers as four words, 0 beyond `count`. */
+MR_FN void mr_eight(u32 *words, MR_GLOBAL const u16 *x, u32 count, u32 aligned)
+{
+    if (aligned && count >= 8) {
+        MR_GET_WORDS(words, x);
+        return;
+    }
+    MR_UNROLL
+    for (u32 i = 0; i < 4; i++) {
+        u32 low = 2 * i < count ? x[2 * i] : 0, high = 2 * i + 1 < count ? x[2 * i + 1] : 0;
+        words[i] = low | high << 16;
+    }
+}
+
+MR_FN u32 mr_count_of(u32 r, u32 rows, u32 c, u32 columns)
+{
+    return r >= rows || c >= columns ? 0 : columns - c < 8 ? columns - c : 8;
+}
+
+MR_FN u32 mr_is_aligned(MR_GLOBAL const u16 *x, u64 stride)
+{
+    return ((u64)x | stride * 2) % 16 == 0;
+}
+
+MR_FN void mr_load(MR_NEAR u32 *tile, MR_GLOBAL const u16 *x, u64 stride, u32 rows, u32 columns)
+{
+    u32 aligned = mr_is_aligned(x, stride);
+    for (u32 i = MR_LANE(); i < MR_SIDE * 8; i += MR_ATTENTION_LANES) {
+        u32 r = i / 8, c = i % 8 * 8, words[4];
+        mr_eight(words, x + r * stride + c, mr_count_of(r, rows, c, columns), aligned);
+        MR_UNROLL
+        for (u32 k = 0; k < 4; k++)
+            tile[r * MR_WORDS + c / 2 + k] = words[k];
+    }
+}
+
+MR_FN void mr_load_turned(MR_NEAR u32 *tile, MR_GLOBAL const u16 *x, u64 stride, u32 rows, u32 columns)
+{
+    u32 aligned = mr_is_aligned(x, stride);
+    for (u32 i = MR_LANE(); i < MR_SIDE / 2 * 8; i += MR_ATTENTION_LANES) {
+        u32 r = i % (MR_SIDE / 2) * 2, c = i / (MR_SIDE / 2) * 8, upper[4], lower[4];
+        mr_eight(upper, x + r * stride + c, mr_count_of(r, rows, c, columns), aligned);
+        mr_eight(lower, x + (r + 1) * stride + c, mr_count_of(r + 1, rows, c, columns), aligned);
+        MR_UNROLL
+        for (u32 k = 0; k < 4; k++) {
+            tile[(c + 2 * k) * MR_WORDS + r / 2] = (upper[k] & 0xffffU) | lower[k] << 16;
+            tile[(c + 2 * k + 1) * MR_WORDS + r / 2] = upper[k] >> 16 | (lower[k] & 0xffff0000U);
+        }
+    }
+}
+
+/* s = few . many, over `width` columns; `fews` and `manys` rows are there. */
+MR_FN void mr_scores(MR_NEAR u32 *few_tile, MR_NEAR u32 *many_tile, MR_NEAR u32 *board, MR_GLOBAL const u16 *few,
+                     u64 few_stride, u32 fews, MR_GLOBAL const u16 *many, u64 many_stride, u32 manys, u32 width, f32 *s)
+{
+    u32 lane = MR_LANE() % MR_WARP, g = lane / 4, t = lane % 4;
+    MR_UNROLL
+    for (u32 i = 0; i < MR_NUMBERS; i++)
+        s[i] = 0;
+    for (u32 at = 0; at < width; at += MR_SIDE) {
+        mr_load(few_tile, few + at, few_stride, fews, width - at);
+        mr_load(many_tile, many + at, many_stride, manys, width - at);
+        MR_BARRIER();
+        MR_UNROLL
+        for (u32 k = 0; k < MR_SIDE / 16; k++) {
+            MR_NEAR const u32 *from = few_tile + MR_OWN * MR_WORDS + k * 8 + t;
+            MR_NEAR const u32 *with = many_tile + g * MR_WORDS + k * 8 + t;
+            u32 a[4];
+            a[0] = from[0];
+            a[1] = from[8 * MR_WORDS];
+            a[2] = from[4];
+            a[3] = from[8 * MR_WORDS + 4];
+            MR_UNROLL
+            for (u32 n = 0; n < MR_SIDE / 8; n++)
+                mr_mma(board, s + 4 * n, a, with[n * 8 * MR_WORDS], with[n * 8 * MR_WORDS + 4]);
+        }
+        MR_BARRIER();
+    }
+}
+
+MR_FN u32 mr_word(f32 low, f32 high)
+{
+    return mr_narrow(low) | (u32)mr_narrow(high) << 16;
+}
+
+/* sum += weights . many, of `columns` columns; `manys` rows are there.  What a lane has of c is what it needs of a. */
+MR_FN void mr_mix(MR_NEAR u32 *tile, MR_NEAR u32 *board, const f32 *weights, MR_GLOBAL const u16 *many, u64 stride,
+                  u32 manys, u32 columns, f32 *sum)
+{
+    u32 lane = MR_LANE() % MR_WARP, g = lane / 4, t = lane % 4;
+    mr_load_turned(tile, many, stride, manys, columns);
+    MR_BARRIER();
+    MR_UNROLL
+    for (u32 k = 0; k < MR_SIDE / 16; k++) {
+        MR_NEAR const u32 *with = tile + g * MR_WORDS + k * 8 + t;
+        u32 a[4];
+        MR_UNROLL
+        for (u32 i = 0; i < 4; i++)
+            a[i] = mr_word(weights[8 * k + 2 * i], weights[8 * k + 2 * i + 1]);
+        MR_UNROLL
+        for (u32 n = 0; n < MR_SIDE / 8; n++)
+            mr_mma(board, sum + 4 * n, a, with[n * 8 * MR_WORDS], with[n * 8 * MR_WORDS + 4]);
+    }
+    MR_BARRIER();
+}
+
+/* Of the keys `seen` of a tile, those of the lane's columns: a bit for each. */
+MR_FN u32 mr_used(MR_GLOBAL const u8 *seen, u32 has_mask, u32 manys)
+{
+    u32 used = 0;
+    MR_UNROLL
+    for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
+        u32 column = MR_COLUMN_OF(i);
+        used |= (column < manys && !(has_mask && !seen[column]) ? 1U : 0U) << i;
+    }
+    return used;
+}
+
+/* A group's rows of `sum`, times `factor`, to `columns` columns at `to`. */
+MR_FN void mr_store(MR_GLOBAL u16 *to, u64 stride, u32 rows, u32 columns, const f32 *sum, f32 factor)
+{
+    MR_UNROLL
+    for (u32 i = 0; i < MR_NUMBERS; i++) {
+        u32 h = i / (MR_NUMBERS / 2), k = i % (MR_NUMBERS / 2), r = MR_OWN + 8 * h, column = MR_COLUMN_OF(k);
+        if (r < rows && column < columns)
+            to[r * stride + column] = mr_narrow(sum[MR_AT(h, k)] * factor);
+    }
+}
+
+MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
+(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
+ MR_TENSOR(f32, saved), MR_TENSOR(mr_real, out), MR_SHAPE, MR_DROPOUT)
+{
+    MR_TILES;
+    mr_place at = mr_place_of(heads, queries);
+    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;
+    mr_mask mask = MR_MASK_OF(at.sample);
+    q += q_at + ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;
+    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;
+    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;
+    out += out_at + ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;
+    seen += seen_at + (u64)at.sample * keys_per;
+    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2;
+    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
+        f32 sum[MR_NUMBERS], p[MR_NUMBERS], most[2], all[2]; /* of a row: largest score so far, sum of exp */
+        MR_UNROLL
+        for (u32 i = 0; i < MR_NUMBERS; i++)
+            sum[i] = 0;
+        most[0] = most[1] = -MR_INFINITY;
+        all[0] = all[1] = 0;
+        for (u32 first = 0; first < keys_per; first += MR_SIDE) {
+            u32 manys = keys_per - first < MR_SIDE ? keys_per - first : MR_SIDE;
+            u32 used = mr_used(seen + first, has_mask, manys);
+            mr_scores(few_tile, many_tile, board, q, q_stride, fews, k + first * k_stride, k_stride, manys, head_dim, p);
+            MR_UNROLL
+            for (u32 h = 0; h < 2; h++) {
+                f32 top = most[h];
+                MR_UNROLL
+                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
+                    f32 score = used >> i & 1U ? p[MR_AT(h, i)] * factor : -MR_INFINITY;
+                    p[MR_AT(h, i)] = score;
+                    top = score > top ? score : top;
+                }
+                top = mr_row_top(board, top);
+                f32 shrink = most[h] == -MR_INFINITY ? 0.0F : exp(most[h] - top);
+                most[h] = top;
+                all[h] *= shrink;
+                MR_UNROLL
+                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
+                    u32 row = at.head * queries + at.first + MR_OWN + 8 * h;
+                    f32 share = used >> i & 1U ? exp(p[MR_AT(h, i)] - top) : 0.0F;
+                    all[h] += share;
+                    p[MR_AT(h, i)] = share * mr_kept(mask, row * keys_per + first + MR_COLUMN_OF(i));
+                    sum[MR_AT(h, i)] *= shrink;
+                }
+            }
+            mr_mix(many_tile, board, p, v + first * v_stride + column, v_stride, manys, head_dim - column, sum);
+        }
+        MR_UNROLL
+        for (u32 h = 0; h < 2; h++) {
+            u32 row = MR_OWN + 8 * h;
+            all[h] = mr_row_sum(board, all[h]);
+            MR_UNROLL
+            for (u32 i = 0; i < MR_NUMBERS / 2; i++)
+                sum[MR_AT(h, i)] = all[h] == 0 ? 0.0F : sum[MR_AT(h, i)] / all[h];
+            if (column == 0 && MR_LANE() % 4 == 0 && row < fews)
+                saved[2 * row] = all[h] == 0 ? 0.0F : most[h] + log(all[h]);
+        }
+        mr_store(out + column, out_stride, fews, head_dim - column, sum, 1);
+    }
+}
+
+MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
+(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
+ MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_q), MR_SHAPE, MR_DROPOUT)
+{
+    MR_TILES;
+    mr_place at = mr_place_of(heads, queries);
+    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;
+    mr_mask mask = MR_MASK_OF(at.sample);
+    u64 own = ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;
+    q += q_at + own;
+    d_q += d_q_at + own;
+    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;
+    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;
+    d_out += d_out_at + ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;
+    seen += seen_at + (u64)at.sample * keys_per;
+    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2;
+    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
+        f32 sum[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
+        MR_UNROLL
+        for (u32 i = 0; i < MR_NUMBERS; i++)
+            sum[i] = 0;
+        for (u32 first = 0; first < keys_per; first += MR_SIDE) {
+            u32 manys = keys_per - first < MR_SIDE ? keys_per - first : MR_SIDE;
+            u32 used = mr_used(seen + first, has_mask, manys);
+            mr_scores(few_tile, many_tile, board, q, q_stride, fews, k + first * k_stride, k_stride, manys, head_dim, s);
+            mr_scores(few_tile, many_tile, board, d_out, out_stride, fews, v + first * v_stride, v_stride, manys,
+                      head_dim, d);
+            MR_UNROLL
+            for (u32 h = 0; h < 2; h++) {
+                u32 row = MR_OWN + 8 * h < fews ? MR_OWN + 8 * h : 0;
+                f32 log_sum = saved[2 * row], along = saved[2 * row + 1];
+                MR_UNROLL
+                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
+                    u32 element = (at.head * queries + at.first + row) * keys_per + first + MR_COLUMN_OF(i);
+                    f32 slope = mr_again(s[MR_AT(h, i)] * factor, log_sum) *
+                                (d[MR_AT(h, i)] * mr_kept(mask, element) - along);
+                    s[MR_AT(h, i)] = used >> i & 1U ? slope : 0.0F;
+                }
+            }
+            mr_mix(many_tile, board, s, k + first * k_stride + column, k_stride, manys, head_dim - column, sum);
+        }
+        mr_store(d_q + column, q_stride, fews, head_dim - column, sum, factor);
+    }
+}
+
+MR_KERNEL(mr_attention_back_kv, MR_ATTENTION_LANES)
+(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
+ MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_k), MR_TENSOR(mr_real, d_v), MR_SHAPE,
+ MR_DROPOUT)
+{
+    MR_TILES;
+    mr_place at = mr_place_of(heads, keys_per);
+    u32 fews = keys_per - at.first < MR_FEW ? keys_per - at.first : MR_FEW;
+    mr_mask mask = MR_MASK_OF(at.sample);
+    u64 own_k = ((u64)at.sample * keys_per + at.first) * k_stride + at.head * head_dim;
+    u64 own_v = ((u64)at.sample * keys_per + at.first) * v_stride + at.head * head_dim;
+    k += k_at + own_k;
+    v += v_at + own_v;
+    d_k += d_k_at + own_k;
+    d_v += d_v_at + own_v;
+    q += q_at + (u64)at.sample * queries * q_stride + at.head * head_dim;
+    d_out += d_out_at + (u64)at.sample * queries * out_stride + at.head * head_dim;
+    seen += seen_at + (u64)at.sample * keys_per + at.first;
+    saved += saved_at + ((u64)at.sample * heads + at.head) * queries * 2;
+    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
+        f32 sum_k[MR_NUMBERS], sum_v[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
+        MR_UNROLL
+        for (u32 i = 0; i < MR_NUMBERS; i++)
+            sum_k[i] = sum_v[i] = 0;
+        for (u32 first = 0; first < queries; first += MR_SIDE) {
+            u32 manys = queries - first < MR_SIDE ? queries - first : MR_SIDE;
+            mr_scores(few_tile, many_tile, board, k, k_stride, fews, q + first * q_stride, q_stride, manys, head_dim, s);
+            mr_scores(few_tile, many_tile, board, v, v_stride, fews, d_out + first * out_stride, out_stride, manys,
+                      head_dim, d);
+            MR_UNROLL
+            for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
+                u32 there = MR_COLUMN_OF(i) < manys, query = there ? first + MR_COLUMN_OF(i) : first;
+                f32 log_sum = saved[2 * query], along = saved[2 * query + 1];
+                MR_UNROLL
+                for (u32 h = 0; h < 2; h++) {
+                    u32 row = MR_OWN + 8 * h < fews ? MR_OWN + 8 * h : 0;
+                    u32 used = there && MR_OWN + 8 * h < fews && !(has_mask && !seen[row]);
+                    f32 kept = mr_kept(mask, (at.head * queries + query) * keys_per + at.first + row);
+                    f32 share = used ? mr_again(s[MR_AT(h, i)] * factor, log_sum) : 0.0F;
+                    s[MR_AT(h, i)] = share * kept;
+                    d[MR_AT(h, i)] = used ? share * (d[MR_AT(h, i)] * kept - along) : 0.0F;
+                }
+            }
+            mr_mix(many_tile, board, s, d_out + first * out_stride + column, out_stride, manys, head_dim - column,
+                   sum_v);
+            mr_mix(many_tile, board, d, q + first * q_stride + column, q_stride, manys, head_dim - column, sum_k);
+        }
+        mr_store(d_k + column, k_stride, fews, head_dim - column, sum_k, factor);
+        mr_store(d_v + column, v_stride, fews, head_dim - column, sum_v, 1);
+    }
+}
+#endif
