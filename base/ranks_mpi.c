@@ -37,12 +37,13 @@ static void choose_sums(void)
     setenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "3", 0);
 }
 
-static int start(void **group, unsigned *rank, unsigned *world)
+static int start(void **group, unsigned *rank, unsigned *world, bool *threads)
 {
     int provided;
     choose_sums();
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return -1;
+    *threads = provided >= MPI_THREAD_SERIALIZED;
     return describe(MPI_COMM_WORLD, group, rank, world);
 }
 
