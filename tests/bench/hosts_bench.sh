@@ -14,15 +14,8 @@ PATH=$build:$PATH
 start_hosts "$hosts"
 shape "$rate"
 
-where=
-for ((i = 1; i <= hosts; i++)); do
-    where+=${where:+,}h$i:1
-done
-bits=$(python3 -c "
-import re, sys
-number, unit = re.fullmatch(r'([0-9.]+)([kmg]?)bit', sys.argv[1]).groups()
-print(float(number) * {'': 1, 'k': 1e3, 'm': 1e6, 'g': 1e9}[unit])" "$rate")
-bound=$(python3 -c "print(2 * ($hosts - 1) / $hosts * $mb * 1e6 * 8 / $bits * 1e3)")
+where=$(every_host "$hosts")
+bound=$(python3 -c "print(2 * ($hosts - 1) / $hosts * $mb * 1e6 * 8 / ($(gigabits "$rate") * 1e9) * 1e3)")
 printf '%s hosts, %s MB, links of %s: at least %.0f ms in float32\n' "$hosts" "$mb" "$rate" "$bound"
 for type in float32 bf16; do
     ranks "$where" exchange_bench "$mb" "$rounds" 1 "$type" >out 2>&1 || fail "$type"
