@@ -95,7 +95,7 @@ static mr_status meet(mr_ranks *r, mr_error *err)
 static mr_status join(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
     void *here = NULL;
-    if (r->card->start(&r->group, &r->rank, &r->world) != 0)
+    if (r->card->start(&r->group, &r->rank, &r->world, &r->threads) != 0)
         return mr_fail(err, MR_SYSTEM, "%s: MPI did not start", launch->by);
     mr_status status = mr_launch_joined(launch, r->world, err);
     if (status == MR_OK && r->card->split(r->group, MR_RANKS_SAME_HOST, &here, &r->here, &r->beside) != 0)
@@ -166,6 +166,11 @@ unsigned mr_ranks_here(const mr_ranks *r)
 unsigned mr_ranks_beside(const mr_ranks *r)
 {
     return r->beside;
+}
+
+bool mr_ranks_threads(const mr_ranks *r)
+{
+    return r->threads;
 }
 
 mr_ranks_name mr_ranks_name_of(const mr_ranks *r, unsigned rank)

@@ -15,6 +15,10 @@ unsigned mr_ranks_world(const mr_ranks *r);
 unsigned mr_ranks_here(const mr_ranks *r);   /* number among the ranks on this host, from 0; of a part: 0 */
 unsigned mr_ranks_beside(const mr_ranks *r); /* ranks on this host, including this one; of a part: 1 */
 
+/* Whether calls here may come from any thread, one at a time; otherwise only from the one that began.  Alone, and of a
+ * part: false. */
+bool mr_ranks_threads(const mr_ranks *r);
+
 /* "rank 3", and where the ranks are on several hosts "rank 3 on node7": for messages.  Of a part, its own number. */
 typedef struct mr_ranks_name {
     char text[96];

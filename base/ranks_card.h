@@ -8,14 +8,15 @@
 
 #include "base/ranks.h"
 
-#define MR_RANKS_ABI 3
+#define MR_RANKS_ABI 4
 
 /* A group is an opaque set of ranks.  Calls return 0, or another number on failure; those with a group are collective
- * in it, except forget(). */
+ * in it, except forget().  One call at a time, except abort(). */
 typedef struct mr_ranks_card {
     int abi;
-    int (*start)(void **group, unsigned *rank, unsigned *world); /* the group of all ranks */
-    int (*stop)(void);                                           /* collective over all ranks */
+    /* The group of all ranks; *threads: calls may come from any thread, otherwise from this one alone. */
+    int (*start)(void **group, unsigned *rank, unsigned *world, bool *threads);
+    int (*stop)(void); /* collective over all ranks */
     /* color: see mr_ranks_split(); a rank that is in no group gets NULL. */
     int (*split)(void *group, int64_t color, void **out, unsigned *rank, unsigned *world);
     void (*forget)(void *group); /* this rank's handle; MPI keeps the rest until stop() */

@@ -67,11 +67,12 @@ static int begin_sum(void *values, int count, MPI_Datatype type, MPI_Op op, MPI_
     return code;
 }
 
-static int start(void **group, unsigned *rank, unsigned *world)
+static int start(void **group, unsigned *rank, unsigned *world, bool *threads)
 {
     int provided;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return -1;
+    *threads = provided >= MPI_THREAD_SERIALIZED;
     open_sums();
     return describe(MPI_COMM_WORLD, group, rank, world);
 }

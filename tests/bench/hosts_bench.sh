@@ -15,14 +15,7 @@ PATH=$build:$PATH
 start_hosts "$hosts"
 shape "$rate"
 
-where=
-for ((i = 1; i <= hosts; i++)); do
-    where+=${where:+,}h$i:1
-done
-bits=$(python3 -c "
-import re, sys
-number, unit = re.fullmatch(r'([0-9.]+)([kmg]?)bit', sys.argv[1]).groups()
-print(float(number) * {'': 1, 'k': 1e3, 'm': 1e6, 'g': 1e9}[unit])" "$rate")
+where=$(every_host "$hosts")
 bytes=$(python3 -c "print(round(2 * ($hosts - 1) / $hosts * $mb * 1e6))")
 others=()
 for ((i = 2; i <= hosts; i++)); do
@@ -31,7 +24,7 @@ for ((i = 2; i <= hosts; i++)); do
 done
 tcp=$(on h1 python3 "$here/ring_copy.py" 1 "$hosts" "$bytes" "$rounds")
 wait "${others[@]}"
-link=$(python3 -c "print($bytes * 8 / $bits * 1e3)")
+link=$(python3 -c "print($bytes * 8 / ($(gigabits "$rate") * 1e9) * 1e3)")
 printf '%s hosts, %s MB, links of %s: in float32 at least %.0f ms; copying as much by TCP takes %.0f here\n' "$hosts" "$mb" \
     "$rate" "$link" "$tcp"
 for type in float32 bf16; do

@@ -1,8 +1,9 @@
 #!/bin/bash
-# hosts_peer.sh BUILD PYTHON [HOSTS [RATE [ROUNDS [IMAGE [BATCH]]]]] - training steps over shaped links between hosts, which
-# are namespaces here, beside those of PyTorch's DistributedDataParallel over gloo: the same model, in turns.  PYTHON has
-# torch (scripts/train-peer makes build/peers/train/bin/python).  With pictures of 32 pixels the exchange of gradients is most of a step; with larger
-# ones (IMAGE 160, BATCH 8) it can hide behind the backward pass.
+# hosts_peer.sh BUILD PYTHON|none [HOSTS [RATE [ROUNDS [IMAGE [BATCH]]]]] - training steps over shaped links between hosts,
+# which are namespaces here, beside those of PyTorch's DistributedDataParallel over gloo: the same model, in turns.  PYTHON
+# has torch (scripts/train-peer makes build/peers/train/bin/python); none: only ours.  With pictures of 32 pixels the exchange
+# of gradients is most of a step; with larger ones (IMAGE 160, BATCH 8) it can hide behind the backward pass, and
+# hosts_overlap.sh says how much of it.
 # Invariant: both run one rank per host with one thread; all hosts share this machine's processors.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
@@ -11,7 +12,8 @@ here=$(dirname "$(readlink -f "$0")")
 enter_namespaces 900 "$(readlink -f "$0")" "$@"
 
 work=$2 build=$(readlink -f "$3") python=$4 hosts=${5:-2} rate=${6:-1gbit} rounds=${7:-3} image=${8:-32} batch=${9:-4}
-python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") # a link, which finds its packages by where it is
+# A link, which finds its packages by where it is.
+[ "$python" = none ] || python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
 cd "$work"
 PATH=$build:$PATH
 start_hosts "$hosts"
@@ -19,10 +21,7 @@ shape "$rate"
 
 steps=12
 model=(--patch 16 --hidden 384 --layers 6 --heads 6 --mlp 1536)
-where=
-for ((i = 1; i <= hosts; i++)); do
-    where+=${where:+,}h$i:1
-done
+where=$(every_host "$hosts")
 millrace sample source --layout imagenette --images 600 --size "$image" --quiet
 millrace ingest source data --quiet
 
@@ -39,6 +38,7 @@ exchange = statistics.median(line["exchange_ms"] for line in lines)
 print(f"{step:.0f} ({exchange:.0f})")' $((batch * hosts))
 }
 theirs() {
+    [ "$python" != none ] || return 0
     ranks "$where" env MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1 "$python" \
         "$here/ddp_torch.py" "${model[@]}" --image "$image" --classes 10 --batch "$batch" --steps "$steps" >out 2>err ||
         fail "PyTorch"

@@ -97,6 +97,19 @@ shape() {
     done
 }
 
+# gigabits RATE: as a number, 1gbit is 1
+gigabits() {
+    python3 -c "
+import re, sys
+number, unit = re.fullmatch(r'([0-9.]+)([kmg]?)bit', sys.argv[1]).groups()
+print(float(number) * {'': 1e-9, 'k': 1e-6, 'm': 1e-3, 'g': 1}[unit])" "$1"
+}
+
+# every_host COUNT: a slot on each, as ranks() takes it
+every_host() {
+    seq -s , -f h%.0f:1 "$1"
+}
+
 # The pid here of a process NAME on HOST: the last one that was started.
 process() {
     pgrep -r R,S,D,T --ns "$(cat "/run/hosts/$1")" --nslist pid -n -x "$2"

@@ -51,6 +51,10 @@ ranks h1:1,h2:2 millrace plan one --global-batch 12 >planned 2>out || fail "plan
 cmp expected planned || fail "plan differs"
 echo "ok: predict and plan on several hosts"
 
+# Gradients that are sent during the backward pass have the same sums.
+ranks h1:2,h2:2 millrace train one "${model[@]}" --steps 6 --exchange buckets --output early >out 2>&1 || fail "train --exchange"
+[ "$(weights run 00000006)" = "$(weights early 00000006)" ] || fail "a run with --exchange buckets differs"
+
 # Copies on each host's own disk change nothing; gradients in bf16 give other sums, the same ones on every host and run.
 ranks h1:2,h3:2 millrace train one "${model[@]}" --steps 6 --local /run/copies --output staged >out 2>&1 || fail "train --local"
 [ "$(weights run 00000006)" = "$(weights staged 00000006)" ] || fail "a run with copies differs"
@@ -60,7 +64,7 @@ for run in halves again; do
 done
 [ "$(weights halves 00000006)" = "$(weights again 00000006)" ] || fail "two runs that exchange bf16 differ"
 [ "$(weights halves 00000006)" != "$(weights run 00000006)" ] || fail "nothing was exchanged in bf16"
-echo "ok: copies on the hosts' disks, gradients in bf16"
+echo "ok: gradients during the backward pass, copies on the hosts' disks, gradients in bf16"
 
 # ---- what hosts see differently --------------------------------------------------------------------------------------
 
@@ -139,7 +143,7 @@ stall=1 # seconds: --stall-timeout
 begin() {
     rm -rf run log
     ranks "$@" millrace train one "${model[@]}" --steps 9000000 --checkpoint-every 20 --log log --output run \
-        --stall-timeout "$stall" >out 2>&1 &
+        --exchange buckets --stall-timeout "$stall" >out 2>&1 &
     mpirun=$!
     until_true test -s log
 }

@@ -329,7 +329,7 @@ support_result support_mpirun(unsigned ranks, const char *const *argv)
 support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits)
 {
     /* OpenMPI keeps memory until the process ends and takes locks its own way: no matter for our sanitizers. */
-    const char *full[96] = {"env",    "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=report_bugs=0",
+    const char *full[96] = {"env",    "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=detect_deadlocks=0",
                             "mpirun", "--allow-run-as-root",         "--oversubscribe",
                             "-n"};
     char count[16];

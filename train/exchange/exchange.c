@@ -47,6 +47,11 @@ static bool all_agreed(const mr_exchange *x)
     return atomic_load(&x->w.head->agreed) >= x->update;
 }
 
+static bool all_arrived(const mr_exchange *x)
+{
+    return mr_exchange_arrived(x) >= x->pieces;
+}
+
 static bool merged(const mr_exchange *x)
 {
     return !x->agreeing;
@@ -70,14 +75,16 @@ static int wait_here(mr_exchange *x, bool (*met)(const mr_exchange *), int watch
     double looked = mr_seconds();
     for (unsigned tries = 0;; tries++) {
         uint32_t bell = mr_window_bell(&x->w);
-        drive_merge(x);
-        if (mr_exchange_drive(x))
+        bool mine = mr_exchange_mover_rests(x);
+        if (mine)
+            drive_merge(x);
+        if (mine && mr_exchange_drive(x))
             tries = 0;
-        if (met(x) || x->failure != MR_OK)
+        if (mine && (met(x) || x->failure != MR_OK))
             return -1;
         if (tries < TRIES)
             continue;
-        mr_window_sleep(&x->w, bell, x->elsewhere || mr_exchange_moves(x) ? MOVE_NS : WATCH_NS);
+        mr_window_sleep(&x->w, bell, x->elsewhere || (mine && mr_exchange_moves(x)) ? MOVE_NS : WATCH_NS);
         if (mr_seconds() - looked < WATCH_NS * 1e-9)
             continue;
         looked = mr_seconds();
@@ -232,6 +239,7 @@ mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *number
     double started = mr_seconds();
     x->update++;
     x->ready = x->summed = x->begun = x->spread = x->reduced = 0;
+    atomic_store(&x->mover.awaited, false);
     mr_window_entry *entry = &entries(x)[mr_ranks_rank(x->ranks)];
     memset(entry, 0, sizeof *entry);
     entry->status = mine;
@@ -258,7 +266,8 @@ void mr_exchange_ready(mr_exchange *x, uint64_t from)
         return;
     double started = mr_seconds();
     mr_exchange_mark(x, from);
-    mr_exchange_drive(x);
+    if (!x->mover.started)
+        mr_exchange_drive(x);
     x->seconds += mr_seconds() - started;
 }
 
@@ -266,7 +275,8 @@ mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err)
 {
     double started = mr_seconds();
     mr_exchange_mark(x, 0);
-    int gone = wait_until(x, mr_exchange_complete, ALL);
+    atomic_store(&x->mover.awaited, true);
+    int gone = wait_until(x, all_arrived, ALL);
     x->seconds += mr_seconds() - started;
     if (gone >= 0)
         return local_gone(x, gone, err);

@@ -7,8 +7,10 @@
  *      | rank 0's gradients | rank 1's gradients | ... | sum |      rank r adds up the r-th part of every buffer
  *      across hosts: the first rank of each host sums its `sum` with the others' by MPI
  *
- * flat: everything after the backward pass.  buckets: pieces of about bucket_bytes while the backward pass still runs;
- * it is driven from mr_exchange_ready(), as MPI makes no progress by itself. */
+ * flat: everything after the backward pass.  buckets: pieces of about bucket_bytes while the backward pass still runs.
+ * On one host the ranks sum them in mr_exchange_ready(); where there are several, a thread of each rank does, and calls
+ * MPI, which makes no progress by itself (mover.c).  So from an update's first mr_exchange_ready() to its
+ * mr_exchange_finish() the caller uses no call of ranks.h that communicates. */
 #ifndef MR_EXCHANGE_H
 #define MR_EXCHANGE_H
 
@@ -19,7 +21,7 @@ typedef enum mr_exchange_kind { MR_EXCHANGE_FLAT = 0, MR_EXCHANGE_BUCKETS } mr_e
 typedef struct mr_exchange_options {
     mr_exchange_kind kind;
     uint64_t count;        /* float32 elements of the gradient buffer */
-    uint64_t bucket_bytes; /* 0: 25 MiB; rounded up to 64 bytes, at most 1 GiB */
+    uint64_t bucket_bytes; /* 0: a 64th of all, from 1 to 25 MiB; rounded up to 64 bytes, at most 1 GiB */
     bool halves;           /* between hosts in bf16, summed in float32 (halves.h) */
     unsigned ranks_a_host; /* 0: as the system is; for tests: as if every so many ranks were a host */
 } mr_exchange_options;

@@ -56,12 +56,27 @@ static mr_status meet(mr_exchange *x, const mr_exchange_options *o, mr_error *er
     MR_TRY(mr_ranks_agree(x->ranks, status, err));
     if (x->leaders && o->halves)
         status = mr_halves_open(x->leaders, x->piece, MR_EXCHANGE_FLYING, &x->halves, err);
+    MR_TRY(mr_ranks_agree(x->ranks, status, err));
+    if (x->hosts && x->kind == MR_EXCHANGE_BUCKETS && mr_ranks_threads(x->ranks))
+        status = mr_exchange_mover_start(x, err);
     return mr_ranks_agree(x->ranks, status, err);
+}
+
+/* Elements.  By itself a piece is a 64th of the gradients: the last one is a small part of what is sent, and few are
+ * begun.  Below 1 MiB what a piece costs by itself shows, and more than 25 MiB gain nothing. */
+static uint64_t choose_piece(const mr_exchange_options *o, uint64_t padded)
+{
+    const uint64_t unit = MR_EXCHANGE_UNIT, least = ((uint64_t)1 << 20) / sizeof(float), most = 25 * least;
+    uint64_t piece = o->bucket_bytes / sizeof(float), limit = o->bucket_bytes ? 1024 * least : most;
+    if (!o->bucket_bytes)
+        piece = padded / 64 > least ? padded / 64 : least;
+    piece = piece > limit ? limit : (piece + unit - 1) / unit * unit;
+    return piece ? piece : unit;
 }
 
 mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exchange **out, mr_error *err)
 {
-    const uint64_t unit = MR_EXCHANGE_UNIT, largest = ((uint64_t)1 << 30) / sizeof(float);
+    const uint64_t unit = MR_EXCHANGE_UNIT;
     mr_exchange *x = mr_alloc(1, sizeof *x);
     mr_status status = x ? MR_OK : mr_fail_memory(err, "opening the exchange");
     if (status == MR_OK && o->count > UINT64_MAX / sizeof(float) - unit)
@@ -72,11 +87,9 @@ mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exc
         free(x);
         return status;
     }
-    uint64_t piece = (o->bucket_bytes ? o->bucket_bytes : (uint64_t)25 << 20) / sizeof(float);
-    piece = piece > largest ? largest : (piece + unit - 1) / unit * unit;
     *x = (mr_exchange){.ranks = ranks, .kind = o->kind, .w.file = -1, .speaks = mr_ranks_rank(ranks) == 0};
     x->padded = o->count ? (o->count + unit - 1) / unit * unit : unit;
-    x->piece = piece ? piece : unit;
+    x->piece = choose_piece(o, x->padded);
     x->pieces = (x->padded + x->piece - 1) / x->piece;
     status = meet(x, o, err);
     if (status != MR_OK) {
@@ -91,6 +104,7 @@ void mr_exchange_free(mr_exchange *x)
 {
     if (!x)
         return;
+    mr_exchange_mover_end(x);
     /* MPI may still write to memory of pending sums: it stays until the process ends, which is soon. */
     bool moves = mr_exchange_moves(x);
     mr_window_close(&x->w, moves);

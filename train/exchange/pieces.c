@@ -67,6 +67,12 @@ static uint64_t base(const mr_exchange *x)
     return x->update * (x->pieces + 1);
 }
 
+/* Of a count of pieces that goes on from update to update, what belongs to this one. */
+static uint64_t since_begin(const mr_exchange *x, uint64_t count)
+{
+    return count > base(x) ? count - base(x) : 0;
+}
+
 /* How many pieces of this update the slowest rank of the host has completed. */
 static uint64_t slowest_ready(const mr_exchange *x)
 {
@@ -75,7 +81,7 @@ static uint64_t slowest_ready(const mr_exchange *x)
         uint64_t n = atomic_load(&x->w.lines[i].ready);
         least = n < least ? n : least;
     }
-    return least > base(x) ? least - base(x) : 0;
+    return since_begin(x, least);
 }
 
 static uint64_t slowest_summed(const mr_exchange *x)
@@ -85,7 +91,7 @@ static uint64_t slowest_summed(const mr_exchange *x)
         uint64_t n = atomic_load(&x->w.lines[i].summed);
         least = n < least ? n : least;
     }
-    return least > base(x) ? least - base(x) : 0;
+    return since_begin(x, least);
 }
 
 static void sum_my_part(mr_exchange *x, uint64_t n)
@@ -179,11 +185,9 @@ bool mr_exchange_drive(mr_exchange *x)
     return (x->leaders && drive_hosts(x)) || moved;
 }
 
-bool mr_exchange_complete(const mr_exchange *x)
+uint64_t mr_exchange_arrived(const mr_exchange *x)
 {
-    if (x->hosts)
-        return atomic_load(&x->w.head->reduced) >= base(x) + x->pieces;
-    return slowest_summed(x) >= x->pieces;
+    return x->hosts ? since_begin(x, atomic_load(&x->w.head->reduced)) : slowest_summed(x);
 }
 
 void mr_exchange_mark(mr_exchange *x, uint64_t from)
@@ -194,6 +198,7 @@ void mr_exchange_mark(mr_exchange *x, uint64_t from)
     if (ready == x->ready)
         return;
     x->ready = ready;
+    mr_exchange_mover_ask(x);
     atomic_store(&x->w.lines[x->w.local].ready, base(x) + ready);
     mr_window_ring(&x->w);
 }

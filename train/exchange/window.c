@@ -203,7 +203,7 @@ float *mr_window_sum(const mr_window *w)
 void mr_window_ring(mr_window *w)
 {
     atomic_fetch_add(&w->head->bell, 1);
-    if (w->locals > 1)
+    if (w->locals > 1 || w->threaded)
         syscall(SYS_futex, &w->head->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -215,7 +215,7 @@ uint32_t mr_window_bell(const mr_window *w)
 void mr_window_sleep(mr_window *w, uint32_t bell, long ns)
 {
     struct timespec nap = {.tv_nsec = ns};
-    syscall(SYS_futex, &w->head->bell, FUTEX_WAIT, bell, &nap, NULL, 0);
+    syscall(SYS_futex, &w->head->bell, FUTEX_WAIT, bell, ns ? &nap : NULL, NULL, 0);
 }
 
 static bool is_gone(const mr_window *w, unsigned local)

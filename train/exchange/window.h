@@ -46,7 +46,8 @@ typedef struct mr_window_line {          /* one per rank, its only writer */
 typedef struct mr_window {
     void *memory, *room; /* what is used; the reserved addresses around it */
     uint64_t bytes;
-    int file; /* -1: not shared */
+    int file;      /* -1: not shared */
+    bool threaded; /* a thread of this rank sleeps on the bell, too */
     unsigned local, locals, world;
     mr_window_head *head;
     mr_window_line *lines;    /* [locals] */
@@ -69,7 +70,7 @@ float *mr_window_sum(const mr_window *w); /* one rank: its gradients */
 
 void mr_window_ring(mr_window *w);
 uint32_t mr_window_bell(const mr_window *w);
-/* Sleeps until the bell has been rung since `bell` was read, or for `ns` nanoseconds. */
+/* Sleeps until the bell has been rung since `bell` was read, or for `ns` nanoseconds (below a second; 0: no limit). */
 void mr_window_sleep(mr_window *w, uint32_t bell, long ns);
 /* The rank of this host that is gone (`only`: checks just that one, unless negative), -1: none.  Once one is claimed,
  * it is that one. */

@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 
-enum { PIECE = (25 << 20) / sizeof(float) }; /* as the exchange sums them, unless told otherwise */
+enum { PIECE = (25 << 20) / sizeof(float) }; /* copied at once */
 
 /* ---- devices that sum ------------------------------------------------------------------------------------------- */
 

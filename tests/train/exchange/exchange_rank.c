@@ -4,12 +4,14 @@
  *      exchange_rank sums COUNT:RANKS_A_HOST:BUCKET_BYTES[:apart][:bf16]...
  *          both kinds, integers and fractions, checked; rank 0 prints for each one number over the bits of all sums.
  *          apart: rank 1 cannot open the others' memory; bf16: between hosts in halves
+ *      exchange_rank overlaps COUNT:RANKS_A_HOST:BUCKET_BYTES[:bf16]...
+ *          between hosts, pieces become sums while the rank does not call the exchange
  *      exchange_rank fails WHEN RANK RANKS_A_HOST
  *          that rank fails in the third update: status, kill, kill-late, exit or leave; all must end
  *      exchange_rank stalls HOW RANK RANKS_A_HOST
- *          that rank is stopped (stop) or sleeps (sleep) in the third update; all must end within some seconds
- *      exchange_rank lacks RANK
- *          that rank has no memory for what the others send; all must learn of it and go on
+ *          that rank is stopped (stop), or sleeps before (sleep) or in the backward pass (sleep-late) of the third
+ * update; all must end within some seconds exchange_rank lacks RANK that rank has no memory for what the others send;
+ * all must learn of it and go on
  */
 #include <inttypes.h>
 #include <math.h>
@@ -25,7 +27,7 @@
 
 #include "base/bf16.h"
 #include "base/random.h"
-#include "exchange/exchange.h"
+#include "exchange/parts.h"
 
 enum { UPDATES = 4 };
 
@@ -61,9 +63,9 @@ static float value(uint64_t rank, uint64_t update, uint64_t at)
     return ((float)(x >> 40) - (float)(1 << 23)) * powf(10, -(float)(x % 7));
 }
 
-static void nap(mr_random *chance)
+static void nap(long ns)
 {
-    nanosleep(&(struct timespec){.tv_nsec = (long)mr_random_below(chance, 300000)}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 /* Fills the gradients from the end as a backward pass does, reporting at random places. */
@@ -78,7 +80,7 @@ static void fill(const run *r, mr_exchange *x, uint64_t update, mr_random *chanc
         if (mr_random_below(chance, 3))
             mr_exchange_ready(x, from);
         if (!mr_random_below(chance, 3))
-            nap(chance);
+            nap((long)mr_random_below(chance, 300000));
         to = from;
     }
 }
@@ -197,6 +199,43 @@ static void run_sums(const run *r)
     mr_buf_free(&all);
 }
 
+/* What ends this if nothing arrives is the limit of the test. */
+static void await_pieces(mr_exchange *x, uint64_t pieces)
+{
+    while (mr_exchange_arrived(x) < pieces)
+        nap(100000);
+}
+
+/* The upper half of the gradients is ready, then the rest. */
+static void overlap_once(const run *r, mr_exchange *x, uint64_t update)
+{
+    mr_error err = {0};
+    float *g = mr_exchange_gradients(x);
+    const float *sum;
+    uint64_t half = (x->pieces + 1) / 2, from = (x->pieces - half) * x->piece;
+    MUST(mr_exchange_begin(x, MR_OK, NULL, 0, NULL, &err) == MR_OK);
+    MUST(mr_exchange_arrived(x) == 0);
+    for (uint64_t i = from; i < r->count; i++)
+        g[i] = value(r->rank, update, i);
+    mr_exchange_ready(x, from);
+    await_pieces(x, half);
+    for (uint64_t i = 0; i < from; i++)
+        g[i] = value(r->rank, update, i);
+    mr_exchange_ready(x, 0);
+    await_pieces(x, x->pieces);
+    MUST(mr_exchange_finish(x, &sum, &err) == MR_OK);
+    check(r, sum, update);
+}
+
+static void run_overlaps(const run *r)
+{
+    mr_exchange *x = open_kind(r, MR_EXCHANGE_BUCKETS);
+    MUST(x->pieces > 1 && x->hosts);
+    for (uint64_t update = 0; update < UPDATES; update++)
+        overlap_once(r, x, update);
+    mr_exchange_free(x);
+}
+
 static mr_status update_once(const run *r, mr_exchange *x, const char *when, mr_error *err)
 {
     double mine = 1, all = 0;
@@ -215,10 +254,13 @@ static mr_status update_once(const run *r, mr_exchange *x, const char *when, mr_
     if (strcmp(when, "status") == 0)
         status = mr_fail(err, MR_BAD_DATA, "train-00000.mdb: the disk has rotted");
     status = mr_exchange_begin(x, status, &mine, 1, &all, err);
-    if (status == MR_OK && strcmp(when, "kill-late") == 0) {
+    bool late = status == MR_OK && strstr(when, "-late");
+    if (late)
         mr_exchange_ready(x, r->count / 2);
+    if (late && strcmp(when, "kill-late") == 0)
         kill(getpid(), SIGKILL);
-    }
+    while (late && strcmp(when, "sleep-late") == 0)
+        pause();
     if (status == MR_OK)
         mr_exchange_ready(x, r->count / 3);
     return status == MR_OK ? mr_exchange_finish(x, &sum, err) : status;
@@ -275,11 +317,15 @@ int main(int argc, char **argv)
     }
     r->rank = mr_ranks_rank(r->ranks);
     r->world = mr_ranks_world(r->ranks);
-    for (int i = 2; argc > 2 && strcmp(argv[1], "sums") == 0 && i < argc; i++) {
+    bool sums = argc > 2 && strcmp(argv[1], "sums") == 0, overlaps = argc > 2 && strcmp(argv[1], "overlaps") == 0;
+    for (int i = 2; (sums || overlaps) && i < argc; i++) {
         MUST(sscanf(argv[i], "%" SCNu64 ":%u:%" SCNu64, &r->count, &r->ranks_a_host, &r->bucket) == 3);
         r->apart = strstr(argv[i], ":apart") != NULL;
         r->halves = strstr(argv[i], ":bf16") != NULL;
-        run_sums(r);
+        if (sums)
+            run_sums(r);
+        else
+            run_overlaps(r);
         code = 0;
     }
     if (argc == 5 && strcmp(argv[1], "stalls") == 0)

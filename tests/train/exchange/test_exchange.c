@@ -135,6 +135,25 @@ static void test_eight_ranks(void **state)
     assert_true(n[0] == n[1]);
 }
 
+/* Between hosts the sums are taken while the ranks do something else, until the limit of the run if they are not. */
+static void test_pieces_arrive_during_the_backward_pass(void **state)
+{
+    (void)state;
+    static const char *const of_two[] = {"700001:1:40000", "700001:1:40000:bf16", "64:1:64", NULL};
+    static const char *const of_four[] = {"50021:1:30000", "50021:2:30000", "50021:3:5000:bf16", NULL};
+    for (size_t i = 0; i < 2; i++) {
+        char *program = rank_program();
+        const char *argv[MOST_CASES + 3] = {program, "overlaps"};
+        const char *const *cases = i ? of_four : of_two;
+        for (size_t k = 0; cases[k]; k++)
+            argv[2 + k] = cases[k];
+        support_result r = support_mpirun(i ? 4 : 2, argv);
+        support_assert_status(&r, 0);
+        support_result_free(&r);
+        free(program);
+    }
+}
+
 /* ---- failures --------------------------------------------------------------------------------------------------- */
 
 /* How many processes there are of our program. */
@@ -218,6 +237,7 @@ static void test_a_killed_rank_ends_all(void **state)
         {"kill", 2, 1, 0, -1, "exchange_rank: rank 1 is gone", "exited on signal 9"},
         {"kill-late", 3, 0, 0, -1, "exchange_rank: rank 0 is gone", "exited on signal 9"},
         {"kill-late", 4, 3, 2, -1, "exchange_rank: rank 3 is gone", "exited on signal 9"},
+        {"kill-late", 2, 1, 1, -1, "exchange_rank: rank 1 is gone", "exited on signal 9"},
         {"exit", 2, 0, 0, -1, "exchange_rank: rank 0 is gone", "exiting improperly"},
     };
     FAIL_AND_END(f);
@@ -291,6 +311,7 @@ static void test_an_idle_rank_ends_all(void **state)
 {
     (void)state;
     stall_and_end("sleep", "1", "1", "has done nothing for 1 s");
+    stall_and_end("sleep-late", "1", "1", "has done nothing for 1 s"); /* though a thread exchanges gradients */
 }
 
 int main(void)
@@ -303,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_four_ranks_with_and_without_a_window),
         cmocka_unit_test(test_halves_between_hosts),
         cmocka_unit_test(test_eight_ranks),
+        cmocka_unit_test(test_pieces_arrive_during_the_backward_pass),
         cmocka_unit_test(test_a_status_ends_all),
         cmocka_unit_test(test_a_killed_rank_ends_all),
         cmocka_unit_test(test_a_rank_that_leaves_ends_all),

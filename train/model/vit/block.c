@@ -98,9 +98,13 @@ static void attend_backward(mr_vit *m, size_t i, void *d)
     mr_first_rows(t, d, 1, m->d_stream, m->tokens, true);
 }
 
-void mr_vit_block_backward(mr_vit *m, size_t i)
+void mr_vit_block_backward(mr_vit *m, size_t i, mr_gradients_ready ready, void *ctx)
 {
     void *d = m->blocks[i].kept < m->tokens ? m->d_few : m->d_stream;
     mlp_backward(m, i, d);
+    if (ready)
+        ready(ctx, m->layout.blocks[i].norm2.gain);
     attend_backward(m, i, d);
+    if (ready)
+        ready(ctx, m->layout.blocks[i].first);
 }

@@ -85,7 +85,8 @@ static inline mr_dropout mr_vit_mlp_dropout(const mr_vit *m, size_t block)
 void mr_vit_block_forward(mr_vit *m, size_t i);
 /* Fills in again what block i keeps, from its norm0.total: nothing else of it need be there. */
 void mr_vit_block_again(mr_vit *m, size_t i);
-/* d_stream [few, hidden] (of the last block: d_few, if it sees only first tokens) to d_stream [rows, hidden]. */
-void mr_vit_block_backward(mr_vit *m, size_t i);
+/* d_stream [few, hidden] (of the last block: d_few, if it sees only first tokens) to d_stream [rows, hidden].  `ready`,
+ * which may be NULL, is called after each half of the block. */
+void mr_vit_block_backward(mr_vit *m, size_t i, mr_gradients_ready ready, void *ctx);
 
 #endif

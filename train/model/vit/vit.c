@@ -161,9 +161,7 @@ static void backward(mr_model *model, const float *values, float *gradients, mr_
     for (size_t i = m->t.config.layers; i-- > m->t.config.frozen_layers;) {
         if (m->t.config.recompute && i + 1 < m->t.config.layers)
             mr_vit_block_again(m, i);
-        mr_vit_block_backward(m, i);
-        if (ready)
-            ready(ctx, m->layout.blocks[i].first);
+        mr_vit_block_backward(m, i, ready, ctx);
     }
     if (!m->t.config.frozen_layers)
         mr_image_backward(&m->t, &m->layout.image, m->pixels, m->d_stream, embedding_dropout(m));

@@ -1,0 +1,91 @@
+/* mover.c - a thread that sums pieces and sends them to other hosts while its rank computes.
+ * Invariant: from the first piece of an update that is ready to the last one that is done only this thread sums pieces
+ * and calls MPI; at all other times it does neither.  `asked` and `moved` hand that over.
+ *
+ *      rank     begin | backward pass: marks pieces, asked = update | finish: waits ...   | moved == update
+ *      mover    sleeps                                              | sums, sends, naps   | moved = update, sleeps
+ *
+ * MPI moves bytes only while it is called, so the thread calls it again and again, and naps in between: it shares the
+ * processor with the backward pass.  It does so only while bytes are on their way: what all hosts have sent arrives,
+ * and then it sleeps, so that a rank that hangs still looks idle to the watch. */
+#include <pthread.h>
+#include <signal.h>
+
+#include "exchange/parts.h"
+
+enum {
+    TRIES = 4,        /* checks before a nap */
+    NAP_NS = 300000,  /* while this rank computes */
+    SHORT_NS = 20000, /* while it waits, so that the processor is free */
+    REST_NS = 0,      /* with nothing on its way: until the bell rings, without using the processor at all */
+};
+
+/* Nothing of this update is left for this rank to do, or can be done. */
+static bool is_done(const mr_exchange *x)
+{
+    return x->failure != MR_OK || (x->leaders ? x->reduced : x->summed) == x->pieces;
+}
+
+/* All pieces of an update. */
+static void move(mr_exchange *x)
+{
+    for (unsigned tries = 0; !is_done(x) && !atomic_load(&x->mover.ends); tries++) {
+        uint32_t bell = mr_window_bell(&x->w);
+        if (mr_exchange_drive(x))
+            tries = 0;
+        if (tries < TRIES || is_done(x))
+            continue;
+        long nap = atomic_load(&x->mover.awaited) ? SHORT_NS : NAP_NS;
+        mr_window_sleep(&x->w, bell, mr_exchange_moves(x) ? nap : REST_NS);
+    }
+}
+
+static void *run(void *arg)
+{
+    mr_exchange *x = arg;
+    while (!atomic_load(&x->mover.ends)) {
+        uint32_t bell = mr_window_bell(&x->w);
+        uint64_t asked = atomic_load(&x->mover.asked);
+        if (asked == atomic_load(&x->mover.moved)) {
+            mr_window_sleep(&x->w, bell, REST_NS);
+            continue;
+        }
+        move(x);
+        atomic_store(&x->mover.moved, asked);
+        mr_window_ring(&x->w);
+    }
+    return NULL;
+}
+
+/* Signals are for the thread that the command runs on. */
+mr_status mr_exchange_mover_start(mr_exchange *x, mr_error *err)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    x->w.threaded = true;
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    x->mover.started = pthread_create(&x->mover.thread, NULL, run, x) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return x->mover.started ? MR_OK : mr_fail(err, MR_SYSTEM, "exchanging gradients: no thread " MR_NO_THREAD);
+}
+
+void mr_exchange_mover_end(mr_exchange *x)
+{
+    if (!x->mover.started)
+        return;
+    atomic_store(&x->mover.ends, true);
+    mr_window_ring(&x->w);
+    pthread_join(x->mover.thread, NULL);
+    x->mover.started = false;
+}
+
+void mr_exchange_mover_ask(mr_exchange *x)
+{
+    if (x->mover.started)
+        atomic_store(&x->mover.asked, x->update);
+}
+
+bool mr_exchange_mover_rests(const mr_exchange *x)
+{
+    return atomic_load(&x->mover.asked) == atomic_load(&x->mover.moved);
+}
