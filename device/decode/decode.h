@@ -22,4 +22,7 @@ typedef enum mr_decode_step {
 size_t mr_decode_tasks(const mr_decode *x, mr_decode_step step);
 void mr_decode_task(const mr_decode *x, mr_decode_step step, size_t task);
 
+/* How many symbols a lane decodes, one after another, for a part of a coded batch; of a damaged one, those before. */
+uint32_t mr_decode_symbols(const mr_coded *batch, uint32_t part);
+
 #endif

@@ -54,3 +54,16 @@ void mr_decode_task(const mr_decode *x, mr_decode_step step, size_t task)
         break;
     }
 }
+
+uint32_t mr_decode_symbols(const mr_coded *batch, uint32_t part)
+{
+    const uint8_t *slab = (const uint8_t *)batch;
+    const mr_jpeg_part *p = (const mr_jpeg_part *)(const void *)(slab + batch->parts_at) + part;
+    mr_jpeg_image nothing = ((const mr_jpeg_image *)(const void *)(slab + batch->images_at))[p->image];
+    int16_t coefficients[1]; /* none are kept */
+    uint32_t steps = 0;
+    nothing.mcu_right = nothing.mcu_left;
+    (void)mr_jpeg_part_run(slab + batch->records_at, &nothing, p,
+                           (const mr_jpeg_lut *)(const void *)(slab + batch->codes_at), coefficients, &steps);
+    return steps;
+}

@@ -149,12 +149,13 @@ MR_FN i32 mr_jpeg_value(u64 ahead, u32 size)
     return size && !(ahead >> 63) ? value + 1 - (1 << size) : value;
 }
 
-/* One block into out, if not 0.  Returns 0 if it is not sound. */
+/* One block into out, if not 0.  Returns 0 if it is not sound.  *steps: symbols so far. */
 MR_FN u32 mr_jpeg_block(mr_bits *s, MR_GLOBAL const mr_jpeg_lut *dct, MR_GLOBAL const mr_jpeg_lut *act, i32 *dc,
-                        MR_GLOBAL i16 *out)
+                        MR_GLOBAL i16 *out, u32 *steps)
 {
     u32 k = 0;
     while (k < 64) {
+        ++*steps;
         mr_bits_fill(s);
         mr_symbol y = mr_jpeg_symbol(k ? act : dct, s->ahead);
         i32 value = mr_jpeg_value(s->ahead << y.length, y.size);
@@ -190,7 +191,8 @@ MR_FN u32 mr_jpeg_arrived(const mr_bits *s, MR_GLOBAL const mr_jpeg_part *p, con
 }
 
 MR_FN u32 mr_jpeg_part_run(MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_image *im,
-                           MR_GLOBAL const mr_jpeg_part *p, MR_GLOBAL const mr_jpeg_lut *luts, MR_GLOBAL i16 *coef)
+                           MR_GLOBAL const mr_jpeg_part *p, MR_GLOBAL const mr_jpeg_lut *luts, MR_GLOBAL i16 *coef,
+                           u32 *steps)
 {
     mr_bits s;
     i32 dc[3] = {p->dc[0], p->dc[1], p->dc[2]};
@@ -212,7 +214,7 @@ MR_FN u32 mr_jpeg_part_run(MR_GLOBAL const u8 *bytes, MR_GLOBAL const mr_jpeg_im
         }
         for (u32 b = 0; b < im->blocks; b++) {
             MR_GLOBAL const mr_jpeg_lut *dct = luts + im->table[b][0], *act = luts + im->table[b][1];
-            if (!mr_jpeg_block(&s, dct, act, &dc[im->component[b]], kept ? coef + (first + b) * 64 : 0))
+            if (!mr_jpeg_block(&s, dct, act, &dc[im->component[b]], kept ? coef + (first + b) * 64 : 0, steps))
                 return 0;
         }
     }
@@ -224,13 +226,14 @@ MR_KERNEL(mr_jpeg_entropy, 64)
 (MR_SPOT MR_TENSOR(const u8, bytes), MR_TENSOR(const u8, images), MR_TENSOR(const u8, parts),
  u32 count, MR_TENSOR(const u8, luts), MR_TENSOR(i16, coef), MR_TENSOR(u32, failed))
 {
-    u32 i = MR_ITEM();
+    u32 i = MR_ITEM(), steps = 0; /* which only the host looks at */
     MR_START(bytes);
     MR_START(coef);
     MR_START(failed);
     if (i >= count)
         return;
     MR_GLOBAL const mr_jpeg_part *p = MR_ARRAY(mr_jpeg_part, parts, i);
-    if (!mr_jpeg_part_run(bytes, MR_ARRAY(mr_jpeg_image, images, p->image), p, MR_ARRAY(mr_jpeg_lut, luts, 0), coef))
+    if (!mr_jpeg_part_run(bytes, MR_ARRAY(mr_jpeg_image, images, p->image), p, MR_ARRAY(mr_jpeg_lut, luts, 0), coef,
+                          &steps))
         failed[p->image] = 1; /* all that write it write the same */
 }

@@ -88,6 +88,7 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     MR_TRY(mr_loader_open(ds, &o, &b->loader, err));
     MR_TRY(mr_loader_next(b->loader, &batch, err));
     out->first_batch_ms = (mr_seconds() - start) * 1e3;
+    mr_bench_device_count(&b->device, batch);
     mr_batch_release(b->loader, batch);
     b->taken = 1;
     b->batches = 1;

@@ -3,6 +3,7 @@
 
 #include "base/scope.h"
 #include "base/term.h"
+#include "decode/decode.h"
 
 mr_status mr_bench_device_open(mr_bench_device *d, mr_device *device, mr_error *err)
 {
@@ -18,20 +19,24 @@ void mr_bench_device_close(mr_bench_device *d)
     *d = (mr_bench_device){.device = NULL};
 }
 
-static void count_parts(mr_bench_work *w, const mr_coded *h, const mr_coded_part *parts)
+void mr_bench_device_count(mr_bench_device *d, const mr_batch *batch)
 {
+    const mr_coded *h = batch->data;
+    mr_bench_work *w = &d->work;
     uint64_t longest = 0, of_warp = 0;
+    if (!d->device || !batch->count)
+        return;
     for (uint32_t i = 0; i < h->parts; i++) {
-        uint64_t bytes = (parts[i].end - parts[i].at + 7) / 8;
+        uint64_t steps = mr_decode_symbols(h, i);
         uint32_t lane = i % MR_BENCH_WARP;
-        of_warp = lane == 0 || bytes > of_warp ? bytes : of_warp;
-        longest = bytes > longest ? bytes : longest;
-        w->coded_bytes += bytes;
+        of_warp = lane == 0 || steps > of_warp ? steps : of_warp;
+        longest = steps > longest ? steps : longest;
+        w->steps += steps;
         if (lane + 1 == MR_BENCH_WARP || i + 1 == h->parts)
-            w->warp_bytes += of_warp * (lane + 1);
+            w->warp_steps += of_warp * (lane + 1);
     }
-    w->parts += h->parts;
     w->longest += longest;
+    w->step_batches++;
 }
 
 static void count(mr_bench_work *w, const mr_batch *batch)
@@ -39,11 +44,14 @@ static void count(mr_bench_work *w, const mr_batch *batch)
     const mr_coded *h = batch->data;
     const uint8_t *slab = batch->data;
     const mr_coded_image *images = (const mr_coded_image *)(const void *)(slab + h->images_at);
+    const mr_coded_part *parts = (const mr_coded_part *)(const void *)(slab + h->parts_at);
     const mr_coded_piece *pieces = (const mr_coded_piece *)(const void *)(slab + h->pieces_at);
     uint64_t tensor = (uint64_t)3 * h->size * h->size;
     if (!batch->count)
         return;
-    count_parts(w, h, (const mr_coded_part *)(const void *)(slab + h->parts_at));
+    for (uint32_t i = 0; i < h->parts; i++)
+        w->coded_bytes += (parts[i].end - parts[i].at + 7) / 8;
+    w->parts += h->parts;
     for (uint32_t i = 0; i < h->images; i++) {
         const mr_coded_image *m = &images[i];
         w->blocks += (uint64_t)(m->mcu_right - m->mcu_left) * (m->mcu_bottom - m->mcu_top) * m->blocks;
@@ -101,9 +109,9 @@ void mr_bench_work_text(const mr_bench_work *w, mr_buf *out)
         return;
     mr_buf_printf(
         out,
-        "  per batch: %.0f parts, one per lane of a device, the longest of %.0f coded bytes; lanes in step by "
-        "%d spend %.2f times their own bytes\n",
-        each(w->parts, w->batches), each(w->longest, w->batches), MR_BENCH_WARP, each(w->warp_bytes, w->coded_bytes));
+        "  per batch: %.0f parts, one per lane of a device, the longest of %.0f symbols; lanes in step by %d spend "
+        "%.2f times their own\n",
+        each(w->parts, w->batches), each(w->longest, w->step_batches), MR_BENCH_WARP, each(w->warp_steps, w->steps));
     mr_buf_printf(
         out,
         "  per image: %.0f parts of %.0f coded bytes, %.0f blocks, %.0f pixels, %.0f values of lines, %.0f of "
@@ -115,10 +123,11 @@ void mr_bench_work_text(const mr_bench_work *w, mr_buf *out)
 
 json_t *mr_bench_work_json(const mr_bench_work *w)
 {
-    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "batch_parts", each(w->parts, w->batches),
-                     "batch_longest_bytes", each(w->longest, w->batches), "warp_ratio",
-                     each(w->warp_bytes, w->coded_bytes), "coded_bytes", each(w->coded_bytes, w->images), "blocks",
-                     each(w->blocks, w->images), "pixels", each(w->pixels, w->images), "line_values",
-                     each(w->line_values, w->images), "values", each(w->values, w->images), "uploaded_bytes",
-                     each(w->uploaded, w->images), "moved_bytes", each(w->moved, w->images));
+    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "batch_parts", each(w->parts, w->batches),
+                     "batch_symbols", each(w->steps, w->step_batches), "batch_longest_symbols",
+                     each(w->longest, w->step_batches), "warp_ratio", each(w->warp_steps, w->steps), "coded_bytes",
+                     each(w->coded_bytes, w->images), "blocks", each(w->blocks, w->images), "pixels",
+                     each(w->pixels, w->images), "line_values", each(w->line_values, w->images), "values",
+                     each(w->values, w->images), "uploaded_bytes", each(w->uploaded, w->images), "moved_bytes",
+                     each(w->moved, w->images));
 }

@@ -240,9 +240,10 @@ static void all_devices_are_listed(void **state)
     setenv("MILLRACE_FAKE_DEVICES", "2", 1);
     support_result r = support_millrace("devices", (char *)NULL);
     support_assert_status(&r, 0);
-    assert_non_null(strstr(r.out, "cuda    Fake GPU, 1.0 GiB, 3 multiprocessors of compute capability 9.0, driver "
-                                  "13.1, NVRTC 13.0"));
-    assert_non_null(strstr(r.out, "cuda:1  Fake GPU"));
+    assert_non_null(strstr(r.out,
+                           "\n  cuda    yes   an NVIDIA GPU\n                Fake GPU, 1.0 GiB, "
+                           "3 multiprocessors of compute capability 9.0, driver 13.1,\n                NVRTC 13.0\n"));
+    assert_non_null(strstr(r.out, "\n  cuda:1  yes"));
     assert_null(strstr(r.out, "cuda:2"));
     support_result_free(&r);
     r = train_run(*state, 0, "--steps", "1", "--device", "cuda:2", (char *)NULL);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "decode/decode.h"
 #include "jpeg/parse.h"
 #include "jpeg/seek.h"
 #include "support/coded.h"
@@ -191,6 +192,33 @@ static void drawn_pictures_and_regions(void **state)
     tools_close(&t);
 }
 
+/* Blocks without AC coefficients have two symbols: DC, and the end. */
+static void symbols_are_counted(void **state)
+{
+    (void)state;
+    tools t = tools_open();
+    jpeg_coded k = {.width = 61, .height = 40, .components = 3, .h = 2, .v = 2, .ladder = 3};
+    k.dc_bits = k.ac_bits = 8;
+    k.quant = 20;
+    for (k.density = 0; k.density <= 90; k.density += 90) {
+        picture p = jpeg_coded_make(&t.rnd, &k);
+        mr_image_facts f = pixels_facts(p);
+        mr_buf seek = entries(&t, p);
+        check(&t, p, &seek, 1, &f, 8);
+        const mr_coded *h = coded_head(&t.batch);
+        const mr_coded_part *parts = (const mr_coded_part *)(const void *)(t.batch.slab.data + h->parts_at);
+        assert_true(h->parts > 0);
+        for (uint32_t i = 0; i < h->parts; i++) {
+            uint32_t least = 2 * 6 * parts[i].mcus, symbols = mr_decode_symbols(h, i);
+            assert_true(k.density ? symbols > least : symbols == least);
+        }
+        mr_buf_free(&seek);
+        picture_free(&p);
+    }
+    assert_int_equal(t.same, 2);
+    tools_close(&t);
+}
+
 static void damaged_pictures(void **state)
 {
     (void)state;
@@ -264,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drawn_pictures_and_regions),
+        cmocka_unit_test(symbols_are_counted),
         cmocka_unit_test(damaged_pictures),
         cmocka_unit_test(sample_pictures),
     };
