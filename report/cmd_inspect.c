@@ -267,7 +267,7 @@ const mr_command cmd_inspect = {
              "  millrace inspect run\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
-             "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
+             "Exit status: 0 done; 1 a file is missing or has the wrong size, or the manifest or an index "
              "or a checkpoint is damaged; 2 wrong use or neither there; 3 the system failed.",
     .options = options,
     .arguments = arguments,

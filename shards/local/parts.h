@@ -17,7 +17,7 @@ typedef struct mr_store {
 /* MR_SYSTEM: the folder cannot be made or opened; the store is then without one. */
 mr_status mr_store_open(const char *path, uint64_t most_bytes, mr_store *out, mr_error *err);
 void mr_store_close(mr_store *s);
-/* Opens a copy that is there, with a shared lock, as used now. */
+/* Opens an existing copy with a shared lock, and marks it as used now. */
 bool mr_store_find(const mr_store *s, const mr_shard *shard, int *fd);
 void mr_store_drop(const mr_store *s, const mr_shard *shard);
 /* Removes what copiers that have died left. */

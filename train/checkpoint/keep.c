@@ -1,4 +1,4 @@
-/* keep.c - an OUTPUT: whose it is, which directories there are, which go.
+/* keep.c - an OUTPUT: which run owns it, which directories it has, which are removed.
  * Invariant: only names of the four kinds of parts.h are ever touched, and of the hidden ones only those
  * whose process is gone: it holds a lock on the directory, which the kernel lets go however it ends. */
 #include "checkpoint/parts.h"
@@ -126,7 +126,7 @@ mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *
     return MR_OK;
 }
 
-/* ---- whose it is ------------------------------------------------------------------------------------------------- */
+/* ---- ownership --------------------------------------------------------------------------------------------------- */
 
 static mr_status check_unused(int fd, const char *output, mr_error *err)
 {
