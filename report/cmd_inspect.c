@@ -1,4 +1,4 @@
-/* cmd_inspect.c - `millrace inspect DST|RUN`: what is in this dataset, or what was trained on what?
+/* cmd_inspect.c - `millrace inspect DST|RUN`: what a dataset contains, or what was trained on what.
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
  * the indexes is read only for --classes, metas only for --objects, and images only for --near-duplicates. */
 #include <stdio.h>

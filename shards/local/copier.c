@@ -1,5 +1,5 @@
 /* copier.c - the thread that copies shards, in the order in which they are needed.
- * Invariant: each shard is tried once; a failure to write ends copying for good, and none of this ends the run. */
+ * Invariant: each shard is tried once; a failed write ends copying for good, but never the run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

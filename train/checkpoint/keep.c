@@ -1,6 +1,6 @@
 /* keep.c - an OUTPUT: which run owns it, which directories it has, which are removed.
  * Invariant: only names of the four kinds of parts.h are ever touched, and of the hidden ones only those
- * whose process is gone: it holds a lock on the directory, which the kernel lets go however it ends. */
+ * whose process is gone: it holds a lock on the directory, which the kernel releases however the process ends. */
 #include "checkpoint/parts.h"
 
 #include <dirent.h>
@@ -198,7 +198,7 @@ static bool is_dead(uint64_t pid)
     return state && strlen(state) > 2 && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* A network file system may not support the lock: then only the process id tells.  An id that has been reused merely
+/* A network file system may not support the lock: then only the process id shows it.  A reused id merely
  * keeps a directory a little longer. */
 static bool owner_gone(int dirfd, const char *name, uint64_t pid)
 {
