@@ -2,6 +2,7 @@
  * Invariant: a library stays loaded once a device was opened: drivers start threads that outlive their last call. */
 #include "cuda/api.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void *load_from(const char *folder, const char *name)
 {
     char path[4096];
     int len = snprintf(path, sizeof path, "%s/lib64/%s", folder, name);
-    return len > 0 && (size_t)len < sizeof path ? mr_library_load(path, NULL) : NULL;
+    return len > 0 && (size_t)len < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
 }
 
 /* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit.  NULL: *why says why not. */
@@ -27,10 +28,11 @@ static void *load(const char *const *names, char *why, size_t size)
     const char *toolkit = getenv("CUDA_PATH");
     void *library = NULL;
     for (size_t i = 0; names[i] && !library; i++) {
-        const char *reason;
-        library = mr_library_load(names[i], &reason);
-        if (!library && i == 0)
-            snprintf(why, size, "%s", reason);
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (!library && i == 0) {
+            const char *reason = dlerror();
+            snprintf(why, size, "%s", reason ? reason : "no reason given");
+        }
         if (!library && toolkit)
             library = load_from(toolkit, names[i]);
         if (!library)

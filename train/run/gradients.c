@@ -3,7 +3,7 @@
 
 #include "base/scope.h"
 
-enum { PIECE = (25 << 20) / sizeof(float) }; /* as the exchange sums them by default */
+enum { PIECE = (25 << 20) / sizeof(float) }; /* as the exchange sums them, unless told otherwise */
 
 mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, uint64_t count, bool alone, mr_gradients *out,
                             mr_error *err)
