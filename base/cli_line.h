@@ -37,7 +37,7 @@ bool mr_cli_takes_file(const mr_command *command); /* it has more than ten optio
 /* Takes the options of the YAML file `path` that are not `on_line`; their texts belong to l->cli.
  * MR_MISUSE: the file cannot be used; names its line. */
 mr_status mr_cli_read_file(mr_cli_line *l, const char *path, mr_error *err);
-/* Prints all options as such a file: those not given as comments, with their defaults. */
+/* Prints all options as an options file; those not given are comments, with their defaults. */
 mr_status mr_cli_write_file(const mr_cli_line *l, mr_error *err);
 
 #endif

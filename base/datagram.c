@@ -106,7 +106,7 @@ mr_status mr_datagrams_invite(mr_datagrams *d, mr_error *err)
     if (getsockname(d->socket, &self.any, &len) != 0 || getifaddrs(&all) != 0)
         return mr_fail_errno(err, errno, "watching the ranks: no addresses");
     in_port_t port = d->family == AF_INET6 ? self.six.sin6_port : self.four.sin_port;
-    for (int loops = 0; loops < 2; loops++) /* the loopback last: of use on this host alone */
+    for (int loops = 0; loops < 2; loops++) /* the loopback last: it is useful only on this host */
         for (const struct ifaddrs *i = all; i; i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK) == !loops)
                 if (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6)

@@ -1,5 +1,5 @@
 /* classes.h - splits and classes as tables with bars.
- * Invariant: what a bar shows is also a number in its row. */
+ * Invariant: each bar's value is also a number in its row. */
 #ifndef MR_REPORT_CLASSES_H
 #define MR_REPORT_CLASSES_H
 

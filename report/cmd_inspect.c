@@ -1,4 +1,4 @@
-/* cmd_inspect.c - `millrace inspect DST|RUN`: what is in this dataset, or what was trained on what?
+/* cmd_inspect.c - `millrace inspect DST|RUN`: what a dataset contains, or what was trained on what.
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
  * the indexes is read only for --classes, metas only for --objects, and images only for --near-duplicates. */
 #include <stdio.h>
@@ -269,7 +269,7 @@ const mr_command cmd_inspect = {
              "  millrace inspect run\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
-             "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
+             "Exit status: 0 done; 1 a file is missing or has the wrong size, or the manifest or an index "
              "or a checkpoint is damaged; 2 wrong use or neither there; 3 the system failed.",
     .options = options,
     .arguments = arguments,

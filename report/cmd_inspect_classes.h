@@ -1,5 +1,5 @@
 /* cmd_inspect_classes.h - the classes of a dataset, and the samples of each, for `millrace inspect`.
- * Invariant: classes are in the order of their labels; nothing is read but what is passed. */
+ * Invariant: classes are in the order of their labels; no file is read. */
 #ifndef MR_CMD_INSPECT_CLASSES_H
 #define MR_CMD_INSPECT_CLASSES_H
 

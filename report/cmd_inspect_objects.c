@@ -1,4 +1,4 @@
-/* cmd_inspect_objects.c - the objects of a dataset: of each class, their sizes, and what is odd about them.
+/* cmd_inspect_objects.c - the objects of a dataset: per class, their sizes, and remarkable ones.
  * Invariant: the counts of the classes of a split add up to its objects. */
 #include "report/cmd_inspect_objects.h"
 

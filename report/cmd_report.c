@@ -93,8 +93,8 @@ const mr_command cmd_report = {
     .summary =
         "Writes one HTML file that needs no network: splits and classes, sizes and formats, a wall of samples with "
         "their boxes, polygons and captions, and what ingest left out.  Of a training run (the --output of millrace "
-        "train): curves, where time went, confusions, the surest mistakes, what words found.  It has small copies of "
-        "some pictures: publish it only where these may be published.",
+        "train): curves, where time went, confusions, the most confident mistakes, what words found.  It has small "
+        "copies of some pictures: publish it only where these may be published.",
     .notes =
         "Examples:\n"
         "  millrace report imagenette -o imagenette.html\n"

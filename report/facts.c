@@ -56,7 +56,7 @@ static size_t aspect_bin(uint64_t w, uint64_t h)
 /* ---- of every sample ----------------------------------------------------------------------------------------------
  */
 
-/* A small picture of a baseline JPEG needs a part of the work of decoding it; of others, all. */
+/* A thumbnail of a baseline JPEG takes a part of the work of decoding it; of other images, all of it. */
 static void add_work(const mr_row *row, mr_report_facts *f)
 {
     bool fast = row->codec == MR_CODEC_JPEG && !(row->flags & MR_FLAG_PROGRESSIVE);

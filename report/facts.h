@@ -1,4 +1,4 @@
-/* facts.h - what a report says of a dataset in numbers.
+/* facts.h - the figures in a report about a dataset.
  * Invariant: sizes, formats and labels are those of every sample; what only metas tell (objects, captions, lists of
  * labels) is of `looked` samples, all of them or a seeded choice, which the page states. */
 #ifndef MR_REPORT_FACTS_H
@@ -34,13 +34,13 @@ typedef struct mr_report_facts {
     const mr_dataset *ds;
     const mr_manifest *m;
     uint64_t samples;
-    uint64_t decoding; /* pixels of all samples; those of others than baseline JPEGs count four times */
+    uint64_t decoding; /* pixels of all samples; those of anything but baseline JPEGs count four times */
     mr_class_counts labels;
     uint64_t bins[MR_BINS_KINDS][MR_BINS_MOST];
     uint64_t looked;
     uint64_t *objects; /* [classes + 1]: of the samples looked at; the last: without a class */
     uint64_t object_count, captions;
-    uint64_t *listed; /* [classes]: samples looked at whose list of labels has the class */
+    uint64_t *listed; /* [classes]: examined samples whose list of labels has the class */
     uint64_t lists;
     mr_words words;
     json_t *report; /* report.json, what ingest said; NULL: it cannot be read */

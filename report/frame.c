@@ -1,5 +1,5 @@
 /* frame.c - head, style, navigation and script of a page.
- * Invariant: a link leads to a section that is there. */
+ * Invariant: every link leads to an existing section. */
 #include "report/frame.h"
 
 #include <stdio.h>

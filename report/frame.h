@@ -7,7 +7,7 @@
 
 extern const char mr_page_css[]; /* page.css */
 
-/* The last component of a path, in printable form: what a page is called. */
+/* The last component of a path, in printable form: the title of a page. */
 void mr_frame_name(mr_buf *out, const char *path);
 
 /* To the end of <h1>; `kind`: "dataset report". */

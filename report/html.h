@@ -1,5 +1,5 @@
 /* html.h - pieces of a page: text, numbers, bars.
- * Invariant: text from a dataset never becomes markup, wherever in a page it stands. */
+ * Invariant: text from a dataset never becomes markup, wherever it appears in a page. */
 #ifndef MR_REPORT_HTML_H
 #define MR_REPORT_HTML_H
 

@@ -1,4 +1,4 @@
-/* mistakes.c - single samples of an evaluation, as pictures: surest mistakes, highest losses, searches.
+/* mistakes.c - single samples of an evaluation, as pictures: most confident mistakes, highest losses, searches.
  * Invariant: a sample is shown once; without the run's dataset it is a line of text. */
 #include <math.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ mr_status mr_mistakes_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out,
     sure = sure < SHOWN ? sure : SHOWN;
     float least = sure ? items[sure - 1]->probability : 2;
     if (sure)
-        MR_TRY(add_wall(f, "Surest mistakes", items, sure, false, thumbs, out, err));
+        MR_TRY(add_wall(f, "Most confident mistakes", items, sure, false, thumbs, out, err));
     uint64_t last = sure ? items[sure - 1]->sample : 0;
     for (size_t i = 0; i < o->count; i++) {
         const mr_outcome *item = &o->items[i];

@@ -1,4 +1,4 @@
-/* page.c - the sections of a report, from what it is to what was left out.
+/* page.c - the sections of a report, from the dataset's identity to what was left out.
  * Invariant: a section with nothing to say is left out; numbers of a choice of samples say so. */
 #include "report/page.h"
 

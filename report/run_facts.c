@@ -1,4 +1,4 @@
-/* run_facts.c - a run's folder, read: checkpoint, results, TensorBoard files, what the last evaluation said.
+/* run_facts.c - reads a run's folder: checkpoint, results, TensorBoard files, the last evaluation.
  * Invariant: after a resume, points of updates that were done again are dropped, as TensorBoard does. */
 #include "report/run_facts.h"
 

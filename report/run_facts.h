@@ -1,4 +1,4 @@
-/* run_facts.h - what a page about a training run says, read from the run's folder.
+/* run_facts.h - the facts on a page about a training run, read from the run's folder.
  * Invariant: what the folder does not have is absent, not guessed; a dataset other than the run's is not used. */
 #ifndef MR_REPORT_RUN_FACTS_H
 #define MR_REPORT_RUN_FACTS_H

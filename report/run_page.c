@@ -1,4 +1,4 @@
-/* run_page.c - the sections of a page about a run, from what it is to its options.
+/* run_page.c - the sections of a page about a run, from its identity to its options.
  * Invariant: a figure that the run did not keep is left out. */
 #include "report/run_page.h"
 

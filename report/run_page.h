@@ -1,4 +1,4 @@
-/* run_page.h - a training run as one HTML file: curves, where time went, what it confuses, its surest mistakes.
+/* run_page.h - a training run as one HTML file: curves, where time went, what it confuses, its most confident mistakes.
  * Invariant: equal runs and datasets give equal bytes. */
 #ifndef MR_REPORT_RUN_PAGE_H
 #define MR_REPORT_RUN_PAGE_H
@@ -14,9 +14,9 @@ mr_status mr_run_page_write(const char *run, const char *dataset, mr_buf *out, m
 
 /* A note: of which evaluation a section is, and why there are no pictures. */
 void mr_run_origin_add(const mr_run_facts *f, mr_buf *out);
-/* "Classes": who is taken for whom. */
+/* "Classes": which are confused with which. */
 mr_status mr_confusion_add(const mr_run_facts *f, mr_buf *out, mr_error *err);
-/* "Mistakes": the surest ones and those of the highest loss, with pictures where there is a dataset. */
+/* "Mistakes": the most confident ones and those with the highest loss, with pictures where there is a dataset. */
 mr_status mr_mistakes_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out, mr_error *err);
 /* "Searches": what words found. */
 mr_status mr_searches_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out, mr_error *err);

@@ -1,5 +1,5 @@
-/* thumb.c - decodes a picture, makes it small, and encodes it again for a page.
- * Invariant: what is thrown away is pixels; the sample itself is not touched. */
+/* thumb.c - decodes a picture, scales it down, and encodes it again for a page.
+ * Invariant: only pixels are lost; the sample itself is not changed. */
 #include "report/thumb.h"
 
 #include "base/scope.h"

@@ -1,4 +1,4 @@
-/* wall.c - which samples a page shows: a few of each class, chosen by chance.
+/* wall.c - which samples a page shows: a few of each class, chosen at random.
  * Invariant: the choice is a function of the dataset and the seed. */
 #include "report/wall.h"
 

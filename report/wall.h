@@ -1,4 +1,4 @@
-/* wall.h - samples as pictures on a page, with what is known of each drawn over it.
+/* wall.h - samples as pictures on a page, with their annotations drawn over them.
  * Invariant: boxes, polygons and points are in pixels of the picture as stored, as is the thumbnail below them; EXIF
  * orientation turns both together. */
 #ifndef MR_REPORT_WALL_H
@@ -14,7 +14,7 @@ enum { MR_WALL_BYTES = 4 << 20, MR_WALL_PER_CLASS = 6, MR_WALL_CLASSES = 40, MR_
  * are counted and left out. */
 mr_status mr_wall_add(const mr_report_facts *f, uint64_t seed, mr_thumbs *thumbs, mr_buf *out, mr_error *err);
 
-/* Appends one picture.  `label`: what is written below it first; NULL: its class. */
+/* Appends one picture.  `label`: the first line of its caption; NULL: its class. */
 mr_status mr_wall_figure(const mr_report_facts *f, const mr_split *split, uint64_t n, const char *label,
                          mr_thumbs *thumbs, mr_buf *out, mr_error *err);
 

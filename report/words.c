@@ -1,5 +1,5 @@
 /* words.c - how often words occur.
- * Invariant: the order of the sorted list does not depend on the order in which texts came, up to MR_WORDS_MOST. */
+ * Invariant: up to MR_WORDS_MOST words, the sorted list does not depend on the order of the texts. */
 #include "report/words.h"
 
 #include <ctype.h>

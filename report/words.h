@@ -1,6 +1,6 @@
 /* words.h - how often words occur.
  * Invariant: words are lower-case runs of ASCII letters, digits and characters beyond ASCII, of three bytes or more;
- * at most MR_WORDS_MOST different ones are kept, the first that came. */
+ * at most the first MR_WORDS_MOST different ones are kept. */
 #ifndef MR_REPORT_WORDS_H
 #define MR_REPORT_WORDS_H
 

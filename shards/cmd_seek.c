@@ -102,7 +102,8 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
         mr_buf_printf(out, ", %s JPEGs left to libjpeg-turbo (%.1f %%)", mr_text_count(rest, left),
                       share(rest, s->all.images));
     if (other)
-        mr_buf_printf(out, ", %s in other formats (%.1f %%)", mr_text_count(other, others), share(other, s->all.images));
+        mr_buf_printf(out, ", %s in other formats (%.1f %%)", mr_text_count(other, others),
+                      share(other, s->all.images));
     mr_buf_printf(out, "; %s, %.2f %% of the data", mr_text_bytes(s->all.bytes, bytes),
                   share(s->all.bytes, s->data_bytes));
     if (s->all.examined)
@@ -112,8 +113,8 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
 /* ---- what is there (for inspect) -----------------------------------------------------------------------------------
  */
 
-/* The name itself is in the way, or its rights: no reader makes use of it, and that will stay.  Of what may pass (a
- * failing disk, too many open files) "none" would be a guess. */
+/* The file's name or permissions are the problem: no reader can use it, and that will not change.  After errors that
+ * may pass (a failing disk, too many open files) "none" would be a guess. */
 static bool leads_nowhere(int errnum)
 {
     return errnum == ELOOP || errnum == ENOTDIR || errnum == ENXIO || errnum == EACCES;

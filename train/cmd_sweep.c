@@ -219,7 +219,7 @@ const mr_command cmd_sweep = {
     .example = "millrace sweep flowers -- --model ViT-B_16",
     .summary = "Runs millrace train in short runs, one for each way to divide the work among ranks, threads and "
                "batches, and prints what each gives, beside what the processors could do at most, and the fastest as a "
-               "command.  Cheap ways are first; those that cannot work here, or come far behind after a few updates, "
+               "command.  Cheap ways are first; those that cannot work here, or are far slower after a few updates, "
                "are skipped with the reason.  Options after -- are for all runs.  Nothing is kept.",
     .notes = "Examples:\n"
              "  millrace sweep flowers -- --model ViT-B_16 --image-size 160\n"

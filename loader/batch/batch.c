@@ -265,7 +265,7 @@ static mr_status replace(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t 
                    w->split->name, (ull)items);
 }
 
-/* `replaced`, too, which counts what is noted. */
+/* Also updates `replaced`, the count of what is noted. */
 static void point_at_metas(mr_loading *b, const mr_work *w)
 {
     for (uint64_t i = 0; i < b->lent.count && w->o.with_meta; i++) {

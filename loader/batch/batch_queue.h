@@ -49,7 +49,7 @@ void mr_batch_queue_take_back(mr_batch_queue *q, mr_loading *b); /* does nothing
 /* Moves a lent batch's contents to *out; the batch becomes free and gets new memory.  Call without the lock.
  * MR_SYSTEM: out of memory; nothing has changed. */
 mr_status mr_batch_queue_detach(mr_batch_queue *q, mr_loading *b, mr_batch **out, mr_error *err);
-/* Drops what is queued and plans from `cursor` on.  Call with the lock held while no worker is busy.  MR_MISUSE: no
+/* Drops all queued batches and plans from `cursor` on.  Call with the lock held while no worker is busy.  MR_MISUSE: no
  * step begins there. */
 mr_status mr_batch_queue_seek(mr_batch_queue *q, const mr_cursor *cursor, mr_error *err);
 /* Where a run continues after this batch. */

@@ -124,7 +124,7 @@ mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options,
     return mr_loader_open_beside(NULL, ds, options, out, err);
 }
 
-/* A child of fork() has none of the threads. */
+/* After fork() the child has none of the threads. */
 static bool forked(const mr_loader *l)
 {
     return l->started && l->process != getpid();

@@ -1,6 +1,6 @@
 /* shard_files.c - the shards of a split, kept open and shared by threads.
  *
- *   shards[k]           the entry of each shard of the split that is open; of the others nothing but this pointer
+ *   shards[k]           the entry of each open shard of the split; for the others only this pointer
  *   open[0 .. count)    the entries, in any order
  *
  * Invariant: an entry with borrowers is never closed; entries do not move. */
@@ -216,7 +216,7 @@ static bool *trust_lost(const mr_shard_files *f, const mr_open_shard *s)
     return &f->mistrusted[s->shard - f->split->shards];
 }
 
-/* With the lock held: a shard that nobody reads goes on from its copy, once there is one; one whose copy is damaged
+/* With the lock held: a shard that nobody is reading switches to its copy, once there is one; one whose copy is damaged
  * goes back. */
 static void choose_file(mr_shard_files *f, mr_open_shard *s)
 {

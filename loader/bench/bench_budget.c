@@ -1,4 +1,4 @@
-/* bench_budget.c - how a benchmark spends the seconds that it may take. */
+/* bench_budget.c - how a benchmark divides its time budget. */
 #include "bench/bench_budget.h"
 
 static const double longest_pass = 0.5; /* seconds: longer passes would only mean fewer turns */

@@ -1,5 +1,5 @@
-/* bench_budget.h - how a benchmark spends the seconds that it may take.
- * Invariant: arithmetic on times passed in, so that a test needs no clock.
+/* bench_budget.h - how a benchmark divides its time budget.
+ * Invariant: pure arithmetic on the times passed in, so tests need no clock.
  *
  *   | open, probe | first batches, warm turn | turn | turn | ... | decoder stages |      all of it: `seconds`
  *                                                              ^ turns end

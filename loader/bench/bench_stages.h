@@ -1,5 +1,5 @@
 /* bench_stages.h - what each step of millrace's own JPEG decoder costs, on some pictures.
- * Invariant: runs between the passes, so it adds to none of their times. */
+ * Invariant: runs between the passes, so it never adds to their times. */
 #ifndef MR_BENCH_STAGES_H
 #define MR_BENCH_STAGES_H
 

@@ -4,7 +4,7 @@
  *   rank 0     b0 ->  b1 ->  b2 ->                   between rounds unfinished digests and texts move to the next rank
  *   rank 1           b0 ->  b1 ->  b2 -> done
  *
- * Invariant: every process takes part in every round, so that all agree on a failure and none waits for another. */
+ * Invariant: every process takes part in every round, so all of them agree on a failure, and none waits forever. */
 #include "bench/replay.h"
 
 #include <stdlib.h>

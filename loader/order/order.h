@@ -6,7 +6,7 @@
  *   full      a keyed permutation: a balanced Feistel network on the next even number of bits, repeated until the
  *             result is in range (cycle walking)
  *   window    blocks of neighbouring samples in shuffled order, and positions shuffled within windows of several
- *             blocks: the disk sees runs, the trainer a shuffle that gets better with larger windows
+ *             blocks: reads are sequential runs, and the shuffle gets better with larger windows
  *
  * This room, pure functions without state: mix <- order <- schedule; mix <- augment. */
 #ifndef MR_ORDER_H

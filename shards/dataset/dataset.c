@@ -100,7 +100,8 @@ mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, 
     if (ds->local)
         return mr_fail(err, MR_MISUSE, "%s: has copies in a folder already", ds->path);
     if (ds->place && mr_path_inside(dir, ds->place))
-        return mr_fail(err, MR_MISUSE, "%s: is in the dataset that is to be copied there; name another folder", dir);
+        return mr_fail(err, MR_MISUSE, "%s: is inside the dataset that would be copied to it; name another folder",
+                       dir);
     return mr_local_open(&o, &ds->local, err);
 }
 

@@ -21,7 +21,7 @@ mr_status mr_description_open(mr_export_run *run, mr_description *d, mr_error *e
 /* Adds a file of the export, which is complete; its SHA-256 is computed here. */
 mr_status mr_description_file(mr_export_run *run, mr_description *d, const char *path, const char *format,
                               mr_error *err);
-/* Begins a further part of the distribution: what is to be appended to. */
+/* Begins another part of the distribution, to which the caller appends. */
 mr_buf *mr_description_item(mr_description *d);
 /* Writes the file.  `tar`: which of the two forms. */
 mr_status mr_description_close(mr_export_run *run, mr_description *d, mr_export_row_kind kind, bool tar, mr_error *err);

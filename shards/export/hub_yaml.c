@@ -18,7 +18,7 @@ static void add_quoted(const char *text, size_t len, mr_buf *out)
     mr_buf_add_text(out, "\"");
     for (size_t i = 0; i < len; i++) {
         const uint8_t *c = (const uint8_t *)text + i;
-        unsigned odd = 0; /* the character, if it is to be escaped */
+        unsigned odd = 0; /* the character, if it must be escaped */
         size_t extra = 0;
         if (*c == '"' || *c == '\\') {
             mr_buf_printf(out, "\\%c", *c);

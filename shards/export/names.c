@@ -96,7 +96,7 @@ static size_t cut(const char *name, size_t len, size_t most)
     return keep;
 }
 
-/* The name as it would be if it were the first of its folder. */
+/* The name that it would have as the first of its folder. */
 static void make_safe(const mr_name_request *r, mr_buf *out)
 {
     MR_AUTO(mr_buf_free) mr_buf name = {0};

@@ -163,7 +163,7 @@ static mr_status add_outline(yolo *y, const mr_export_run *run, const mr_export_
     if (!mr_outline_make(s->objects, o, &y->outline))
         return mr_fail_memory(err, "exporting");
     *good = add_points(y->outline.points, y->outline.count, p, cut, &y->line);
-    /* A reader that is not told the task takes four points in every line for oriented boxes. */
+    /* A reader that does not know the task takes four points in every line for oriented boxes. */
     if (*good && run->survey->quads && y->outline.count == 8)
         *good = add_points(y->outline.points, 2, p, cut, &y->line) || *good;
     return MR_OK;

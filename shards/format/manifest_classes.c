@@ -1,4 +1,4 @@
-/* manifest_classes.c - whether classes can be told apart.
+/* manifest_classes.c - whether classes can be distinguished.
  * Invariant: two classes differ in name, or both have an id from the source and differ in it. */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ mr_status mr_classes_check(const mr_class *classes, size_t count, const char *wh
         const mr_class *a = list[i - 1], *b = list[i];
         if (strcmp(a->name, b->name) == 0 && (!a->has_id || a->id == b->id))
             return mr_fail(err, MR_BAD_DATA,
-                           "%s: classes %zu and %zu are both named \"%.100s\": they cannot be told apart", where,
+                           "%s: classes %zu and %zu are both named \"%.100s\": they cannot be distinguished", where,
                            (size_t)((a < b ? a : b) - classes), (size_t)((a < b ? b : a) - classes), a->name);
     }
     return MR_OK;

@@ -40,7 +40,7 @@ typedef struct mr_keypoint {
 } mr_keypoint;
 
 typedef struct mr_objects { /* of one picture; a zeroed one is empty */
-    bool told;              /* the source speaks of this picture's objects, if only to say that there are none */
+    bool told;              /* the source states this picture's objects, even if there are none */
     uint32_t width, height; /* of the picture, as the source states it; 0: it does not */
     uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
     mr_object *items;
@@ -82,8 +82,8 @@ void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 /* Appends ,"objects":[...] to a meta. */
 void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);
 
-/* Replaces the contents with those of a whole meta; o->told is false where it has no "objects".  MR_BAD_DATA: not as
- * above. */
+/* Replaces the contents with the objects of a whole meta; o->told is false where it has no "objects".  MR_BAD_DATA: not
+ * as above. */
 mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err);
 
 /* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */

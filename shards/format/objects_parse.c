@@ -19,7 +19,7 @@ typedef struct reader {
     mr_objects *objects;
     bool inside; /* of "objects" */
     member current;
-    mr_milli numbers[NUMBERS]; /* of the list at hand; of a polygon the last two */
+    mr_milli numbers[NUMBERS]; /* of the current list; of a polygon the last two */
     size_t count;
     mr_error *err;
 } reader;
@@ -29,7 +29,7 @@ static mr_status refuse(const reader *r)
     return mr_fail(r->err, MR_BAD_DATA, "meta: \"objects\" has a \"%s\" of the wrong form", words[r->current]);
 }
 
-/* Digits, and up to three of them behind a point. */
+/* Digits, and up to three after a decimal point. */
 static bool milli(const char *text, size_t len, mr_milli *out)
 {
     size_t at = len && *text == '-', digits = 0;

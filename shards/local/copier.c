@@ -1,5 +1,5 @@
-/* copier.c - the thread that copies shards, in the order in which they are wanted.
- * Invariant: each shard is tried once; a failure to write ends copying for good, and none of this ends the run. */
+/* copier.c - the thread that copies shards, in the order in which they are needed.
+ * Invariant: each shard is tried once; a failed write ends copying for good, but never the run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -123,7 +123,7 @@ static size_t split_of(const mr_local *l, size_t shard)
     return split;
 }
 
-/* With the lock held: a shard that is wanted, or the next of a split of which one was; l->count: none. */
+/* With the lock held: a shard that is needed, or the next of a split that is being read; l->count: none. */
 static size_t next_shard(mr_local *l)
 {
     while (l->taken < l->queue_len) {
@@ -208,7 +208,7 @@ void mr_local_close(mr_local *l)
     if (!l)
         return;
     if (l->runs && l->owner != getpid())
-        return; /* the thread is the parent's, and its lock may be held for ever here */
+        return; /* the thread is the parent's, and its lock may be held forever here */
     if (l->runs) {
         pthread_mutex_lock(&l->lock);
         atomic_store(&l->stop, true);

@@ -51,7 +51,7 @@ void mr_store_close(mr_store *s)
     *s = (mr_store){.dir = -1};
 }
 
-/* A file system without locks has no other job's either that could know of them. */
+/* On a file system without locks, no other job can hold one either. */
 static bool locked(int fd, int how)
 {
     return flock(fd, how | LOCK_NB) == 0 || errno != EWOULDBLOCK;

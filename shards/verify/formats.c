@@ -1,4 +1,4 @@
-/* formats.c - what the forms for CI services share.
+/* formats.c - what the formats for CI services share.
  * Invariant: the order of the problems is that of the report. */
 #include "verify/formats.h"
 

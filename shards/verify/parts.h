@@ -55,11 +55,11 @@ typedef struct mr_verify_job {
     bool index_good;  /* rows match the manifest's digest */
     mr_shard counted; /* the shard with images and bytes as its rows have them */
     uint8_t *damaged; /* a byte a row */
-    mr_buf seek;      /* the whole seek index, if it is to be compared with one rebuilt */
+    mr_buf seek;      /* the whole seek index, if it will be compared with a rebuilt one */
     mr_seek_header seek_header;
 } mr_verify_job;
 
-/* All checks of one shard; damage goes to job->out, the status is for the system's failures only. */
+/* All checks of one shard; damage goes to job->out; the status reports only failures of the system. */
 mr_status mr_verify_one(mr_verify_job *job, mr_error *err);
 
 mr_status mr_verify_find_begin(const mr_shard *const *shards, size_t count, mr_verify_find *f, mr_error *err);
@@ -87,7 +87,7 @@ mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, 
  * system said. */
 mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err);
 
-/* What can be said of NAME.seek, if there is one, without reading the .mdb. */
+/* Checks NAME.seek, if there is one, as far as possible without reading the .mdb. */
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err);
 /* Of row i, whose image is in scratch->record: the entries in job->seek beside those rebuilt. */
 mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);

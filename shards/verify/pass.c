@@ -165,7 +165,7 @@ static mr_status add_unread(mr_verify_job *job, uint64_t at, size_t len, int err
     return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errnum, &why, err);
 }
 
-/* A chunk that was refused, page by page, for most of it may be there; what is not counts as zeros. */
+/* Reads a chunk that failed page by page, as most of it may be readable; the rest counts as zeros. */
 static mr_status read_pages(mr_verify_job *job, const pieces *list, uint64_t at, size_t len, mr_error *err)
 {
     for (size_t from = 0; from < len; from += MR_LMDB_PAGE) {

@@ -14,7 +14,7 @@ typedef struct results {
     bool failed;
 } results;
 
-/* RFC 3986: what is unreserved, and '/', stays. */
+/* RFC 3986: unreserved characters, and '/', are kept. */
 static void add_uri(mr_buf *out, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";

@@ -38,7 +38,7 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
 static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     struct stat st;
-    /* O_NONBLOCK: a FIFO in the file's place must not block us. */
+    /* O_NONBLOCK: a FIFO in place of the file must not block. */
     *fd = openat(job->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 && errno == ENOENT) {
         SHARD_PROBLEM(job, MR_PROBLEM_MISSING, "%s: the file is missing", name);

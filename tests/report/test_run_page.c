@@ -104,7 +104,7 @@ static void test_page(void **state)
                                         "<section id=\"time\"",
                                         "Of the evaluation after update 12, on val.",
                                         "<code>--eval-every</code></th><td>6</td>",
-                                        "<h3>Surest mistakes</h3>",
+                                        "<h3>Most confident mistakes</h3>",
                                         ", taken for "};
     for (size_t i = 0; i < MR_COUNT(parts); i++)
         if (!strstr(page, parts[i]))

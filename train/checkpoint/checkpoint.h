@@ -35,7 +35,7 @@ typedef struct mr_checkpoint {
     double accuracy, best_accuracy; /* of the last and the best evaluation, 0 to 1; -1: none yet */
     double threshold;               /* of several labels: the probability from which a class counts as found; 0: none */
     uint64_t best_update;
-    bool evaluation_due;           /* these weights are to be evaluated */
+    bool evaluation_due;           /* these weights have yet to be evaluated */
     json_t *facts;                 /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
     char version[MR_VERSION_TEXT]; /* of the millrace that wrote it; "?": it does not say */
     mr_buf tokenizer;              /* the bytes of tokenizer.json; empty: none */

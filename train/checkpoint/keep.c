@@ -1,6 +1,6 @@
-/* keep.c - an OUTPUT: whose it is, which directories there are, which go.
+/* keep.c - an OUTPUT: which run owns it, which directories it has, which are removed.
  * Invariant: only names of the four kinds of parts.h are ever touched, and of the hidden ones only those
- * whose process is gone: it holds a lock on the directory, which the kernel lets go however it ends. */
+ * whose process is gone: it holds a lock on the directory, which the kernel releases however the process ends. */
 #include "checkpoint/parts.h"
 
 #include <dirent.h>
@@ -126,7 +126,7 @@ mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *
     return MR_OK;
 }
 
-/* ---- whose it is ------------------------------------------------------------------------------------------------- */
+/* ---- ownership --------------------------------------------------------------------------------------------------- */
 
 static mr_status check_unused(int fd, const char *output, mr_error *err)
 {
@@ -198,7 +198,7 @@ static bool is_dead(uint64_t pid)
     return state && strlen(state) > 2 && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* A network file system may not support the lock: then only the process id tells.  An id that has been reused merely
+/* A network file system may not support the lock: then only the process id shows it.  A reused id merely
  * keeps a directory a little longer. */
 static bool owner_gone(int dirfd, const char *name, uint64_t pid)
 {

@@ -5,7 +5,7 @@
 #include "base/scope.h"
 #include "checkpoint/parts.h"
 
-/* state.json, and from it what the arrays are arrays of. */
+/* state.json, which also gives the sizes of the arrays. */
 static mr_status share_state(mr_ranks *ranks, mr_checkpoint *c, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};

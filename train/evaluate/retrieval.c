@@ -91,7 +91,7 @@ bool mr_answers(const mr_embeddings *g, size_t r, size_t c)
     return r == c || x->image == y->image || x->text == y->text;
 }
 
-/* Scores of equal rows differ by less.  They need not be equal: a matrix product may add up its last columns in another
+/* Scores of equal rows differ by less.  They may differ: a matrix product may add up its last columns in another
  * order than the others (OpenBLAS for Core2 does). */
 static const float rounding = 1e-6F;
 

@@ -1,4 +1,4 @@
-/* feed.c - from the loader's batch to what a model takes.
+/* feed.c - from the loader's batch to a model's input.
  * Invariant: a sample's input does not depend on its batch, except for the padding of its text. */
 #include "feed/feed.h"
 

@@ -7,8 +7,8 @@
 #include "format/manifest.h"
 
 /* Copies the columns of `from`'s head to those of classes of the same name in values[params->total], whose body is that
- * of the same checkpoint.  `said` gets a line.  MR_MISUSE: no class has a name that it knows, or `from` is not a model
- * of the same kind and width. */
+ * of the same checkpoint.  `said` gets a line.  MR_MISUSE: it knows none of the classes' names, or `from` is not a
+ * model of the same kind and width. */
 mr_status mr_head_take(const mr_checkpoint *from, const char *path, const mr_manifest *m, const mr_params *params,
                        float *values, mr_buf *said, mr_error *err);
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "run/labels.h"
 
-static const double positive_most = 100; /* a class that one sample in a million has would drown all others */
+static const double positive_most = 100; /* a class of one sample in a million would outweigh all others */
 
 void mr_learning_release(mr_learning *l)
 {

@@ -23,7 +23,7 @@ static mr_status keep_out_of(const mr_settings *s, const char *name, mr_error *e
     return MR_OK;
 }
 
-/* A complete one, wherever it is, or any of this run. */
+/* A complete one anywhere, or any of this run. */
 static mr_status keep_out_of_checkpoints(const mr_settings *s, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;

@@ -30,7 +30,7 @@ typedef struct mr_session {
     mr_targets targets; /* with several: the classes of the split's samples, as far as their source says */
     mr_pairs pairs;     /* of a model of images and texts */
     mr_evaluator evaluator;
-    mr_damage damage; /* what the evaluator passed over */
+    mr_damage damage; /* what the evaluator skipped */
 } mr_session;
 
 /* Everything but the evaluation.  Collective: all ranks have the same dataset, weights and samples, or all fail.

@@ -29,7 +29,7 @@ enum { MR_PAUSE_NUMBERS = 3 };
 void mr_pause_numbers(const mr_pause *p, double numbers[MR_PAUSE_NUMBERS]);
 /* The signal that stops the run; 0: none. */
 int mr_pause_stops(const double sums[MR_PAUSE_NUMBERS]);
-/* Whether a checkpoint is to be written after update number `done`. */
+/* Whether to write a checkpoint after update number `done`. */
 bool mr_pause_saves(const mr_pause *p, const double sums[MR_PAUSE_NUMBERS], uint64_t done);
 void mr_pause_saved(mr_pause *p); /* one was written, for whatever reason */
 

@@ -198,7 +198,7 @@ mr_status mr_pace_take(void *pace, const char *text, mr_error *err);
 /* All defaults. */
 mr_status mr_settings_begin(mr_settings *s, mr_error *err);
 void mr_settings_release(mr_settings *s);
-/* One option from text (lent; NULL for flags).  MR_MISUSE says what is understood. */
+/* One option from text (lent; NULL for flags).  MR_MISUSE: the message lists what is accepted. */
 mr_status mr_settings_take(mr_settings *s, const mr_option *row, const char *text, mr_error *err);
 
 /* Another default than the table's, for a kind of model; MR_MISUSE: no such option.  What was given stays. */

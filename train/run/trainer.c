@@ -21,7 +21,7 @@ const float *mr_trainer_model(const mr_trainer *t)
 
 /* ---- between updates --------------------------------------------------------------------------------------------- */
 
-/* In the claimed folder, wherever that is by now. */
+/* In the claimed folder, even if it was moved. */
 static mr_status keep_outcomes(mr_trainer *t, const mr_outcomes *outcomes, mr_error *err)
 {
     const char *output = t->settings->output;

@@ -45,7 +45,7 @@ typedef struct mr_trainer {
     uint64_t updates, first, done; /* of the whole run; done before this one; done now */
     mr_cursor cursor;
     mr_device *device;
-    mr_profile *profile; /* with --profile: the device, measured, and what it can do at most a second */
+    mr_profile *profile; /* with --profile: the device, measured */
     double limit_flops, limit_bytes;
     mr_model *model;
     float *values; /* on the device */
@@ -102,7 +102,7 @@ size_t mr_trainer_rows(const mr_trainer *t);
 mr_delivery mr_trainer_delivery(const mr_trainer *t);
 /* Samples that a loss is computed against: what is learned depends on it. */
 uint64_t mr_trainer_negatives(const mr_trainer *t);
-/* MR_MISUSE: --log is what the run reads or writes otherwise, or exists and is not a log. */
+/* MR_MISUSE: --log is a file that the run reads or writes otherwise, or exists and is not a log. */
 mr_status mr_log_place(const mr_settings *s, mr_error *err);
 /* Config, tokenizer, params.  Collective. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);

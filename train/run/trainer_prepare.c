@@ -1,4 +1,4 @@
-/* trainer_prepare.c - from options and a dataset to a run whose every number is known, before its memory is allocated.
+/* trainer_prepare.c - from options and a dataset to a run with all sizes known, before memory is allocated.
  * Invariant: whatever can be found wrong with a run is found here, within seconds. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@ void mr_trainer_profile_count(mr_trainer *t, bool on)
         mr_profile_count(t->profile, on);
 }
 
-/* ---- what was found ---------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 void mr_trainer_profile_limits(mr_trainer *t)
 {

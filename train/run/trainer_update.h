@@ -35,7 +35,7 @@ mr_status mr_trainer_update_open(const mr_trainer *t, mr_trainer_update *u, mr_e
 void mr_trainer_update_close(mr_trainer_update *u);
 /* Collective: the next update; u->sums and u->facts are then those of all ranks. */
 mr_status mr_trainer_update_make(mr_trainer *t, mr_trainer_update *u, mr_error *err);
-/* What every rank said of its time with the last update; lent.  Without ranks on all but rank 0. */
+/* How every rank spent its time until the last update, as it reported; lent.  Empty on all ranks but 0. */
 mr_rank_uses mr_trainer_update_uses(const mr_trainer *t, mr_trainer_update *u);
 
 #endif
