@@ -335,6 +335,9 @@ typedef struct mr_device_card {
     void (*sgd)(mr_device *d, const mr_update *u);
     void (*adamw)(mr_device *d, const mr_update *u);
     void (*decode)(mr_device *d, const mr_decode *x);
+    /* Memory of the host that is uploaded without another copy, for any thread; frees before the device is closed.
+     * NULL: any memory is as good. */
+    const mr_allocator *(*slabs)(mr_device *d);
     const mr_recorder *recorder; /* NULL: such devices record nothing */
     const mr_sums_card *sums;    /* NULL: such devices do not sum */
 } mr_device_card;

@@ -72,6 +72,7 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamC
     X(host_free, "cuMemFreeHost", (void *))                                                                            \
     X(upload, "cuMemcpyHtoDAsync_v2", (mr_cu_memory, const void *, size_t, mr_cu_stream))                              \
     X(download, "cuMemcpyDtoHAsync_v2", (void *, mr_cu_memory, size_t, mr_cu_stream))                                  \
+    X(copy, "cuMemcpyDtoDAsync_v2", (mr_cu_memory, mr_cu_memory, size_t, mr_cu_stream))                                \
     X(fill, "cuMemsetD8Async", (mr_cu_memory, unsigned char, size_t, mr_cu_stream))                                    \
     X(module_load, "cuModuleLoadData", (mr_cu_module *, const void *))                                                 \
     X(module_unload, "cuModuleUnload", (mr_cu_module))                                                                 \

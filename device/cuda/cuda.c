@@ -28,6 +28,12 @@ bool mr_cuda_note(mr_cuda *d, const char *what, int code)
     return code == 0;
 }
 
+void mr_cuda_fail(mr_cuda *d, const mr_error *err)
+{
+    if (!d->wrong[0])
+        snprintf(d->wrong, sizeof d->wrong, "%.*s", (int)sizeof d->wrong - 1, err->text);
+}
+
 bool mr_cuda_use(mr_cuda *d)
 {
     return !d->wrong[0] && mr_cuda_note(d, "context", d->api.cu.context_use(d->context));
@@ -113,6 +119,7 @@ static void close_cuda(mr_device *device)
     if (d->context)
         d->api.cu.context_use(d->context);
     mr_cuda_sums_close(d);
+    mr_cuda_slabs_close(d);
     if (d->stream)
         d->api.cu.stream_wait(d->stream);
     mr_cuda_products_close(d);
@@ -130,6 +137,7 @@ static mr_status open_cuda(const mr_device_options *options, mr_device **out, mr
     mr_cuda *d = mr_alloc(1, sizeof *d);
     if (!d)
         return mr_fail_memory(err, "opening the device");
+    mr_cuda_slabs_open(d);
     d->launcher = (mr_launcher){.device = {&mr_device_cuda}, .card = &mr_cuda_launches, .wrong = d->wrong};
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
@@ -174,6 +182,7 @@ const mr_device_card mr_device_cuda = {
     .wait = wait_done,
     .gemm = mr_cuda_gemm,
     MR_LAUNCH_OPERATIONS,
+    .slabs = mr_cuda_slabs,
     .recorder = &mr_cuda_recorder,
     .sums = &mr_cuda_sums,
 };

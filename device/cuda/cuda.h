@@ -4,6 +4,7 @@
  *
  *      cuda.c        the card: devices, opening, describing
  *      memory.c      tensors; copies by way of pinned memory
+ *      slabs.c       pinned memory for others, and its uploads, which run beside operations
  *      compile.c     the text of device/kernels, compiled for the device
  *      program.c     its modules, made when memory is first asked for; launches of kernels
  *      product.c     products by cuBLASLt, whose choices are kept
@@ -14,20 +15,34 @@
 #ifndef MR_CUDA_H
 #define MR_CUDA_H
 
+#include <pthread.h>
+
 #include "cuda/api.h"
 #include "launch/launch.h"
 
 enum {
     MR_CUDA_PIECES = 4,            /* of pinned memory */
     MR_CUDA_PIECE_BYTES = 4 << 20, /* of each */
-    MR_CUDA_WORKSPACE = 32 << 20,  /* bytes that a product may use */
-    MR_CUDA_OPTIONS = 4,           /* of the compiler, at most */
+    MR_CUDA_STAGES = 2,
+    MR_CUDA_WORKSPACE = 32 << 20, /* bytes that a product may use */
+    MR_CUDA_OPTIONS = 4,          /* of the compiler, at most */
 };
 
 typedef struct mr_cuda_block { /* of memory */
     mr_cu_memory data;
     size_t bytes; /* as asked for */
 } mr_cuda_block;
+
+typedef struct mr_cuda_slab { /* of pinned memory */
+    uintptr_t at;
+    size_t bytes;
+} mr_cuda_slab;
+
+typedef struct mr_cuda_stage { /* of an upload, on the device */
+    void *memory;
+    size_t bytes;
+    mr_cu_event consumed; /* in `stream`: it may be written */
+} mr_cuda_stage;
 
 typedef struct mr_cuda_plan mr_cuda_plan; /* how products of one shape are computed */
 
@@ -50,6 +65,14 @@ typedef struct mr_cuda {
     uint8_t *pinned;           /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
     mr_cu_event copied[MR_CUDA_PIECES];
     unsigned turn;
+    mr_allocator allocator; /* of slabs */
+    pthread_mutex_t guard;  /* of the two members below */
+    mr_cuda_slab *slabs;
+    size_t slab_count, slab_room;
+    mr_cu_stream copies; /* of uploads from slabs; NULL until the first */
+    mr_cu_event arrived; /* in `copies` */
+    mr_cuda_stage stages[MR_CUDA_STAGES];
+    unsigned stage_turn;
     mr_lt_handle lt; /* NULL: products are computed by kernels */
     mr_cuda_plan *plans;
     size_t plan_count, plan_room;
@@ -68,6 +91,7 @@ static inline mr_cuda *mr_cuda_of(mr_device *device)
 void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size);
 /* Keeps the first failure for wait(); `what` is the operation.  True if the call succeeded. */
 bool mr_cuda_note(mr_cuda *d, const char *what, int code);
+void mr_cuda_fail(mr_cuda *d, const mr_error *err); /* keeps it likewise */
 /* Before calls of the driver: makes the device the calling thread's.  False: nothing is to be done after a failure. */
 bool mr_cuda_use(mr_cuda *d);
 
@@ -81,6 +105,15 @@ void mr_cuda_zero(mr_device *device, void *memory, size_t bytes);
 void mr_cuda_memory_close(mr_cuda *d);
 /* Whether [at, at + bytes) is memory of the device. */
 bool mr_cuda_has(const mr_cuda *d, const void *at, size_t bytes);
+
+/* slabs.c */
+const mr_allocator *mr_cuda_slabs(mr_device *device);
+/* Whether all of it is in one slab. */
+bool mr_cuda_slab_has(mr_cuda *d, const void *from, size_t bytes);
+/* From a slab to memory of the device, both of which were checked. */
+void mr_cuda_slab_upload(mr_cuda *d, void *to, const void *from, size_t bytes);
+void mr_cuda_slabs_open(mr_cuda *d);
+void mr_cuda_slabs_close(mr_cuda *d); /* before memory and streams */
 
 /* compile.c */
 typedef struct mr_cuda_target { /* what is compiled for; not to be moved, as `options` points into it */

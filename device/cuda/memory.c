@@ -1,6 +1,7 @@
 /* memory.c - tensors of a CUDA device, and copies between it and the host.
  * Invariant: a copy from the host has left its source when the call returns: bytes go to pinned memory first, a piece
- * at a time, and a piece is used again when the event that was recorded after its copy has happened.
+ * at a time, and a piece is used again when the event that was recorded after its copy has happened.  Slabs (slabs.c)
+ * are pinned themselves.
  *
  *      host  --memcpy-->  | piece | piece | piece | piece |  --stream-->  device          and back, when it is waited
  * for
@@ -152,6 +153,10 @@ void mr_cuda_upload(mr_device *device, void *to, const void *from, size_t bytes)
     mr_cuda *d = mr_cuda_of(device);
     if (!begin(d, "upload", to, bytes))
         return;
+    if (bytes > MR_CUDA_PIECE_BYTES && mr_cuda_slab_has(d, from, bytes)) {
+        mr_cuda_slab_upload(d, to, from, bytes);
+        return;
+    }
     for (size_t done = 0, part; done < bytes && !d->wrong[0]; done += part) {
         unsigned turn;
         uint8_t *piece = next_piece(d, &turn);

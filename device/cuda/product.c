@@ -149,8 +149,7 @@ static bool reserve(mr_cuda *d, void **room, size_t *has, size_t bytes)
     mr_cuda_free(&d->launcher.device, *room);
     *room = NULL;
     if (mr_cuda_alloc(&d->launcher.device, bytes, "products", room, &err) != MR_OK) {
-        if (!d->wrong[0])
-            snprintf(d->wrong, sizeof d->wrong, "%.*s", (int)sizeof d->wrong - 1, err.text);
+        mr_cuda_fail(d, &err);
         return false;
     }
     *has = bytes;

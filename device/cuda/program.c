@@ -107,7 +107,7 @@ static void launch(const mr_call *c, const mr_grid *grid)
         return;
     }
     if (!d->modules[c->type] && open_type(d, c->type, &err) != MR_OK) {
-        snprintf(d->wrong, sizeof d->wrong, "%.*s", (int)sizeof d->wrong - 1, err.text);
+        mr_cuda_fail(d, &err);
         return;
     }
     for (uint32_t i = 0; i < c->count; i++)

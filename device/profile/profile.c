@@ -311,6 +311,12 @@ static void decode(mr_device *device, const mr_decode *x)
     PASS(decode, c, x);
 }
 
+static const mr_allocator *slabs(mr_device *device)
+{
+    mr_device *measured = profile_of(device)->measured;
+    return measured->card->slabs(measured);
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static mr_device_card card_of(const mr_device_card *measured)
@@ -356,6 +362,7 @@ static mr_device_card card_of(const mr_device_card *measured)
         .sgd = sgd,
         .adamw = adamw,
         .decode = decode,
+        .slabs = measured->slabs ? slabs : NULL,
     };
 }
 

@@ -33,7 +33,7 @@ reached_or_ended() {
 
 # phase PHASE stopped|cut: prints a line of the table
 phase() {
-    local options code=0 stopped='' said
+    local options code=0 stopped='' words
     read -ra options <<<"$(in_phase "$1")"
     rm -rf run log
     ranks h1:1,h2:1 millrace train one "${model[@]}" --stall-timeout "$stall" --log log --output run "${options[@]}" \
@@ -46,24 +46,34 @@ phase() {
         stopped=$(process h2 millrace)
         [ -z "$stopped" ] || kill -STOP "$stopped" 2>/dev/null || true
     fi
-    until_true said_or_ended
+    until_true said_or_over "$1"
+    # Stopped when its work was done, it keeps nobody waiting but mpirun.
+    [ -z "$stopped" ] || said || kill -CONT "$stopped" 2>/dev/null || true
     link h2 up
     wait "$mpirun" || code=$?
     until_true no_rank
-    said=$(grep '^millrace: ' out | tail -n 1 | cut -d: -f 2 | cut -c 2-80)
+    words=$(grep '^millrace: ' out | tail -n 1 | cut -d: -f 2 | cut -c 2-80)
     case $code in
     0) [ "$1" = end ] || fail "$1, $2: exit code 0" ;;
-    3) [ -n "$said" ] || fail "$1, $2: nothing was said" ;;
+    3) [ -n "$words" ] || fail "$1, $2: nothing was said" ;;
     *) grep -q '^millrace: ' out || fail "$1, $2: exit code $code and nothing was said" ;;
     esac
     if has_checkpoint; then
         millrace eval one run >/dev/null || fail "$1, $2: the checkpoint is damaged"
     fi
-    printf '    %-11s %-8s %3d  %s\n' "$1" "$2" "$code" "${said:-it had ended before}"
+    printf '    %-11s %-8s %3d  %s\n' "$1" "$2" "$code" "${words:-it had ended before}"
+}
+
+said() {
+    grep -Eq "^millrace: .* for ($stall|$((stall + 30))) s" out
 }
 
 said_or_ended() {
-    grep -Eq "^millrace: .* for ($stall|$((stall + 30))) s" out || ended
+    said || ended
+}
+
+said_or_over() {
+    said_or_ended || { [ "$1" = end ] && [ -z "$(process h1 millrace)" ]; }
 }
 
 each_phase() {

@@ -63,6 +63,7 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
     mr_loader_options o = *options;
     bool coded = o.deliver == MR_DELIVER_CODED && !o.transform.unrounded;
     o.deliver = coded ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
+    o.allocator = device->card->slabs ? device->card->slabs(device) : NULL;
     MR_AUTO(mr_feed_close)
     mr_feed f = {.device = device,
                  .split = options->split,

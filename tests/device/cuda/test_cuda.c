@@ -75,6 +75,37 @@ static void copies_keep_their_order(void **state)
     mr_device_close(d);
 }
 
+/* From slabs, which are filled again as soon as an upload returns, of sizes that grow and shrink. */
+static void slabs_are_uploaded_in_order(void **state)
+{
+    enum { MOST = 3 << 20, TIMES = 9 };
+    (void)state;
+    mr_device *d = support_device(1);
+    mr_error err;
+    float *x = give(d, MOST, 0), *sum = give(d, MOST, 0), *want = calloc(MOST, sizeof *want), *out = malloc(MOST * 4);
+    const mr_allocator *a = d->card->slabs(d);
+    float *slab = a->alloc(a->ctx, MOST * sizeof *slab);
+    assert_true(slab && want && out);
+    for (size_t k = 0; k < TIMES; k++) {
+        size_t count = MOST - (k * 5 % 4) * 300000, from = k % 3;
+        for (size_t i = 0; i < MOST; i++)
+            slab[i] = (float)(i % 1000 + k);
+        for (size_t i = 0; i < count - from; i++)
+            want[i] += slab[i + from];
+        d->card->upload(d, x, slab + from, (count - from) * sizeof *slab);
+        d->card->add(d, MR_F32, count - from, sum, x, sum);
+    }
+    memset(slab, 0, MOST * sizeof *slab);
+    d->card->download(d, out, sum, MOST * sizeof *out);
+    if (d->card->wait(d, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    assert_memory_equal(out, want, MOST * sizeof *out);
+    a->free(a->ctx, slab, MOST * sizeof *slab);
+    free(want);
+    free(out);
+    mr_device_close(d);
+}
+
 static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x))
 {
     mr_device *d = support_device(1);
@@ -177,9 +208,10 @@ static void products_of_slices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_copies_are_whole),    cmocka_unit_test(copies_keep_their_order),
-        cmocka_unit_test(what_is_wrong_is_reported), cmocka_unit_test(too_much_is_refused),
-        cmocka_unit_test(many_rows_are_fine),        cmocka_unit_test(products_of_slices),
+        cmocka_unit_test(large_copies_are_whole),      cmocka_unit_test(copies_keep_their_order),
+        cmocka_unit_test(what_is_wrong_is_reported),   cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(many_rows_are_fine),          cmocka_unit_test(products_of_slices),
+        cmocka_unit_test(slabs_are_uploaded_in_order),
     };
     setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <cuda.h>
 #define HAS_HEADERS
 #endif
-#if __has_include(<cuda.h>) && __has_include(<nccl.h>)
+#if __has_include(<cuda_runtime.h>) && __has_include(<nccl.h>)
 #include <nccl.h>
 #define HAS_NCCL
 #endif

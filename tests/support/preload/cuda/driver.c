@@ -1,5 +1,6 @@
 /* driver.c - libcuda.so.1 of the fake device: devices and their memory; see fake.h.
  * Invariant: pinned memory is read and written when the stream runs, other memory of the host when the call is made. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ typedef struct range {
 } range;
 
 static mr_device *device;
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of pinned memory, which any thread asks for */
 static char context;
 static _Thread_local void *current;
 static unsigned retained;
@@ -90,34 +92,43 @@ int cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     if (!fake_base() || flags)
         return flags ? FAKE_INVALID : FAKE_NO_CONTEXT;
+    *out = NULL;
+    pthread_mutex_lock(&guard);
     for (size_t i = 0; i < PINNED_MAX; i++)
         if (!pinned[i].at) {
-            *out = malloc(bytes);
+            *out = aligned_alloc(64, (bytes + 63) / 64 * 64);
             pinned[i] = (range){(uintptr_t)*out, bytes};
-            return *out ? 0 : FAKE_NO_MEMORY;
+            break;
         }
-    return FAKE_NO_MEMORY;
+    pthread_mutex_unlock(&guard);
+    return *out ? 0 : FAKE_NO_MEMORY;
 }
 
 int cuMemFreeHost(void *memory);
 int cuMemFreeHost(void *memory)
 {
-    for (size_t i = 0; i < PINNED_MAX; i++)
+    bool found = false;
+    pthread_mutex_lock(&guard);
+    for (size_t i = 0; i < PINNED_MAX && !found; i++)
         if (pinned[i].at == (uintptr_t)memory) {
             pinned[i].at = 0;
-            free(memory);
-            return 0;
+            found = true;
         }
-    return FAKE_INVALID;
+    pthread_mutex_unlock(&guard);
+    if (found)
+        free(memory);
+    return found ? 0 : FAKE_INVALID;
 }
 
 static bool is_pinned(const void *memory, size_t bytes)
 {
-    for (size_t i = 0; i < PINNED_MAX; i++)
-        if (pinned[i].at && (uintptr_t)memory >= pinned[i].at &&
-            (uintptr_t)memory + bytes <= pinned[i].at + pinned[i].bytes)
-            return true;
-    return false;
+    bool found = false;
+    pthread_mutex_lock(&guard);
+    for (size_t i = 0; i < PINNED_MAX && !found; i++)
+        found = pinned[i].at && (uintptr_t)memory >= pinned[i].at &&
+                (uintptr_t)memory + bytes <= pinned[i].at + pinned[i].bytes;
+    pthread_mutex_unlock(&guard);
+    return found;
 }
 
 static bool run_upload(fake_work *w)
@@ -129,6 +140,17 @@ static bool run_upload(fake_work *w)
 static bool run_download(fake_work *w)
 {
     device->card->download(device, w->host, (void *)(uintptr_t)w->from, w->bytes);
+    return true;
+}
+
+static bool run_copy(fake_work *w)
+{
+    uint8_t *bytes = malloc(w->bytes);
+    if (!bytes)
+        return true;
+    device->card->download(device, bytes, (void *)(uintptr_t)w->from, w->bytes);
+    device->card->upload(device, (void *)(uintptr_t)w->to, bytes, w->bytes);
+    free(bytes);
     return true;
 }
 
@@ -166,6 +188,14 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *s)
         return FAKE_INVALID;
     int code = fake_queue(s, (fake_work){.run = run_download, .from = from, .host = to, .bytes = bytes});
     return code || is_pinned(to, bytes) ? code : fake_run_all();
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *s);
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *s)
+{
+    if (!fake_has(to, bytes) || !fake_has(from, bytes))
+        return FAKE_INVALID;
+    return fake_queue(s, (fake_work){.run = run_copy, .to = to, .from = from, .bytes = bytes});
 }
 
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *s);
