@@ -9,7 +9,7 @@
 #include "exchange/halves.h"
 #include "exchange/window.h"
 
-enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 4 }; /* floats a cache line; pieces between hosts at once */
+enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 8 }; /* floats a cache line; pieces between hosts at once */
 
 typedef struct mr_exchange_mover {
     pthread_t thread;
