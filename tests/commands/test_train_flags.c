@@ -118,6 +118,8 @@ static void ranks_are_accounted_for(void **state)
         const json_t *rank = json_array_get(ranks, i);
         double sum = number(rank, "share_compute") + number(rank, "share_wait") + number(rank, "share_exchange");
         assert_true(sum > 0.999 && sum < 1.001);
+        double parts = number(rank, "share_read") + number(rank, "share_decode");
+        assert_true(parts > 0 && parts < number(rank, "share_wait") + 0.001);
         assert_int_equal(number(rank, "rank"), i);
     }
     assert_true(number(doc, "memory_available_mb") > 0);

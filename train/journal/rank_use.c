@@ -1,5 +1,5 @@
 /* rank_use.c - what the ranks spent their time on, over the run and between two lines of its log.
- * Invariant: shares are of each rank's own time, and add up to 1. */
+ * Invariant: shares are of each rank's own time; compute, wait and exchange add up to 1. */
 #include "journal/rank_use.h"
 
 #include <stdlib.h>
@@ -10,17 +10,38 @@
 
 static const double even_share = 0.05; /* a smaller difference is chance */
 
+enum { COMPUTE, WAIT, EXCHANGE, READ, DECODE, KINDS }; /* the last two are of WAIT */
+
+static const char *const kinds[KINDS] = {"compute", "wait", "exchange", "read", "decode"};
+
 typedef struct shares {
-    double compute, wait, exchange;
+    double of[KINDS];
 } shares;
 
 static shares shares_of(const mr_rank_use *u)
 {
     if (!(u->seconds > 0))
-        return (shares){0};
-    shares s = {.wait = u->wait / u->seconds, .exchange = u->exchange / u->seconds};
-    s.compute = s.wait + s.exchange < 1 ? 1 - s.wait - s.exchange : 0;
+        return (shares){{0}};
+    shares s = {{[WAIT] = u->wait / u->seconds,
+                 [EXCHANGE] = u->exchange / u->seconds,
+                 [READ] = u->read / u->seconds,
+                 [DECODE] = u->decode / u->seconds}};
+    double waits = s.of[WAIT] + s.of[EXCHANGE];
+    s.of[COMPUTE] = waits < 1 ? 1 - waits : 0;
     return s;
+}
+
+void mr_rank_use_add(mr_rank_use *u, double seconds, double wait, double exchange, const mr_loader_spent *work)
+{
+    double reading = work->reading - u->work.reading, decoding = work->decoding - u->work.decoding;
+    u->seconds += seconds;
+    u->wait += wait;
+    u->exchange += exchange;
+    u->work = *work;
+    if (reading + decoding > 0) {
+        u->read += wait * reading / (reading + decoding);
+        u->decode += wait * decoding / (reading + decoding);
+    }
 }
 
 mr_status mr_rank_uses_gather(mr_ranks *ranks, const mr_rank_use *mine, mr_rank_uses *out, mr_error *err)
@@ -45,8 +66,6 @@ void mr_rank_uses_release(mr_rank_uses *u)
 
 /* ---- between two lines ------------------------------------------------------------------------------------------- */
 
-static const char *const kinds[] = {"compute", "wait", "exchange"};
-
 static double share_between(const mr_rank_uses *now, const mr_rank_uses *before, unsigned rank, size_t kind)
 {
     mr_rank_use use = now->each[rank];
@@ -54,9 +73,10 @@ static double share_between(const mr_rank_uses *now, const mr_rank_uses *before,
         use.seconds -= before->each[rank].seconds;
         use.wait -= before->each[rank].wait;
         use.exchange -= before->each[rank].exchange;
+        use.read -= before->each[rank].read;
+        use.decode -= before->each[rank].decode;
     }
-    shares s = shares_of(&use);
-    return kind == 0 ? s.compute : kind == 1 ? s.wait : s.exchange;
+    return shares_of(&use).of[kind];
 }
 
 static bool no_time(const mr_rank_uses *now, const mr_rank_uses *before)
@@ -66,7 +86,7 @@ static bool no_time(const mr_rank_uses *now, const mr_rank_uses *before)
 
 void mr_rank_uses_ranges(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out)
 {
-    for (size_t kind = 0; kind < MR_COUNT(kinds) && !no_time(now, before); kind++) {
+    for (size_t kind = 0; kind <= EXCHANGE && !no_time(now, before); kind++) {
         double least = 1, most = 0;
         for (unsigned i = 0; i < now->world; i++) {
             double share = share_between(now, before, i, kind);
@@ -83,7 +103,7 @@ void mr_rank_uses_ranges(const mr_rank_uses *now, const mr_rank_uses *before, mr
 
 void mr_rank_uses_members(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out)
 {
-    for (size_t kind = 0; kind < MR_COUNT(kinds) && !no_time(now, before); kind++) {
+    for (size_t kind = 0; kind < KINDS && !no_time(now, before); kind++) {
         mr_buf_printf(out, ", \"rank_%s\": [", kinds[kind]);
         for (unsigned i = 0; i < now->world; i++)
             mr_buf_printf(out, "%s%.3f", i ? ", " : "", share_between(now, before, i, kind));
@@ -108,29 +128,47 @@ unsigned mr_rank_uses_slowest(const mr_rank_uses *u)
 {
     unsigned slowest = 0;
     for (unsigned i = 1; i < u->world; i++)
-        if (shares_of(&u->each[i]).exchange < shares_of(&u->each[slowest]).exchange)
+        if (shares_of(&u->each[i]).of[EXCHANGE] < shares_of(&u->each[slowest]).of[EXCHANGE])
             slowest = i;
     return slowest;
 }
 
+static shares mean_of_others(const mr_rank_uses *u, unsigned rank)
+{
+    shares mean = {{0}};
+    for (unsigned i = 0; i < u->world; i++)
+        for (size_t kind = 0; kind < KINDS && i != rank; kind++)
+            mean.of[kind] += shares_of(&u->each[i]).of[kind] / (u->world - 1);
+    return mean;
+}
+
+static const char *word_of(size_t kind)
+{
+    return kind == READ ? "reading" : kind == DECODE ? "decoding" : kind == WAIT ? "waiting for data" : "compute";
+}
+
 void mr_rank_uses_line(const mr_rank_uses *u, mr_buf *out)
 {
-    double others = 0;
     if (u->world < 2)
         return;
     unsigned slowest = mr_rank_uses_slowest(u);
-    shares s = shares_of(&u->each[slowest]);
-    for (unsigned i = 0; i < u->world; i++)
-        others += i == slowest ? 0 : shares_of(&u->each[i]).exchange / (u->world - 1);
-    if (others - s.exchange < even_share) {
-        mr_buf_printf(out, "Ranks: even; each waits about %.1f %% of the time for the others\n", 100 * s.exchange);
+    shares s = shares_of(&u->each[slowest]), others = mean_of_others(u, slowest);
+    if (others.of[EXCHANGE] - s.of[EXCHANGE] < even_share) {
+        mr_buf_printf(out, "Ranks: even; each waits about %.1f %% of the time for the others\n", 100 * s.of[EXCHANGE]);
         return;
     }
-    mr_buf_printf(out,
-                  "Slowest: %s (compute %.1f %%, waiting for data %.1f %%, for other ranks %.1f %%); the others spend "
-                  "%.1f %% of the time waiting for ranks\n",
-                  mr_ranks_name_of(u->ranks, slowest).text, 100 * s.compute, 100 * s.wait, 100 * s.exchange,
-                  100 * others);
+    static const size_t all[] = {COMPUTE, WAIT}, divided[] = {COMPUTE, READ, DECODE};
+    bool known = s.of[READ] + s.of[DECODE] > 0;
+    const size_t *listed = known ? divided : all, count = known ? MR_COUNT(divided) : MR_COUNT(all);
+    size_t cause = COMPUTE;
+    for (size_t i = 0; i < count; i++)
+        if (s.of[listed[i]] - others.of[listed[i]] > s.of[cause] - others.of[cause])
+            cause = listed[i];
+    mr_buf_printf(out, "Slowest: %s, because of %s (", mr_ranks_name_of(u->ranks, slowest).text, word_of(cause));
+    for (size_t i = 0; i < count; i++)
+        mr_buf_printf(out, "%s %.1f %%, ", word_of(listed[i]), 100 * s.of[listed[i]]);
+    mr_buf_printf(out, "for other ranks %.1f %%); the others spend %.1f %% of the time waiting for ranks\n",
+                  100 * s.of[EXCHANGE], 100 * others.of[EXCHANGE]);
 }
 
 void mr_rank_uses_json(const mr_rank_uses *u, mr_buf *out)
@@ -141,8 +179,9 @@ void mr_rank_uses_json(const mr_rank_uses *u, mr_buf *out)
         const mr_ranks_name name = mr_ranks_name_of(u->ranks, i);
         mr_buf_printf(out, "%s{\"rank\": %u, \"name\": ", i ? ", " : "", i);
         mr_json_add_shown(out, name.text, strlen(name.text));
-        mr_buf_printf(out, ", \"share_compute\": %.6f, \"share_wait\": %.6f, \"share_exchange\": %.6f}", s.compute,
-                      s.wait, s.exchange);
+        for (size_t kind = 0; kind < KINDS; kind++)
+            mr_buf_printf(out, ", \"share_%s\": %.6f", kinds[kind], s.of[kind]);
+        mr_buf_add_text(out, "}");
     }
     mr_buf_add_text(out, "]");
 }

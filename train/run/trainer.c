@@ -152,9 +152,8 @@ static mr_status loop(mr_trainer *t, mr_trainer_update *u, uint64_t end, int *st
             .exchange = mr_exchange_seconds(t->exchange) - exchanged,
             .uses = mr_trainer_update_uses(t, u),
         };
-        u->use.seconds += report.seconds;
-        u->use.wait += report.wait;
-        u->use.exchange += report.exchange;
+        const mr_loader_spent work = mr_loader_time(t->feed.loader);
+        mr_rank_use_add(&u->use, report.seconds, report.wait, report.exchange, &work);
         /* A signal during the last update stops nothing. */
         *stopped = t->done < t->updates ? mr_pause_stops(u->sums + MR_UPDATE_PAUSE) : 0;
         u->carried = mr_journal_update_done(t->journal, &report, &u->why);

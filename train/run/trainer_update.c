@@ -84,6 +84,8 @@ static mr_status sum_numbers(mr_trainer *t, mr_trainer_update *u, mr_error *err)
     u->numbers[MR_UPDATE_SECONDS] = u->use.seconds;
     u->numbers[MR_UPDATE_WAIT] = u->use.wait;
     u->numbers[MR_UPDATE_EXCHANGE] = u->use.exchange;
+    u->numbers[MR_UPDATE_READ] = u->use.read;
+    u->numbers[MR_UPDATE_DECODE] = u->use.decode;
     mr_pause_numbers(&u->pause, u->numbers + MR_UPDATE_PAUSE);
     return mr_exchange_begin(t->exchange, status, u->numbers, MR_UPDATE_NUMBERS, u->sums, err);
 }
@@ -124,7 +126,9 @@ mr_rank_uses mr_trainer_update_uses(const mr_trainer *t, mr_trainer_update *u)
         const double *numbers = mr_exchange_numbers(t->exchange, i);
         u->uses.each[i] = (mr_rank_use){.seconds = numbers[MR_UPDATE_SECONDS],
                                         .wait = numbers[MR_UPDATE_WAIT],
-                                        .exchange = numbers[MR_UPDATE_EXCHANGE]};
+                                        .exchange = numbers[MR_UPDATE_EXCHANGE],
+                                        .read = numbers[MR_UPDATE_READ],
+                                        .decode = numbers[MR_UPDATE_DECODE]};
     }
     return u->uses;
 }

@@ -12,9 +12,11 @@ enum {
     MR_UPDATE_LOSS,
     MR_UPDATE_WEIGHT,
     MR_UPDATE_SAMPLES,
-    MR_UPDATE_SECONDS, /* and the two below: what the rank spent before this update, for the lines of the log */
+    MR_UPDATE_SECONDS, /* and those below: what the rank spent before this update, for the lines of the log */
     MR_UPDATE_WAIT,
     MR_UPDATE_EXCHANGE,
+    MR_UPDATE_READ,
+    MR_UPDATE_DECODE,
     MR_UPDATE_PAUSE,
     MR_UPDATE_NUMBERS = MR_UPDATE_PAUSE + MR_PAUSE_NUMBERS
 };
