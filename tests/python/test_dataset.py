@@ -37,7 +37,7 @@ def test_copies_on_a_local_disk_change_nothing(dataset: millrace.Dataset, tmp_pa
     for again in (staged, pickle.loads(pickle.dumps(staged))):
         assert images(again) == plain
         assert again.local_remark is None
-    with pytest.raises(millrace.MisuseError, match="is in the dataset"):
+    with pytest.raises(millrace.MisuseError, match="is inside the dataset"):
         millrace.Dataset(dataset.path, local=pathlib.Path(dataset.path) / "copies")
     (tmp_path / "file").touch()
     broken = millrace.Dataset(dataset.path, local=tmp_path / "file" / "copies")
