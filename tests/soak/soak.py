@@ -239,7 +239,7 @@ def flat_train(f, shape, steps):
     looks = f.run_watched("train", "few.data", *shape, "--batch", 4, "--steps", steps, "--eval-every", steps // 15,
                           "--threads", chance.randint(1, 2), "--quiet", "--output", "flat", "--log", "flat.jsonl",
                           ranks=world)
-    return check_flat(looks, "train of %d updates by %d ranks" % (steps, world), 1024, 2, 0)
+    return check_flat(looks, "train of %d updates by %d ranks" % (steps, world), 2048, 2, 0)
 
 
 def often_enough(f, watch, size, left):

@@ -61,10 +61,13 @@ def fields(path):
 
 
 def look(pid):
-    """What a process has read and written, and what it holds: bytes, KiB, KiB, counts; None when it has ended."""
+    """What a process has written, and what it holds: bytes, KiB, KiB, counts; None when it has ended.
+
+    What it has read is no measure of its work: ranks read the program itself at the start, to compare it.
+    """
     try:
         io, status = fields("/proc/%d/io" % pid), fields("/proc/%d/status" % pid)
-        return Look(int(io["rchar"]) + int(io["wchar"]), *(int(status[name].split()[0]) for name in ("VmRSS", "VmHWM")),
+        return Look(int(io["wchar"]), *(int(status[name].split()[0]) for name in ("VmRSS", "VmHWM")),
                     len(os.listdir("/proc/%d/fd" % pid)), int(status["Threads"]))
     except (OSError, KeyError):
         return None
