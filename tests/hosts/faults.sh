@@ -43,7 +43,7 @@ phase() {
     if [ "$2" = cut ]; then
         link h2 down
     else
-        stopped=$(process h2 millrace)
+        stopped=$(process h2 millrace) || true # it may have ended
         [ -z "$stopped" ] || kill -STOP "$stopped" 2>/dev/null || true
     fi
     until_true said_or_over "$1"

@@ -286,6 +286,10 @@ echo "ok: a rank that is killed"
 # The same for every command, as soon as its ranks have met.
 millrace sample many --layout imagenette --images 12000 --size 96 --quiet
 millrace ingest many more --quiet
+millrace train one "${model[@]}" --steps 2 --output judged >/dev/null
+said_or_no_rank() {
+    said_or_ended || no_rank
+}
 cut_off() {
     local name=$1 side=$2
     shift 2
@@ -295,7 +299,8 @@ cut_off() {
     until_true process h3 millrace >/dev/null
     sleep "0.$((RANDOM % 5 + 4))" # MPI has started
     link "$side" down
-    until_true said_or_ended
+    # Where all ranks had ended before, mpirun waits for its daemon on the other side.
+    until_true said_or_no_rank
     until_true no_rank
     link "$side" up
     wait "$mpirun" && echo "ok: $name had ended before the cut" && return
@@ -304,6 +309,6 @@ cut_off() {
 for side in h1 h2 h3; do
     cut_off ingest "$side" millrace ingest many "of-$side" --quiet --jobs 1
     cut_off verify "$side" millrace verify more --quiet --decode
-    cut_off eval "$side" millrace eval more run --batch 4 --threads 1
-    cut_off predict "$side" millrace predict more run --batch 4 --threads 1
+    cut_off eval "$side" millrace eval more judged --batch 4 --threads 1
+    cut_off predict "$side" millrace predict more judged --batch 4 --threads 1
 done
