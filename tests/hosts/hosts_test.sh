@@ -222,7 +222,8 @@ if [ -e "$no_locks" ]; then
     begin_apart
     stopped=$(process h1 millrace)
     kill -STOP "$stopped"
-    apart h2 millrace train one "${model[@]}" --steps 9000000 --output run --overwrite-output >out 2>&1 &
+    apart h2 millrace train one "${model[@]}" --steps 9000000 --checkpoint-every 200 --output run \
+        --overwrite-output >out 2>&1 &
     second=$!
     until_true taken_over
     kill -CONT "$stopped" "$(ps -o ppid= -p "$stopped" | tr -d ' ')"
@@ -230,6 +231,7 @@ if [ -e "$no_locks" ]; then
     wait "$first" || code=$?
     [ "$code" = 3 ] || fail "exit code $code instead of 3 for a run that has lost its folder"
     grep -q '^millrace: run: process [0-9]* on h2 has taken it, ' first || fail "a run that has lost its folder: $(cat first)"
+    until_true has_checkpoint
     kill -TERM "$(process h2 millrace)"
     wait "$second" && fail "SIGTERM: exit code 0"
     whole "a run that has taken over"
