@@ -22,6 +22,15 @@
     u32 heads, u32 head_dim, u32 queries, u32 keys_per, u64 q_stride, u64 k_stride, u64 v_stride, u64 out_stride,      \
         f32 factor, u32 has_mask
 
+/* Arguments of the kernels, here and in attention_mma.cl. */
+#define MR_INPUTS                                                                                                      \
+    MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v),                     \
+        MR_TENSOR(const u8, seen)
+#define MR_FORWARD MR_INPUTS, MR_TENSOR(f32, saved), MR_TENSOR(mr_real, out), MR_SHAPE, MR_DROPOUT
+#define MR_BACK    MR_INPUTS, MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out)
+#define MR_BACK_Q  MR_BACK, MR_TENSOR(mr_real, d_q), MR_SHAPE, MR_DROPOUT
+#define MR_BACK_KV MR_BACK, MR_TENSOR(mr_real, d_k), MR_TENSOR(mr_real, d_v), MR_SHAPE, MR_DROPOUT
+
 typedef struct mr_place { /* of a group */
     u32 sample, head, first; /* the first of its few rows */
 } mr_place;
@@ -35,6 +44,33 @@ MR_FN mr_place mr_place_of(u32 heads, u32 rows)
     p.head = task % heads;
     return p;
 }
+
+/* Where a group that has a few queries begins, and how many it has; likewise one that has a few keys. */
+#define MR_AT_QUERIES                                                                                                  \
+    mr_place at = mr_place_of(heads, queries);                                                                         \
+    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;                                              \
+    mr_mask mask = MR_MASK_OF(at.sample);                                                                              \
+    u64 own = ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;                                   \
+    u64 own_out = ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;                             \
+    q += q_at + own;                                                                                                   \
+    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;                                             \
+    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;                                             \
+    seen += seen_at + (u64)at.sample * keys_per;                                                                       \
+    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2
+#define MR_AT_KEYS                                                                                                     \
+    mr_place at = mr_place_of(heads, keys_per);                                                                        \
+    u32 fews = keys_per - at.first < MR_FEW ? keys_per - at.first : MR_FEW;                                            \
+    mr_mask mask = MR_MASK_OF(at.sample);                                                                              \
+    u64 own_k = ((u64)at.sample * keys_per + at.first) * k_stride + at.head * head_dim;                                \
+    u64 own_v = ((u64)at.sample * keys_per + at.first) * v_stride + at.head * head_dim;                                \
+    k += k_at + own_k;                                                                                                 \
+    v += v_at + own_v;                                                                                                 \
+    d_k += d_k_at + own_k;                                                                                             \
+    d_v += d_v_at + own_v;                                                                                             \
+    q += q_at + (u64)at.sample * queries * q_stride + at.head * head_dim;                                              \
+    d_out += d_out_at + (u64)at.sample * queries * out_stride + at.head * head_dim;                                    \
+    seen += seen_at + (u64)at.sample * keys_per + at.first;                                                            \
+    saved += saved_at + ((u64)at.sample * heads + at.head) * queries * 2
 
 /* Before the backward passes: the sum of d_out * out of each query. */
 MR_KERNEL(mr_attention_along, MR_WIDTH)
@@ -102,8 +138,7 @@ MR_FN void mr_mix(MR_NEAR const f32 *weights, MR_GLOBAL const mr_real *many, u64
 }
 
 MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
-(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(f32, saved), MR_TENSOR(mr_real, out), MR_SHAPE, MR_DROPOUT)
+(MR_FORWARD)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
     MR_SHARED f32 rows[MR_FEW * MR_CHUNK];
@@ -111,15 +146,8 @@ MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
     MR_SHARED f32 most[MR_FEW], shrink[MR_FEW], all[MR_FEW]; /* largest score so far, its change, sum of exp */
     f32 sum[MR_SPREAD * MR_FEW], s[MR_FEW];
     u32 lane = MR_LANE();
-    mr_place at = mr_place_of(heads, queries);
-    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;
-    mr_mask mask = MR_MASK_OF(at.sample);
-    q += q_at + ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;
-    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;
-    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;
-    out += out_at + ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;
-    seen += seen_at + (u64)at.sample * keys_per;
-    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2;
+    MR_AT_QUERIES;
+    out += out_at + own_out;
     for (u32 i = 0; i < MR_SPREAD * MR_FEW; i++)
         sum[i] = 0;
     if (lane < MR_FEW) {
@@ -171,25 +199,16 @@ MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
 }
 
 MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
-(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_q), MR_SHAPE, MR_DROPOUT)
+(MR_BACK_Q)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
     MR_SHARED f32 rows[MR_FEW * MR_CHUNK];
     MR_SHARED f32 p[MR_FEW * MR_WIDTH];
     f32 sum[MR_SPREAD * MR_FEW], s[MR_FEW], d[MR_FEW];
     u32 lane = MR_LANE();
-    mr_place at = mr_place_of(heads, queries);
-    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;
-    mr_mask mask = MR_MASK_OF(at.sample);
-    u64 own = ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;
-    q += q_at + own;
+    MR_AT_QUERIES;
     d_q += d_q_at + own;
-    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;
-    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;
-    d_out += d_out_at + ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;
-    seen += seen_at + (u64)at.sample * keys_per;
-    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2;
+    d_out += d_out_at + own_out;
     for (u32 i = 0; i < MR_SPREAD * MR_FEW; i++)
         sum[i] = 0;
     for (u32 first = 0; first < keys_per; first += MR_WIDTH) {
@@ -217,9 +236,7 @@ MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
 }
 
 MR_KERNEL(mr_attention_back_kv, MR_ATTENTION_LANES)
-(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_k), MR_TENSOR(mr_real, d_v), MR_SHAPE,
- MR_DROPOUT)
+(MR_BACK_KV)
 {
     MR_SHARED f32 tile[MR_WIDTH * (MR_CHUNK + 1)];
     MR_SHARED f32 rows[MR_FEW * MR_CHUNK];
@@ -227,19 +244,7 @@ MR_KERNEL(mr_attention_back_kv, MR_ATTENTION_LANES)
     MR_SHARED f32 slopes[MR_FEW * MR_WIDTH];
     f32 sum_k[MR_SPREAD * MR_FEW], sum_v[MR_SPREAD * MR_FEW], s[MR_FEW], d[MR_FEW];
     u32 lane = MR_LANE();
-    mr_place at = mr_place_of(heads, keys_per);
-    u32 fews = keys_per - at.first < MR_FEW ? keys_per - at.first : MR_FEW;
-    mr_mask mask = MR_MASK_OF(at.sample);
-    u64 own_k = ((u64)at.sample * keys_per + at.first) * k_stride + at.head * head_dim;
-    u64 own_v = ((u64)at.sample * keys_per + at.first) * v_stride + at.head * head_dim;
-    k += k_at + own_k;
-    v += v_at + own_v;
-    d_k += d_k_at + own_k;
-    d_v += d_v_at + own_v;
-    q += q_at + (u64)at.sample * queries * q_stride + at.head * head_dim;
-    d_out += d_out_at + (u64)at.sample * queries * out_stride + at.head * head_dim;
-    seen += seen_at + (u64)at.sample * keys_per + at.first;
-    saved += saved_at + ((u64)at.sample * heads + at.head) * queries * 2;
+    MR_AT_KEYS;
     for (u32 i = 0; i < MR_SPREAD * MR_FEW; i++)
         sum_k[i] = sum_v[i] = 0;
     for (u32 first = 0; first < queries; first += MR_WIDTH) {

@@ -150,19 +150,11 @@ MR_FN void mr_store(MR_GLOBAL u16 *to, u64 stride, u32 rows, u32 columns, const 
 }
 
 MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
-(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(f32, saved), MR_TENSOR(mr_real, out), MR_SHAPE, MR_DROPOUT)
+(MR_FORWARD)
 {
     MR_TILES;
-    mr_place at = mr_place_of(heads, queries);
-    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;
-    mr_mask mask = MR_MASK_OF(at.sample);
-    q += q_at + ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;
-    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;
-    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;
-    out += out_at + ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;
-    seen += seen_at + (u64)at.sample * keys_per;
-    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2;
+    MR_AT_QUERIES;
+    out += out_at + own_out;
     for (u32 column = 0; column < head_dim; column += MR_SIDE) {
         f32 sum[MR_NUMBERS], p[MR_NUMBERS], most[2], all[2]; /* of a row: largest score so far, sum of exp */
         MR_UNROLL
@@ -213,21 +205,12 @@ MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
 }
 
 MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
-(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_q), MR_SHAPE, MR_DROPOUT)
+(MR_BACK_Q)
 {
     MR_TILES;
-    mr_place at = mr_place_of(heads, queries);
-    u32 fews = queries - at.first < MR_FEW ? queries - at.first : MR_FEW;
-    mr_mask mask = MR_MASK_OF(at.sample);
-    u64 own = ((u64)at.sample * queries + at.first) * q_stride + at.head * head_dim;
-    q += q_at + own;
+    MR_AT_QUERIES;
     d_q += d_q_at + own;
-    k += k_at + (u64)at.sample * keys_per * k_stride + at.head * head_dim;
-    v += v_at + (u64)at.sample * keys_per * v_stride + at.head * head_dim;
-    d_out += d_out_at + ((u64)at.sample * queries + at.first) * out_stride + at.head * head_dim;
-    seen += seen_at + (u64)at.sample * keys_per;
-    saved += saved_at + (((u64)at.sample * heads + at.head) * queries + at.first) * 2;
+    d_out += d_out_at + own_out;
     for (u32 column = 0; column < head_dim; column += MR_SIDE) {
         f32 sum[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
         MR_UNROLL
@@ -258,24 +241,10 @@ MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
 }
 
 MR_KERNEL(mr_attention_back_kv, MR_ATTENTION_LANES)
-(MR_SPOT MR_TENSOR(const mr_real, q), MR_TENSOR(const mr_real, k), MR_TENSOR(const mr_real, v), MR_TENSOR(const u8, seen),
- MR_TENSOR(const f32, saved), MR_TENSOR(const mr_real, d_out), MR_TENSOR(mr_real, d_k), MR_TENSOR(mr_real, d_v), MR_SHAPE,
- MR_DROPOUT)
+(MR_BACK_KV)
 {
     MR_TILES;
-    mr_place at = mr_place_of(heads, keys_per);
-    u32 fews = keys_per - at.first < MR_FEW ? keys_per - at.first : MR_FEW;
-    mr_mask mask = MR_MASK_OF(at.sample);
-    u64 own_k = ((u64)at.sample * keys_per + at.first) * k_stride + at.head * head_dim;
-    u64 own_v = ((u64)at.sample * keys_per + at.first) * v_stride + at.head * head_dim;
-    k += k_at + own_k;
-    v += v_at + own_v;
-    d_k += d_k_at + own_k;
-    d_v += d_v_at + own_v;
-    q += q_at + (u64)at.sample * queries * q_stride + at.head * head_dim;
-    d_out += d_out_at + (u64)at.sample * queries * out_stride + at.head * head_dim;
-    seen += seen_at + (u64)at.sample * keys_per + at.first;
-    saved += saved_at + ((u64)at.sample * heads + at.head) * queries * 2;
+    MR_AT_KEYS;
     for (u32 column = 0; column < head_dim; column += MR_SIDE) {
         f32 sum_k[MR_NUMBERS], sum_v[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
         MR_UNROLL
