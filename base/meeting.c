@@ -3,8 +3,6 @@
 #include "base/meeting.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/launch.h"
+#include "base/pool.h"
 #include "base/scope.h"
 #include "base/watch.h"
 
@@ -66,14 +65,10 @@ static void *run(void *arg)
 
 static mr_status start(mr_meeting *m, mr_error *err)
 {
-    sigset_t all, old;
     m->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (m->bell < 0)
         return mr_fail(err, MR_SYSTEM, "starting: no eventfd");
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the thread that the command runs on */
-    m->started = pthread_create(&m->thread, NULL, run, m) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    m->started = mr_thread_start(&m->thread, run, m) == 0;
     return m->started ? MR_OK : mr_fail(err, MR_SYSTEM, "starting: no thread " MR_NO_THREAD);
 }
 

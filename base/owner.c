@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/owner_file.h"
+#include "base/pool.h"
 #include "base/scope.h"
 
 enum {
@@ -143,14 +142,16 @@ mr_status mr_owner_check(const mr_owner *w, mr_error *err)
 {
     mr_owner_file file;
     mr_error who;
-    mr_status status = w ? mr_owner_look(w->dirfd, w->name, w->path, &file, NULL) : MR_OK;
+    if (!w)
+        return MR_OK;
+    mr_status status = mr_owner_look(w->dirfd, w->name, w->path, &file, NULL);
     if (status == MR_END)
         return mr_fail(
             err, MR_SYSTEM,
             "%s: its owner's file %s is gone: another process took it while this one gave no sign of life for "
             "%d s, and has ended, or the file was removed; this run ends and writes no more",
             w->path, w->name, MR_OWNER_TICKS);
-    if (!w || status != MR_OK || !file.known || strcmp(file.card.id, w->card.id) == 0)
+    if (status != MR_OK || !file.known || strcmp(file.card.id, w->card.id) == 0)
         return MR_OK;
     is_used(&file, &who);
     return mr_fail(
@@ -195,17 +196,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are for the thread that the command runs on. */
 static mr_status start(mr_owner *w, mr_error *err)
 {
-    sigset_t all, old;
     w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->bell < 0)
         return mr_fail_errno(err, errno, "%s: watching over it", w->path);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&w->thread, NULL, run, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int code = mr_thread_start(&w->thread, run, w);
     w->started = code == 0;
     return w->started ? MR_OK : mr_fail_errno(err, code, "%s: its owner's thread cannot start, " MR_NO_THREAD, w->path);
 }

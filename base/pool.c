@@ -1,8 +1,8 @@
 /* pool.c - many items, a few threads: a shared counter assigns the next item. */
 #include "base/pool.h"
 
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -77,6 +77,16 @@ mr_status mr_pool_run(size_t count, unsigned jobs, mr_pool_fn fn, void *ctx, mr_
     if (p.status != MR_OK && err)
         *err = p.error;
     return p.status;
+}
+
+int mr_thread_start(pthread_t *out, void *(*run)(void *), void *ctx)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(out, NULL, run, ctx);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
 }
 
 unsigned mr_pool_processors(void)

@@ -7,8 +7,6 @@
 #include "base/watch.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/datagram.h"
+#include "base/pool.h"
 #include "base/scope.h"
 
 enum {
@@ -188,14 +187,9 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* Signals are for the thread that the command runs on. */
 static bool start(mr_watch *w)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    w->started = pthread_create(&w->thread, NULL, watch, w) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    w->started = mr_thread_start(&w->thread, watch, w) == 0;
     return w->started;
 }
 

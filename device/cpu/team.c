@@ -8,9 +8,10 @@
 #include "cpu/team.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
+#include "base/pool.h"
 
 typedef struct member {
     mr_team *team;
@@ -61,17 +62,6 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* Signals go to the program's main thread. */
-static int start(member *m)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&m->thread, NULL, run_member, m);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return failed;
-}
-
 mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err)
 {
     if (threads == 0)
@@ -91,7 +81,7 @@ mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err)
     t->threads = threads;
     for (unsigned i = 1; i < threads; i++, t->started++) {
         members[i] = (member){.team = t, .number = i};
-        int failed = start(&members[i]);
+        int failed = mr_thread_start(&members[i].thread, run_member, &members[i]);
         if (failed) {
             mr_status status =
                 mr_fail_errno(err, failed, "--threads: thread %u of %u cannot be started, " MR_NO_THREAD "; fewer may",

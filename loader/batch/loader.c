@@ -7,12 +7,12 @@
  * With threads = 0 the caller's own thread takes the same steps in mr_loader_next(). */
 #include "batch/loader.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pool.h"
 #include "base/scope.h"
 #include "batch/batch_queue.h"
 
@@ -69,22 +69,17 @@ static mr_status make_threads(mr_loader *l, mr_error *err)
     return MR_OK;
 }
 
-/* Signals go to the caller's threads.  If a thread cannot be started, the others do its work, unless it is the first.
- */
+/* If a thread cannot be started, the others do its work, unless it is the first. */
 static mr_status start(mr_loader *l, mr_error *err)
 {
-    sigset_t all, before;
     unsigned threads = l->queue.work.o.threads;
     int why = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (why == 0 && l->started < threads) {
         worker_thread *t = &l->threads[l->started];
-        why = pthread_create(&t->thread, NULL, work, t);
+        why = mr_thread_start(&t->thread, work, t);
         if (why == 0)
             l->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (l->started || threads == 0)
         return MR_OK;
     return mr_fail_errno(err, why, "a loader's thread cannot be started, " MR_NO_THREAD);

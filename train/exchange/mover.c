@@ -8,9 +8,7 @@
  * MPI moves bytes only while it is called, so the thread calls it again and again, and naps in between: it shares the
  * processor with the backward pass.  It does so only while bytes are on their way: what all hosts have sent arrives,
  * and then it sleeps, so that a rank that hangs still looks idle to the watch. */
-#include <pthread.h>
-#include <signal.h>
-
+#include "base/pool.h"
 #include "exchange/parts.h"
 
 enum {
@@ -57,15 +55,10 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are for the thread that the command runs on. */
 mr_status mr_exchange_mover_start(mr_exchange *x, mr_error *err)
 {
-    sigset_t all, old;
-    sigfillset(&all);
     x->w.threaded = true;
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    x->mover.started = pthread_create(&x->mover.thread, NULL, run, x) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    x->mover.started = mr_thread_start(&x->mover.thread, run, x) == 0;
     return x->mover.started ? MR_OK : mr_fail(err, MR_SYSTEM, "exchanging gradients: no thread " MR_NO_THREAD);
 }
 
