@@ -74,8 +74,9 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 /* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message tells how to install it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
-/* Makes OpenBLAS allocate, and keep, the buffers that `threads` threads need at once.  MR_SYSTEM: out of memory, on
- * which OpenBLAS would later retry forever. */
+/* Whether so many bytes of address space can be had: libraries that lack them end the program, or retry forever. */
+bool mr_cpu_has_room(size_t bytes);
+/* Makes OpenBLAS allocate, and keep, the buffers that `threads` threads need at once.  MR_SYSTEM: out of memory. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c. */
 typedef struct mr_cpu_product {
@@ -93,8 +94,7 @@ void mr_cpu_gemm(mr_device *device, const mr_gemm *g);
 
 /* onednn.c.  Loads oneDNN if this processor's products are faster by it; otherwise `out` is without functions. */
 void mr_cpu_onednn_open(mr_cpu_onednn *out);
-/* Lets oneDNN generate its code now.  It ends the program where it lacks memory for that, so MR_SYSTEM if that is to be
- * expected. */
+/* Lets oneDNN generate its code now.  MR_SYSTEM: there may not be enough memory for that. */
 mr_status mr_cpu_onednn_reserve(const mr_cpu_onednn *o, mr_error *err);
 void mr_cpu_onednn_close(mr_cpu_onednn *o);
 /* On the calling thread; from any thread.  false: not computed, for lack of the function or of memory. */

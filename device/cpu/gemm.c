@@ -41,20 +41,27 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
     return MR_OK;
 }
 
+bool mr_cpu_has_room(size_t bytes)
+{
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    munmap(room, bytes);
+    return true;
+}
+
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)
 {
     enum { BUFFERS_MAX = 64 }; /* OpenBLAS allows more; each thread needs one at a time */
     const size_t buffer = ((size_t)128 << 20) + (1 << 16);
     void *(*take)(int) = NULL;
     void (*give_back)(void *) = NULL;
-    void *buffers[BUFFERS_MAX],
-        *all = mmap(NULL, threads * buffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED)
+    void *buffers[BUFFERS_MAX];
+    if (!mr_cpu_has_room(threads * buffer))
         return mr_fail(err, MR_SYSTEM,
                        "cpu: not enough memory or address space: OpenBLAS needs 128 MiB for each of %u threads; "
                        "use fewer --threads or raise `ulimit -v`",
                        threads);
-    munmap(all, threads * buffer);
     mr_library_find(blas->library, "blas_memory_alloc", &take);
     mr_library_find(blas->library, "blas_memory_free", &give_back);
     unsigned count = !take || !give_back ? 0 : threads < BUFFERS_MAX ? threads : BUFFERS_MAX;

@@ -6,9 +6,7 @@
  * AVX2 no faster.  Bf16: where the processor multiplies it; OpenBLAS is not used for that.
  */
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/library.h"
 #include "base/processor.h"
@@ -42,33 +40,27 @@ void mr_cpu_onednn_open(mr_cpu_onednn *out)
 mr_status mr_cpu_onednn_reserve(const mr_cpu_onednn *o, mr_error *err)
 {
     enum { SIDE = 128, AREA = SIDE * SIDE }; /* a product above SMALL */
-    const size_t room = (size_t)64 << 20;
     if (!o->gemm_f32)
         return MR_OK;
-    void *space = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    float *operands = calloc(3 * AREA, sizeof *operands);
-    if (space != MAP_FAILED)
-        munmap(space, room);
-    if (space != MAP_FAILED && operands) {
-        mr_cpu_product p = {.type = MR_F32,
-                            .m = SIDE,
-                            .n = SIDE,
-                            .k = SIDE,
-                            .a = operands,
-                            .b = operands + AREA,
-                            .c = operands + 2 * AREA,
-                            .lda = SIDE,
-                            .ldb = SIDE,
-                            .ldc = SIDE,
-                            .alpha = 1};
-        mr_cpu_onednn_multiply(o, &p);
-        p.type = MR_BF16;
-        mr_cpu_onednn_multiply(o, &p);
-    }
-    free(operands);
-    if (space == MAP_FAILED || !operands)
+    MR_AUTO(mr_scope_free)
+    float *operands = mr_cpu_has_room((size_t)64 << 20) ? mr_alloc(3 * AREA, sizeof *operands) : NULL;
+    if (!operands)
         return mr_fail(err, MR_SYSTEM,
                        "cpu: not enough memory or address space: oneDNN needs 64 MiB; raise `ulimit -v`");
+    mr_cpu_product p = {.type = MR_F32,
+                        .m = SIDE,
+                        .n = SIDE,
+                        .k = SIDE,
+                        .a = operands,
+                        .b = operands + AREA,
+                        .c = operands + 2 * AREA,
+                        .lda = SIDE,
+                        .ldb = SIDE,
+                        .ldc = SIDE,
+                        .alpha = 1};
+    mr_cpu_onednn_multiply(o, &p);
+    p.type = MR_BF16;
+    mr_cpu_onednn_multiply(o, &p);
     return MR_OK;
 }
 
