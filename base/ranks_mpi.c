@@ -43,7 +43,7 @@ static void open_sums(void)
 {
     int provided, index, count;
     if (getenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm") ||
-        MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
+        MPI_T_init_thread(MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return;
     sums.ours = MPI_T_cvar_get_index("coll_libnbc_iallreduce_algorithm", &index) == MPI_SUCCESS &&
                 MPI_T_cvar_handle_alloc(index, NULL, &sums.variable, &count) == MPI_SUCCESS && count == 1;
