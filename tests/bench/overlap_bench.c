@@ -20,6 +20,7 @@
 
 #include "base/random.h"
 #include "base/term.h"
+#include "bench/bench_limits.h"
 #include "bench/median.h"
 #include "exchange/exchange.h"
 #include "model/model.h"
@@ -56,13 +57,6 @@ static void must(mr_status s, const mr_error *err)
         return;
     fprintf(stderr, "overlap_bench: %s\n", err->text);
     exit(3);
-}
-
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------
@@ -152,7 +146,7 @@ static numbers step(bench *b, int kind, int place)
     mr_exchange *x = b->x[kind];
     listener l = {b, x, 0};
     must(mr_ranks_barrier(b->ranks, &err), &err);
-    double since = mr_seconds(), exchanged = mr_exchange_seconds(x), cpu = cpu_seconds();
+    double since = mr_seconds(), exchanged = mr_exchange_seconds(x), cpu = mr_bench_cpu();
     float *gradients = mr_exchange_gradients(x);
     memset(gradients, 0, b->params.total * sizeof *gradients);
     if (place == COMPUTING)
@@ -167,7 +161,7 @@ static numbers step(bench *b, int kind, int place)
     else
         replay(b, x);
     must(mr_exchange_finish(x, &sum, &err), &err);
-    numbers n = {mr_seconds() - since, mr_exchange_seconds(x) - exchanged, cpu_seconds() - cpu};
+    numbers n = {mr_seconds() - since, mr_exchange_seconds(x) - exchanged, mr_bench_cpu() - cpu};
     if (place == COMPUTING) {
         b->marks = l.marks;
         b->at[b->marks] = forward;

@@ -1,6 +1,6 @@
 /* outcomes.h - what an evaluation predicted for single samples, kept in a run as evaluation.jsonl for `millrace report`
- * and for any reader of JSON lines. Invariant: the file is complete or absent; every line says of which update and
- * split it is.
+ * and for any reader of JSON lines.
+ * Invariant: the file is complete or absent; every line says of which update and split it is.
  *
  *      {"step": 70, "split": "val", "sample": 3, "label": "dog", "predicted": "cat", "probability": 0.93, "loss": 2.41}
  *      {"step": 70, "split": "val", "sample": 3, "words": "two dogs", "found": [[17, 0.61, false], [3, 0.58, true]]}
