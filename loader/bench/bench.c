@@ -23,7 +23,7 @@ static const uint64_t max_batch_bytes = 128 << 20; /* as delivered: memory has t
 typedef struct bench {
     const mr_bench_options *o;
     mr_work work; /* for the limits: rows, views, steps */
-    mr_passes *passes;
+    mr_bench_passes *passes;
     mr_loader *loader;
     mr_bench_device device;
     uint64_t taken; /* batches since the first epoch began */
@@ -36,7 +36,7 @@ typedef struct bench {
 
 static void close_work(bench *b)
 {
-    mr_passes_free(b->passes);
+    mr_bench_passes_free(b->passes);
     b->passes = NULL;
     mr_work_close(&b->work);
 }
@@ -44,7 +44,7 @@ static void close_work(bench *b)
 static mr_status open_work(bench *b, const mr_dataset *ds, const mr_loader_options *o, mr_error *err)
 {
     MR_TRY(mr_work_open(&b->work, ds, o, err));
-    return mr_passes_new(&b->work, o->threads ? o->threads : 1, &b->passes, err);
+    return mr_bench_passes_new(&b->work, o->threads ? o->threads : 1, &b->passes, err);
 }
 
 static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_error *err);
@@ -59,9 +59,9 @@ static mr_status probe(bench *b, mr_bench_probe *out, mr_error *err)
     *out = (mr_bench_probe){.images = 0};
     MR_TRY(list_batches(b, b->work.schedule.steps - 1, 1, err));
     size_t count = out->images = b->record_count < threads ? b->record_count : threads;
-    MR_TRY(mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &limit, err));
+    MR_TRY(mr_bench_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &limit, err));
     for (int i = 0; i < 2 && (i == 0 || mr_bench_again(&b->o->budget, mr_seconds(), out)); i++) {
-        MR_TRY(mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &steps, err));
+        MR_TRY(mr_bench_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &steps, err));
         MR_TRY(run_limit(b, count, &limit, err));
         *out = (mr_bench_probe){count, steps.wall, limit.wall};
     }
@@ -175,21 +175,21 @@ static mr_status run_loader(bench *b, mr_bench_times *times, mr_error *err)
 static mr_status run_product(bench *b, size_t count, mr_bench_times *times, mr_error *err)
 {
     if (b->o->stage == MR_BENCH_DECODE && !b->device.device)
-        return mr_passes_run(b->passes, MR_PASS_STEPS, MR_BENCH_DECODE, b->records, count, times, err);
+        return mr_bench_passes_run(b->passes, MR_PASS_STEPS, MR_BENCH_DECODE, b->records, count, times, err);
     return run_loader(b, times, err);
 }
 
 static mr_status run_limit(bench *b, size_t count, mr_bench_times *times, mr_error *err)
 {
     mr_bench_pass pass = b->o->stage == MR_BENCH_READ ? MR_PASS_PREAD : MR_PASS_DECODE;
-    return mr_passes_run(b->passes, pass, 0, b->records, count, times, err);
+    return mr_bench_passes_run(b->passes, pass, 0, b->records, count, times, err);
 }
 
 typedef mr_status pass_fn(bench *b, size_t count, mr_bench_turn *t, mr_error *err);
 
 static mr_status pass_warm(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
 {
-    return mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &t->warm, err);
+    return mr_bench_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &t->warm, err);
 }
 
 static mr_status pass_product(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
@@ -206,7 +206,7 @@ static mr_status pass_limit(bench *b, size_t count, mr_bench_turn *t, mr_error *
 static mr_status pass_copy(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
 {
     for (int i = 0; i < 2 && b->o->stage == MR_BENCH_READ; i++)
-        MR_TRY(mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err));
+        MR_TRY(mr_bench_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err));
     return MR_OK;
 }
 
@@ -214,7 +214,7 @@ static mr_status pass_steps(bench *b, size_t count, mr_bench_turn *t, mr_error *
 {
     if (b->device.device) /* its steps are not the host's */
         return MR_OK;
-    return mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &t->steps, err);
+    return mr_bench_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &t->steps, err);
 }
 
 static mr_status run_turn(bench *b, mr_bench_turn *t, mr_error *err)
@@ -262,7 +262,7 @@ static mr_status run_turns(bench *b, mr_error *err)
     mr_bench_turn first, t;
     MR_TRY(run_turn(b, &first, err));
     b->batches = mr_bench_batches(budget, mr_seconds(), passes_wall(&first), longest_pass(&first));
-    mr_passes_until(b->passes, mr_bench_end(budget));
+    mr_bench_passes_until(b->passes, mr_bench_end(budget));
     /* The shortest turn is the best estimate of the next: longer ones were slowed by something other than pictures. */
     double shortest = passes_wall(&first) * (double)b->batches;
     while (mr_bench_another(budget, mr_seconds(), shortest)) {
@@ -302,7 +302,7 @@ static void sum_up_device(const bench *b, mr_bench_on_device *out)
 
 static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
 {
-    mr_pixels_counts counts = mr_passes_counts(b->passes);
+    mr_pixels_counts counts = mr_bench_passes_counts(b->passes);
     mr_shard_files_counts found = mr_shard_files_count(b->work.files);
     out->own_jpegs = counts.own;
     out->seek_jpegs = counts.seek;

@@ -35,7 +35,7 @@ typedef struct worker {
     char padding[64]; /* keeps the workers' numbers in cache lines of their own */
 } worker;
 
-struct mr_passes {
+struct mr_bench_passes {
     mr_work *work;
     unsigned threads;
     worker *workers;
@@ -65,7 +65,7 @@ double mr_bench_thread_cpu(void)
     return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
-void mr_passes_free(mr_passes *b)
+void mr_bench_passes_free(mr_bench_passes *b)
 {
     if (!b)
         return;
@@ -99,28 +99,28 @@ static mr_status worker_init(worker *t, const mr_work *w, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err)
+mr_status mr_bench_passes_new(mr_work *w, unsigned threads, mr_bench_passes **out, mr_error *err)
 {
-    mr_passes *b = mr_alloc(1, sizeof *b);
+    mr_bench_passes *b = mr_alloc(1, sizeof *b);
     if (!b)
         return mr_fail_memory(err, "measuring");
-    *b = (mr_passes){.work = w,
-                     .threads = threads,
-                     .batch_room = share(w->split, KEPT, threads),
-                     .source_room = share(w->split, w->split->samples / threads, threads),
-                     .end = INFINITY,
-                     .workers = mr_alloc(threads, sizeof *b->workers)};
+    *b = (mr_bench_passes){.work = w,
+                           .threads = threads,
+                           .batch_room = share(w->split, KEPT, threads),
+                           .source_room = share(w->split, w->split->samples / threads, threads),
+                           .end = INFINITY,
+                           .workers = mr_alloc(threads, sizeof *b->workers)};
     mr_status status = b->workers ? MR_OK : mr_fail_memory(err, "measuring");
     for (unsigned i = 0; status == MR_OK && i < threads; i++)
         status = worker_init(&b->workers[i], w, err);
     if (status == MR_OK)
         *out = b;
     else
-        mr_passes_free(b);
+        mr_bench_passes_free(b);
     return status;
 }
 
-mr_pixels_counts mr_passes_counts(const mr_passes *b)
+mr_pixels_counts mr_bench_passes_counts(const mr_bench_passes *b)
 {
     mr_pixels_counts sum = {0};
     for (unsigned i = 0; i < b->threads; i++) {
@@ -148,7 +148,7 @@ static mr_status next_place(ring *r, size_t room, size_t len, uint8_t **out, mr_
     return MR_OK;
 }
 
-static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, mr_error *err)
+static mr_status read_to(mr_bench_passes *b, const mr_bench_record *r, uint8_t *out, mr_error *err)
 {
     const mr_open_shard *open;
     mr_error why;
@@ -161,21 +161,21 @@ static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, m
                : mr_fail(err, status, "%s.mdb: sample %llu: %s", shard, (unsigned long long)r->sample, why.text);
 }
 
-static mr_status read_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+static mr_status read_plain(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     uint8_t *out;
     MR_TRY(next_place(&w->batch, b->batch_room, r->row.image_len, &out, err));
     return read_to(b, r, out, err);
 }
 
-static mr_status fetch(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+static mr_status fetch(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     MR_TRY(mr_slab_reserve(&w->worker.bytes, r->row.image_len, 0, NULL, err));
     return read_to(b, r, w->worker.bytes.data, err);
 }
 
 /* As many bytes as the record has, from the program's own memory: a mapped file, if truncated, would raise SIGBUS. */
-static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+static mr_status copy(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     size_t len = r->row.image_len;
     uint8_t *out, *from;
@@ -186,7 +186,7 @@ static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_erro
 }
 
 /* The whole picture by the codec's library alone. */
-static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+static mr_status decode_plain(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     const mr_row *row = &r->row;
     const mr_image_facts facts = {.width = row->width,
@@ -211,7 +211,7 @@ static double lap(double *since)
     return took;
 }
 
-static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+static mr_status steps(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     const uint8_t *rgb;
     double since = mr_bench_thread_cpu();
@@ -235,13 +235,13 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
     return MR_OK;
 }
 
-void mr_passes_until(mr_passes *b, double end)
+void mr_bench_passes_until(mr_bench_passes *b, double end)
 {
     b->end = end;
 }
 
 /* Reading the clock costs about as much as reading a small record, so not every record does. */
-static bool time_is_up(mr_passes *b, size_t item)
+static bool time_is_up(mr_bench_passes *b, size_t item)
 {
     enum { ASKS = 16 };
     bool often = b->pass == MR_PASS_DECODE || b->pass == MR_PASS_STEPS;
@@ -252,7 +252,7 @@ static bool time_is_up(mr_passes *b, size_t item)
 
 static mr_status run_record(void *ctx, size_t item, unsigned number, mr_error *err)
 {
-    mr_passes *b = ctx;
+    mr_bench_passes *b = ctx;
     worker *w = &b->workers[number];
     const mr_bench_record *r = &b->records[item];
     if (time_is_up(b, item))
@@ -272,8 +272,8 @@ static mr_status run_record(void *ctx, size_t item, unsigned number, mr_error *e
 
 /* ---- one pass --------------------------------------------------------------------------------------------------- */
 
-mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records, size_t count,
-                        mr_bench_times *times, mr_error *err)
+mr_status mr_bench_passes_run(mr_bench_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
+                              size_t count, mr_bench_times *times, mr_error *err)
 {
     b->pass = pass;
     b->until = until;

@@ -23,19 +23,19 @@ typedef struct mr_bench_times {
     bool cut;                          /* time ran out before all records were begun */
 } mr_bench_times;
 
-typedef struct mr_passes mr_passes; /* the threads' memory */
-mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err);
-void mr_passes_free(mr_passes *b);
+typedef struct mr_bench_passes mr_bench_passes; /* the threads' memory */
+mr_status mr_bench_passes_new(mr_work *w, unsigned threads, mr_bench_passes **out, mr_error *err);
+void mr_bench_passes_free(mr_bench_passes *b);
 
 /* `until`: the mr_bench_stage up to which MR_PASS_STEPS goes. */
-mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records, size_t count,
-                        mr_bench_times *times, mr_error *err);
+mr_status mr_bench_passes_run(mr_bench_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
+                              size_t count, mr_bench_times *times, mr_error *err);
 
 /* Passes begin no record after `end`, by mr_seconds(); INFINITY, the initial value: no end. */
-void mr_passes_until(mr_passes *b, double end);
+void mr_bench_passes_until(mr_bench_passes *b, double end);
 
 /* Of all MR_PASS_STEPS so far. */
-mr_pixels_counts mr_passes_counts(const mr_passes *b);
+mr_pixels_counts mr_bench_passes_counts(const mr_bench_passes *b);
 
 double mr_bench_cpu(void);        /* CPU seconds of this process */
 double mr_bench_thread_cpu(void); /* CPU seconds of this thread */
