@@ -113,8 +113,8 @@ static const mr_option options[] = {
      .words =
          (const char *const[]){[MR_LEAK_NONE] = "none", [MR_LEAK_EQUAL] = "equal", [MR_LEAK_ALIKE] = "alike", NULL},
      .help =
-         "fail with exit code 1 if a picture is in two splits, byte for byte or, with =alike, also as copies that look "
-         "alike: of one name, and with --near-duplicates of any"},
+         "fail with exit code 1 if an image is in two splits, byte for byte or, with =alike, also as copies that look "
+         "alike, which --near-duplicates looks for"},
     {"near-duplicates", 0, MR_ARG_FLAG, MR_FIELD(request, o.near),
      .help = "compare all pictures, whatever their names: report those that look alike, in two splits or in one"},
     {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, o.near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
@@ -155,6 +155,7 @@ static mr_status check(void *ctx, mr_error *err)
     }
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
         return mr_fail(err, MR_MISUSE, "DST must be a new folder, not '%s'", q->o.target);
+    q->o.near = q->o.near || q->o.fail_on_leak == MR_LEAK_ALIKE;
     if (q->near_distance_given && !q->o.near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
     q->o.for_layout.maps = q->maps;
@@ -313,7 +314,7 @@ const mr_command cmd_ingest = {
              "step.  To continue an interrupted ingest, run the same command again.\n"
              "\n"
              "  millrace ingest imagenette2-160.tgz imagenette\n"
-             "  millrace ingest flowers/ flowers.mr --split-map test=val\n"
+             "  millrace ingest flowers/ flowers.mr --split-map valid=,test=val\n"
              "  millrace ingest train2017.zip val2017.zip annotations_trainval2017.zip coco\n"
              "  millrace ingest hub-download/ cartoons.mr --text-column image_description\n"
              "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n"

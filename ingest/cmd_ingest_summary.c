@@ -143,6 +143,25 @@ static mr_status print_layout(const mr_ingest *in, FILE *stream, mr_error *err)
     return mr_buf_status(&root, err, "printing");
 }
 
+/* What was looked for between the splits and not found; NULL: there is one split, or leaks have been listed. */
+static const char *no_leaks(const mr_ingest *in)
+{
+    if (in->leaks || in->plan.split_count < 2)
+        return NULL;
+    if (!in->options->near)
+        return "no leaks by equal bytes, not compared by looks (--near-duplicates)";
+    return in->near.unreadable || in->near.crowded ? "no leaks among the images that could be compared"
+                                                   : "no leaks between splits";
+}
+
+/* Says of nothing that it is not there unless it was looked for. */
+static void print_verdict(const mr_ingest *in, FILE *stream)
+{
+    const char *rejects = in->rejects ? NULL : "no images rejected", *leaks = no_leaks(in);
+    if (rejects || leaks)
+        fprintf(stream, "%s%s%s\n", rejects ? rejects : "", rejects && leaks ? ", " : "", leaks ? leaks : "");
+}
+
 mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
@@ -153,8 +172,7 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     MR_TRY(print_splits(in, stream, err));
     print_classes(in, stream);
     print_notes(&in->notes, false, rest, stream);
-    if (!in->rejects && !in->leaks)
-        fprintf(stream, "no images rejected, no leaks between splits\n");
+    print_verdict(in, stream);
     if (o->dry_run) {
         fprintf(stream, "dry run: nothing was written\n");
         return MR_OK;

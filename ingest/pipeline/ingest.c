@@ -120,7 +120,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     MR_TRY(in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err));
     MR_TRY(mr_source_check(in->source, err));
     MR_TRY(mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err));
-    MR_TRY(mr_plan_review(&in->plan, &o->for_layout, err));
+    MR_TRY(mr_plan_review(&in->choice.tree, &in->plan, &o->for_layout, err));
     mr_status status = mr_check_left_out(in, err);
     note_ignored(in); /* also on failure */
     in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];

@@ -51,7 +51,7 @@ support_plan support_plan_at(const mr_layout *layout, char *dir, const char *roo
     if (p.status == MR_OK)
         p.status = layout->plan(&p.tree, options ? options : &none, &p.plan, &p.err);
     if (p.status == MR_OK)
-        p.status = mr_plan_review(&p.plan, options ? options : &none, &p.err);
+        p.status = mr_plan_review(&p.tree, &p.plan, options ? options : &none, &p.err);
     p.plan.notes = NULL;
     assert_false(p.notes.failed);
     return p;

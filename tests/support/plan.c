@@ -45,7 +45,7 @@ static bool begin(planned *p, const char *source, const char *forced, const mr_l
     if (status == MR_OK)
         status = p->choice.layout->plan(&p->choice.tree, o ? o : &none, &p->plan, &p->err);
     if (status == MR_OK)
-        status = mr_plan_review(&p->plan, o ? o : &none, &p->err);
+        status = mr_plan_review(&p->choice.tree, &p->plan, o ? o : &none, &p->err);
     if (status != MR_OK)
         mr_buf_printf(&p->text, "plan %d: %s\n", status, p->err.text);
     return status == MR_OK;

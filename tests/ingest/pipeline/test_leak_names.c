@@ -16,6 +16,16 @@ static void test_one_name_and_other_pictures(void **state)
                 0, 0);
 }
 
+/* Ingested with this option, or none, the summary says so. */
+static void expect_verdict(const char *words, const char *option)
+{
+    support_result r = support_millrace("ingest", leak_source, "--dry-run", option, (char *)NULL);
+    support_assert_status(&r, 0);
+    if (!strstr(r.out, words))
+        fail_msg("no \"%s\" in:\n%s", words, r.out);
+    support_result_free(&r);
+}
+
 static void test_one_name_and_another_label(void **state)
 {
     (void)state;
@@ -29,7 +39,20 @@ static void test_one_name_and_another_label(void **state)
         "also train/daisy/a_jpg.rf.01.jpg\n"
         "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but different labels and pictures, in train and val: also "
         "train/daisy/b_jpg.rf.01.jpg\n",
-        0, 0);
+        0, 1);
+}
+
+/* A copy under another name is found where all pictures are compared; otherwise nothing is said of looks. */
+static void test_copies_under_another_name(void **state)
+{
+    (void)state;
+    leak_put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("train/daisy/a_jpg.rf.02.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
+    leak_put("train/daisy/b_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.8}, ALIKE_JPEG);
+    leak_put("valid/daisy/c_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("valid/daisy/d_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.9}, ALIKE_JPEG);
+    leak_expect("", "", 0, 1);
+    expect_verdict("no images rejected, no leaks by equal bytes, not compared by looks (--near-duplicates)\n", NULL);
 }
 
 static void test_copies_within_a_split_are_none(void **state)
@@ -37,13 +60,22 @@ static void test_copies_within_a_split_are_none(void **state)
     (void)state;
     leak_put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     leak_put("train/daisy/a_jpg.rf.02.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
-    leak_put("train/daisy/b_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.8}, ALIKE_JPEG);
     leak_put("valid/daisy/c_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
-    leak_put("valid/daisy/d_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.9}, ALIKE_JPEG); /* no suspect: another name */
     leak_expect("", "", 0, 0);
-    support_result r = support_millrace("ingest", leak_source, "--dry-run", (char *)NULL);
-    assert_non_null(strstr(r.out, "no images rejected, no leaks between splits"));
-    support_result_free(&r);
+    expect_verdict("no images rejected, no leaks between splits\n", "--near-duplicates");
+    expect_verdict("no images rejected\n", "--split-map=valid="); /* one split has nothing to share */
+}
+
+static void test_splits_that_become_one(void **state)
+{
+    (void)state;
+    leak_put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("valid/daisy/b_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("test/daisy/c_jpg.rf.01.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("test/daisy/d_jpg.rf.01.jpg", 4, (alike_edit){0}, ALIKE_JPEG);
+    expect_verdict(
+        "  val: valid (1 sample) and test (2 samples) are stored as this one split, because of --split-map\n",
+        "--split-map=test=val");
 }
 
 /* Two originals of one name: one line for each that leaks, and none for what differs between them. */
@@ -115,9 +147,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, leak_set_up, leak_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_one_name_and_other_pictures),    TEST(test_one_name_and_another_label),
-        TEST(test_copies_within_a_split_are_none), TEST(test_two_originals_of_one_name),
-        TEST(test_equal_bytes_in_a_group),         TEST(test_labels_in_a_group),
+        TEST(test_one_name_and_other_pictures), TEST(test_one_name_and_another_label),
+        TEST(test_copies_under_another_name),   TEST(test_copies_within_a_split_are_none),
+        TEST(test_splits_that_become_one),      TEST(test_two_originals_of_one_name),
+        TEST(test_equal_bytes_in_a_group),      TEST(test_labels_in_a_group),
         TEST(test_too_many_of_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,7 +154,7 @@ static void test_two_names_of_val(void **state)
     hub_start_again();
     support_hub_rows(hub_source, "val.parquet", 2, 2, 8);
     support_hub_rows(hub_source, "valid.parquet", 2, 2, 12);
-    hub_ingest(0, "no images rejected, no leaks between splits", "--split-map", "valid=dev");
+    hub_ingest(0, "no images rejected, no leaks by equal bytes", "--split-map", "valid=dev");
     char *report = support_path("%s/report.json", hub_target);
     uint8_t *text = support_read(report, NULL);
     assert_null(strstr((char *)text, "one split"));
