@@ -39,6 +39,7 @@ typedef struct mr_export_format {
     bool plain;        /* it needs neither facts nor objects, and nothing is counted */
     bool lossless;     /* it keeps every meta as a whole: nothing is counted */
     bool surveyed;     /* it needs to know all samples before the first */
+    bool shown;        /* its coordinates are of the picture as EXIF shows it: objects come so */
     bool ids;          /* the survey says which ids can be kept */
     bool sharded;      /* --shard-size is for it */
     bool tasks;        /* --task is for it */

@@ -98,6 +98,8 @@ static mr_status take_sample(void *ctx, const mr_export_sample *given, mr_error 
         s.objects = &r->objects;
         if (!r->format->lossless)
             MR_TRY(mr_export_losses_take(&r->run, &r->losses, &s, err));
+        if (r->format->shown)
+            mr_objects_show(&r->objects, &(mr_stored){s.view->width, s.view->height, s.view->orientation});
     }
     return r->format->sample(&r->run, &s, err);
 }

@@ -3,8 +3,8 @@
  *
  *      data.yaml  train/images/1.jpg  train/labels/1.txt  val/images/2.jpg  val/labels/2.txt
  *
- * Invariant: all labels are of one task, as the readers want it, and every coordinate is within the picture: one beyond
- * it makes Ultralytics drop the whole picture. */
+ * Invariant: all labels are of one task, as the readers want it, and every coordinate is within the picture as EXIF
+ * shows it, which is the one that readers see: one beyond it makes Ultralytics drop the whole picture. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,7 +172,7 @@ static mr_status add_outline(yolo *y, const mr_export_run *run, const mr_export_
 static mr_status add_object(mr_export_run *run, const mr_export_sample *s, const mr_object *o, mr_error *err)
 {
     yolo *y = run->state;
-    const mr_stored p = {s->view->width, s->view->height, s->view->orientation};
+    const mr_stored p = mr_stored_shown(&(mr_stored){s->view->width, s->view->height, s->view->orientation});
     mr_milli corners[8];
     size_t before = y->line.len;
     bool good = false, cut = false;
@@ -266,8 +266,10 @@ static void free_state(void *state)
 
 const mr_export_format mr_export_format_yolo = {
     .name = "yolo",
-    .holds = MR_HOLDS(UNLABELLED) | MR_HOLDS(OBJECTS) | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS),
+    .holds =
+        MR_HOLDS(UNLABELLED) | MR_HOLDS(OBJECTS) | MR_HOLDS(EMPTY_CLASSES) | MR_HOLDS(CLASS_NUMBERS) | MR_HOLDS(TURNED),
     .surveyed = true,
+    .shown = true,
     .tasks = true,
     .begin = begin,
     .begin_split = begin_split,

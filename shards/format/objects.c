@@ -118,55 +118,6 @@ void mr_objects_box_around(mr_objects *o, const mr_milli *numbers, size_t count)
     }
 }
 
-/* ---- EXIF orientation ------------------------------------------------------------------------------------------ */
-
-/* From the picture as it is shown to the picture as it is stored, for the orientations that swap width and height.
- * Source: Exif 2.3, tag 0x0112: 5 transposes, 6 turns by 90 degrees clockwise, 7 transposes over the other diagonal, 8
- * turns counterclockwise. */
-static void turn_back(const mr_stored *p, mr_milli *x, mr_milli *y)
-{
-    mr_milli across = *y, down = *x;
-    if (p->orientation == 7 || p->orientation == 8)
-        across = (mr_milli)p->width * 1000 - across;
-    if (p->orientation == 6 || p->orientation == 7)
-        down = (mr_milli)p->height * 1000 - down;
-    *x = across;
-    *y = down;
-}
-
-static void turn_box_back(const mr_stored *p, mr_milli box[4])
-{
-    mr_milli corners[4] = {box[0], box[1], box[0] + box[2], box[1] + box[3]};
-    turn_back(p, &corners[0], &corners[1]);
-    turn_back(p, &corners[2], &corners[3]);
-    mr_milli width = box[2];
-    box[0] = corners[0] < corners[2] ? corners[0] : corners[2];
-    box[1] = corners[1] < corners[3] ? corners[1] : corners[3];
-    box[2] = box[3];
-    box[3] = width;
-}
-
-void mr_objects_settle(mr_objects *o, const mr_stored *picture)
-{
-    if (picture->orientation < 5 || picture->width == picture->height || o->width != picture->height ||
-        o->height != picture->width)
-        return;
-    for (size_t i = 0; i < o->count; i++) {
-        mr_object *object = &o->items[i];
-        if (object->has_box)
-            turn_box_back(picture, object->box);
-        for (size_t k = 0; object->oriented && k < 8; k += 2)
-            turn_back(picture, &object->corners[k], &object->corners[k + 1]);
-    }
-    for (size_t i = 0; i + 1 < o->point_count; i += 2)
-        turn_back(picture, &o->points[i], &o->points[i + 1]);
-    for (size_t i = 0; i < o->keypoint_count; i++)
-        if (o->keypoints[i].visibility)
-            turn_back(picture, &o->keypoints[i].x, &o->keypoints[i].y);
-    o->width = picture->width;
-    o->height = picture->height;
-}
-
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 void mr_milli_write(mr_milli value, mr_buf *out)

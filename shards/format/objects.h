@@ -75,9 +75,19 @@ void mr_objects_id(mr_objects *o, const char *json, size_t len);
 /* Gives the last object the box around `count` numbers x, y, x, y ... */
 void mr_objects_box_around(mr_objects *o, const mr_milli *numbers, size_t count);
 
-/* Where the source states the size that the picture has only after EXIF turned it, its coordinates are of the turned
- * picture: turns them back. */
+/* ---- objects_turn.c: EXIF orientation ---------------------------------------------------------------------------- */
+
+/* The picture as EXIF shows it: turned, with nothing left to turn. */
+mr_stored mr_stored_shown(const mr_stored *picture);
+/* Moves everything from the picture as stored to the picture as shown, and back; the order of points stays.  Keypoints
+ * that are not labelled (visibility 0) have no place and stay. */
+void mr_objects_show(mr_objects *o, const mr_stored *picture);
+void mr_objects_turn_back(mr_objects *o, const mr_stored *picture);
+/* Where the source states the size that the picture has only after EXIF turned it, its coordinates are of the picture
+ * as shown: turns them back. */
 void mr_objects_settle(mr_objects *o, const mr_stored *picture);
+
+/* ---- objects.c --------------------------------------------------------------------------------------------------- */
 
 /* Appends ,"objects":[...] to a meta. */
 void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);

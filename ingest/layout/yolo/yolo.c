@@ -141,6 +141,7 @@ static mr_status yolo_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
                               mr_objects *out, mr_error *err)
 {
     const mr_yolo_state *st = plan->state;
+    const mr_stored shown = mr_stored_shown(picture); /* whose parts the lines state: readers turn it first */
     MR_AUTO(close_label) label l = {0};
     mr_yolo_line line;
     mr_status status;
@@ -149,7 +150,8 @@ static mr_status yolo_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
         return MR_OK;
     MR_TRY(open_label(t, plan, sample, &l, err));
     while ((status = mr_yolo_next(&l.reader, &l.rules, &line)) == MR_OK && !out->failed)
-        add_object(st, &line, picture, out);
+        add_object(st, &line, &shown, out);
+    mr_objects_turn_back(out, picture);
     return out->failed ? mr_fail_memory(err, "reading labels") : end_label(t, sample, status, err);
 }
 

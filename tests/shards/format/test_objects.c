@@ -5,6 +5,7 @@
 
 #include "base/scope.h"
 #include "format/objects.h"
+#include "region/pixels.h"
 #include "support/support.h"
 
 static const mr_class classes[] = {{.name = (char *)"cat"}, {.name = (char *)"do\"g"}};
@@ -135,6 +136,46 @@ static void test_orientation(void **state)
     assert_int_equal(same.items[0].box[0], 0);
 }
 
+/* A pixel as it is shown is where pixels/region/orient.c has it, and everything comes back from either side. */
+static void test_turns(void **state)
+{
+    (void)state;
+    mr_random random = support_random();
+    for (int round = 0; round < 400; round++) {
+        const mr_stored stored = {1 + (uint32_t)mr_random_below(&random, 300),
+                                  1 + (uint32_t)mr_random_below(&random, 300), (uint8_t)mr_random_below(&random, 9)};
+        const mr_stored shown = mr_stored_shown(&stored);
+        const mr_region pixel = {(uint32_t)mr_random_below(&random, shown.width),
+                                 (uint32_t)mr_random_below(&random, shown.height), 1, 1};
+        const mr_region at = mr_orient_region(stored.orientation, stored.width, stored.height, &pixel);
+        const mr_milli x = pixel.left * 1000, y = pixel.top * 1000;
+        MR_AUTO(mr_objects_free) mr_objects o = {.told = true};
+        mr_object *object = mr_objects_add(&o, 0);
+        assert_non_null(object);
+        object->has_box = object->oriented = true;
+        memcpy(object->box, (mr_milli[]){x, y, 1000, 1000}, sizeof object->box);
+        memcpy(object->corners, (mr_milli[]){x, y, x + 7, y, x + 7, y + 9, x, y + 9}, sizeof object->corners);
+        mr_objects_ring(&o);
+        mr_objects_point(&o, x + 500, y + 500);
+        mr_objects_keypoint(&o, 0, (mr_keypoint){x + 500, y + 500, 1});
+        mr_objects_keypoint(&o, 0, (mr_keypoint){0, 0, 0});
+        mr_objects_turn_back(&o, &stored);
+        assert_memory_equal(object->box, ((mr_milli[]){at.left * 1000, at.top * 1000, 1000, 1000}), sizeof object->box);
+        assert_true(o.points[0] == at.left * 1000 + 500 && o.points[1] == at.top * 1000 + 500);
+        assert_true(o.keypoints[0].x == o.points[0] && o.keypoints[0].y == o.points[1]);
+        assert_true(o.keypoints[1].x == 0 && o.keypoints[1].y == 0);
+        mr_objects_show(&o, &stored);
+        assert_memory_equal(object->box, ((mr_milli[]){x, y, 1000, 1000}), sizeof object->box);
+        assert_memory_equal(object->corners, ((mr_milli[]){x, y, x + 7, y, x + 7, y + 9, x, y + 9}),
+                            sizeof object->corners);
+        assert_true(o.points[0] == x + 500 && o.keypoints[0].y == y + 500);
+        object->box[2] = -5000; /* stays odd */
+        mr_objects_turn_back(&o, &stored);
+        mr_objects_show(&o, &stored);
+        assert_memory_equal(object->box, ((mr_milli[]){x, y, -5000, 1000}), sizeof object->box);
+    }
+}
+
 static void add_box(mr_objects *o, int32_t label, mr_milli x, mr_milli y, mr_milli width, mr_milli height)
 {
     mr_object *object = mr_objects_add(o, label);
@@ -201,8 +242,8 @@ static void test_long_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form), cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_orientation), cmocka_unit_test(test_tally),
-                                       cmocka_unit_test(test_long_name)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form),        cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_orientation), cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_tally),       cmocka_unit_test(test_long_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
