@@ -17,9 +17,9 @@
 #include "train/commands.h"
 
 const mr_command *const mr_commands[] = {
-    &cmd_ingest, &cmd_verify,  &cmd_inspect,   &cmd_show,   &cmd_report,     &cmd_export, &cmd_reindex,
-    &cmd_seek,   &cmd_plan,    &cmd_replay,    &cmd_bench,  &cmd_train,      &cmd_eval,   &cmd_predict,
-    &cmd_sweep,  &cmd_devices, &cmd_tokenizer, &cmd_sample, &cmd_completion, &cmd_manual, NULL,
+    &cmd_ingest,  &cmd_verify,    &cmd_inspect, &cmd_show,       &cmd_report, &cmd_export, &cmd_reindex,
+    &cmd_seek,    &cmd_plan,      &cmd_replay,  &cmd_bench,      &cmd_train,  &cmd_eval,   &cmd_predict,
+    &cmd_devices, &cmd_tokenizer, &cmd_sample,  &cmd_completion, &cmd_manual, NULL,
 };
 
 static void usage(FILE *stream)

@@ -4,6 +4,6 @@
 
 #include "base/cli.h"
 
-extern const mr_command cmd_train, cmd_eval, cmd_predict, cmd_sweep, cmd_devices, cmd_tokenizer;
+extern const mr_command cmd_train, cmd_eval, cmd_predict, cmd_devices, cmd_tokenizer;
 
 #endif
