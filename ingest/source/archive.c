@@ -162,12 +162,33 @@ static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, boo
     return MR_OK;
 }
 
+/* The entry's name in the tree, lent until the next call; NULL: there is no memory for it. */
+static const char *take_name(unpack *u, const char *name, size_t len, size_t *plain_len)
+{
+    list_plain_name(name, len, &u->plain);
+    const char *plain = mr_buf_text(&u->plain);
+    *plain_len = u->plain.len;
+    return u->plain.failed ? NULL : plain;
+}
+
+static mr_status add_hard_link(unpack *u, const char *path, size_t len, const char *target, mr_error *err)
+{
+    list *l = u->list;
+    MR_AUTO(mr_buf_free) mr_buf plain = {0}, full = {0}; /* `path` is in a buffer of the list or of `u` */
+    list_plain_name(target, strlen(target), &plain);
+    mr_buf_add_text(&full, l->prefix ? l->prefix : "");
+    mr_buf_add_text(&full, mr_buf_text(&plain));
+    target = mr_buf_text(&full);
+    return full.failed || plain.failed ? mr_fail_memory(err, u->name) : list_link(l, path, len, target, err);
+}
+
 static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_error *err)
 {
     list *l = u->list;
-    size_t len;
-    const char *path = archive_input_name(e, &len);
+    size_t len, named;
+    const char *name = archive_input_name(e, &named), *path = name ? take_name(u, name, named, &len) : NULL;
     mode_t type = archive_entry_filetype(e);
+    len = path ? len : 0;
     MR_TRY(list_prefixed(l, &path, &len, err));
     MR_TRY(begin_entry(u, e, len, &damaged, err));
     if (type == AE_IFDIR)
@@ -181,23 +202,15 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
         return fail_class_tar(u, path, len, mr_buf_text(&u->complaint), err);
     if (damaged)
         return list_name_ok(l, path, len) ? add_damaged(u, path, len, (uint64_t)archive_entry_size(e), err) : MR_OK;
-    const char *target = archive_entry_hardlink(e);
-    if (target) {
-        while (target[0] == '.' && target[1] == '/')
-            target += 2;
-        MR_AUTO(mr_buf_free) mr_buf full = {0}; /* `path` is in the list's own buffer */
-        mr_buf_add_text(&full, l->prefix ? l->prefix : "");
-        mr_buf_add_text(&full, target);
-        target = mr_buf_text(&full);
-        return full.failed ? mr_fail_memory(err, u->name) : list_link(l, path, len, target, err);
-    }
+    if (archive_entry_hardlink(e))
+        return add_hard_link(u, path, len, archive_entry_hardlink(e), err);
     if (type == AE_IFLNK)
         return list_symlink(l, path, len, archive_entry_symlink(e), LINK_UNKNOWN, err);
     if (type != AE_IFREG && type != 0) {
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;
     }
-    if (path[len - 1] == '/' || !list_name_ok(l, path, len)) /* a folder that is not marked as one */
+    if (name[named - 1] == '/' || !list_name_ok(l, path, len)) /* a folder that is not marked as one */
         return MR_OK;
     return add_file(u, e, path, len, err);
 }
@@ -269,6 +282,7 @@ mr_status unpack_entries(unpack *u, mr_error *err)
 void unpack_end(unpack *u)
 {
     mr_buf_free(&u->compare);
+    mr_buf_free(&u->plain);
     mr_buf_free(&u->complaint);
     archive_read_free(u->archive);
     archive_input_free(u->input);
@@ -292,6 +306,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     struct stat st;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     MR_AUTO(unpack_end) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
+    MR_TRY(list_begin_part(l, path, err));
     MR_TRY(open_spool(l, err));
     MR_TRY(unpack_begin(&u, err));
     u.input->fd = fd;

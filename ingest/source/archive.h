@@ -18,6 +18,7 @@ typedef struct unpack {
     int fd;                     /* of the archive, if its bytes can be read in place; -1 */
     uint64_t base;              /* its first byte in that file */
     uint32_t holder;            /* its number, MR_NO_ENTRY before the first use */
+    mr_buf plain;               /* the current entry's name in the tree */
     mr_buf compare, complaint;  /* the complaint: why the current entry is damaged */
 } unpack;
 

@@ -351,9 +351,6 @@ const char *archive_input_name(struct archive_entry *e, size_t *len)
     const char *name = archive_entry_pathname(e);
     if (!name)
         name = archive_entry_pathname_utf8(e);
-    while (name && name[0] == '.' && name[1] == '/')
-        for (name += 2; *name == '/';)
-            name++;
     *len = name ? strlen(name) : 0;
     return name;
 }

@@ -72,7 +72,7 @@ mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err);
 /* Bytes that have come out beyond the ratio. */
 uint64_t archive_input_excess(const archive_input *in);
 
-/* The entry's name in the archive's bytes; "./a" is "a".  NULL: not readable. */
+/* The entry's name in the archive's bytes.  NULL: not readable. */
 const char *archive_input_name(struct archive_entry *e, size_t *len);
 
 #endif

@@ -66,7 +66,7 @@ static mr_status absorb(list *into, mr_source *from, mr_error *err)
     for (size_t i = 0; i < from->count; i++) {
         if (!MR_GROW(into->items, into->count, into->room))
             return mr_fail_memory(err, "listing the source");
-        into->items[into->count] = (listed){.entry = from->entries[i], .order = (uint32_t)into->count};
+        into->items[into->count] = (listed){.entry = from->entries[i], .part = (uint32_t)into->count};
         into->items[into->count++].entry.holder += base;
     }
     from->count = 0;
@@ -122,7 +122,7 @@ mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, co
         return mr_fail_memory(err, "listing the source");
     l.room = total;
     for (; l.count < s->count; l.count++)
-        l.items[l.count] = (listed){.entry = s->entries[l.count], .order = (uint32_t)l.count};
+        l.items[l.count] = (listed){.entry = s->entries[l.count], .part = (uint32_t)l.count};
     mr_status status = absorb_all(&l, parts, count, err);
     mr_notes_sort(notes, noted);
     free(l.items);

@@ -230,6 +230,7 @@ mr_status list_folder(list *l, const char *path, mr_error *err)
     MR_TRY(hub_cache_snapshot(path, l->notes, &snapshot, err));
     if (snapshot.len)
         path = mr_buf_text(&snapshot);
+    MR_TRY(list_begin_part(l, path, err));
     MR_AUTO(end_walk) walk w = {.list = l, .given = path};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -252,6 +253,7 @@ mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err
     MR_AUTO(mr_scope_free) char *dir = NULL;
     MR_AUTO(mr_scope_free) char *name = NULL;
     mr_entry e = {.size = size, .offset = FOLLOW_LINK};
+    MR_TRY(list_begin_part(l, path, err));
     MR_TRY(mr_path_split(path, &dir, &name, err));
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

@@ -21,6 +21,7 @@ static mr_status keep(list *l, const pending_link *link, mr_error *err)
     kept->path = path;
     kept->target = target;
     kept->order = l->arrived++;
+    kept->part = (uint32_t)l->part_count - 1;
     return MR_OK;
 }
 
@@ -78,13 +79,105 @@ mr_status list_symlink(list *l, const char *path, size_t len, const char *target
     return keep(l, &link, err);
 }
 
-/* Which entries have a name that an earlier link claims; the list is settled. */
+/* ---- equal names ------------------------------------------------------------------------------------------------- */
+
+static listed as_listed(const pending_link *link)
+{
+    return (listed){
+        .entry = {.path = link->path, .path_len = link->path_len}, .order = link->order, .part = link->part};
+}
+
+static int by_listed(const void *a, const void *b)
+{
+    return list_compare_listed(a, b);
+}
+
+/* The first of the sorted items that does not come before `key`; l->count: there is none. */
+static size_t lower_item(const list *l, const listed *key)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list_compare_listed(&l->items[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A hard link is the file that had its target's name where the link stands in its archive: a later entry of that name
+ * is another file. */
+void list_bind(list *l)
+{
+    if (l->link_count && l->count)
+        qsort(l->items, l->count, sizeof *l->items, by_listed);
+    for (size_t i = 0; i < l->link_count; i++) {
+        pending_link *link = &l->links[i];
+        listed key = as_listed(link);
+        key.entry.path = link->target;
+        key.entry.path_len = link->target_len;
+        size_t at = link->symbolic || !link->target_len ? l->count : lower_item(l, &key);
+        const listed *found = at < l->count ? &l->items[at] : NULL;
+        link->bound = found && found->part == link->part && found->entry.path_len == link->target_len &&
+                      memcmp(found->entry.path, link->target, link->target_len) == 0;
+        if (link->bound)
+            link->bytes = found->entry;
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const listed x = as_listed(a), y = as_listed(b);
+    return list_compare_listed(&x, &y);
+}
+
+/* Marks a link that a later entry of its archive replaces as done, and finds an entry that it replaces: that is gone
+ * even if the link is not followed. */
+static void replace(list *l, pending_link *link, const pending_link *later, bool *gone)
+{
+    uint32_t at = list_find(l->source, link->path, link->path_len);
+    const listed *item = at == MR_NO_ENTRY || l->items[at].part != link->part ? NULL : &l->items[at];
+    bool again = later && later->part == link->part &&
+                 list_compare(later->path, later->path_len, link->path, link->path_len) == 0;
+    if (again || (item && item->order > link->order)) {
+        link->done = true;
+        list_count_replaced(l, link->part, link->path);
+    } else if (item && (link->symbolic || link->bound)) {
+        gone[at] = true;
+        list_count_replaced(l, link->part, link->path);
+    }
+}
+
+/* What is replaced in one archive; the list is settled.  Sorts the links. */
+static mr_status drop_replaced(list *l, mr_error *err)
+{
+    mr_source *s = l->source;
+    size_t kept = 0;
+    MR_AUTO(mr_scope_free) bool *gone = mr_alloc(s->count, sizeof *gone);
+    if (!gone)
+        return mr_fail_memory(err, "listing the source");
+    qsort(l->links, l->link_count, sizeof *l->links, by_place); /* of one name, the last comes first */
+    for (size_t i = 0; i < l->link_count; i++)
+        replace(l, &l->links[i], i ? &l->links[i - 1] : NULL, gone);
+    for (size_t i = 0; i < s->count; i++) {
+        if (gone[i])
+            continue;
+        l->items[kept] = l->items[i];
+        s->entries[kept++] = s->entries[i];
+    }
+    l->count = s->count = kept;
+    return MR_OK;
+}
+
+/* Which entries have a name that a link claims with more right; the list is settled. */
 static void find_contested(const list *l, bool *contested)
 {
     for (size_t i = 0; i < l->link_count; i++) {
         const pending_link *link = &l->links[i];
         uint32_t at = link->done || !link->target_len ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
-        if (at != MR_NO_ENTRY && link->order < l->items[at].order)
+        const listed claim = as_listed(link);
+        if (at != MR_NO_ENTRY && list_compare_listed(&claim, &l->items[at]) < 0)
             contested[at] = true;
     }
 }
@@ -94,16 +187,19 @@ static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
 {
     for (size_t i = 0; i < l->link_count; i++) {
         pending_link *link = &l->links[i];
-        uint32_t target = link->done ? MR_NO_ENTRY : list_find(l->source, link->target, link->target_len);
-        if (target == MR_NO_ENTRY || (contested && contested[target]))
+        bool by_name = !link->done && !link->bound;
+        uint32_t target = by_name ? list_find(l->source, link->target, link->target_len) : MR_NO_ENTRY;
+        if (by_name ? target == MR_NO_ENTRY || (contested && contested[target]) : link->done)
             continue;
-        mr_entry e = l->source->entries[target];
+        mr_entry e = by_name ? l->source->entries[target] : link->bytes;
         e.path = link->path;
         e.path_len = link->path_len;
         size_t before = l->count;
         MR_TRY(list_add(l, &e, err));
-        if (l->count > before)
+        if (l->count > before) {
             l->items[before].order = link->order;
+            l->items[before].part = link->part;
+        }
         link->done = true;
     }
     return MR_OK;
@@ -236,6 +332,7 @@ mr_status list_resolve(list *l, mr_error *err)
 {
     if (!l->link_count)
         return MR_OK;
+    MR_TRY(drop_replaced(l, err));
     for (int hop = 0; hop < HOPS_MAX; hop++) {
         size_t before = l->count;
         MR_AUTO(mr_scope_free) bool *contested = mr_alloc(l->source->count, sizeof *contested);

@@ -18,9 +18,16 @@ typedef struct holder {
     atomic_bool requested; /* HOLD_DAMAGED: the entry was read */
 } holder;
 
+typedef struct list_part { /* a folder, a file or an archive that is listed: a SRC, or an archive in one */
+    char *name;            /* as given, for messages */
+    const char *first;     /* of the names that occur again; lent by the source */
+    uint64_t replaced;     /* entries that a later one of the same name replaces */
+} list_part;
+
 typedef struct listed {
     mr_entry entry;
-    uint32_t order; /* of arrival: the first of two equal names is kept */
+    uint32_t order; /* of arrival */
+    uint32_t part;  /* see list_settle() */
 } listed;
 
 typedef enum link_end { /* what a link in a folder leads to, as stat() reports it; unknown in archives */
@@ -35,8 +42,11 @@ typedef struct pending_link {  /* of a folder or an archive: another name for by
     const char *path, *target; /* the target is a path in the tree as well; "": outside */
     uint32_t path_len, target_len;
     uint32_t order; /* of arrival, counted with the files */
-    link_end end;   /* only for messages: what is followed depends on names */
+    uint32_t part;
+    link_end end; /* only for messages: what is followed depends on names */
     bool symbolic, done;
+    bool bound;     /* a hard link whose bytes are known: */
+    mr_entry bytes; /* of its target where the link stands in its archive */
 } pending_link;
 
 typedef struct class_tar { /* a tar of one ImageNet class: its files are in a folder of its name */
@@ -69,6 +79,8 @@ typedef struct list {
     size_t count, room;
     pending_link *links;
     size_t link_count, link_room;
+    list_part *parts; /* the last one is listed now */
+    size_t part_count, part_room;
     class_tar *class_tars;
     size_t class_tar_count, class_tar_room;
     uint32_t arrived;       /* files and links */
@@ -86,6 +98,11 @@ enum { FOLLOW_LINK = 1 }; /* entry.offset of a file from the command line, which
 char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long as s; NULL: no memory */
 /* Takes over fd, on failure too. */
 mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
+/* What is listed from now on is of another part. */
+mr_status list_begin_part(list *l, const char *name, mr_error *err);
+/* An archive's name for an entry without empty and "." parts, as it is unpacked: "/a//./b/" is "a/b".  Replaces out's
+ * contents. */
+void list_plain_name(const char *name, size_t len, mr_buf *out);
 /* False: the name was rejected, with a note. */
 bool list_name_ok(list *l, const char *path, size_t len);
 /* The path is copied; a `file` must live as long as the list's source (NULL: the path).  Too large: noted, left out. */
@@ -95,14 +112,23 @@ mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *si
 /* Links, in links.c: kept until everything is listed, then resolved. */
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err);
+/* Before the list is settled: what hard links lead to. */
+void list_bind(list *l);
 mr_status list_resolve(list *l, mr_error *err);
 /* Puts the list's prefix before the name, lent until the next call; NULL and "" are left alone. */
 mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
 const char *list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is safe */
 int list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
 uint32_t list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
-/* Sorts, drops duplicates, and publishes the entries in the source. */
+/* Sorts, drops duplicates, and publishes the entries in the source.  Of equal names the first part's counts, with a
+ * note; in one part, which is then an archive, the last, as when it is unpacked. */
 mr_status list_settle(list *l, mr_error *err);
+/* By name; of equal names, the one that counts comes first. */
+int list_compare_listed(const listed *a, const listed *b);
+/* An entry of the part is replaced by a later one. */
+void list_count_replaced(list *l, uint32_t part, const char *path);
+/* A remark for each archive in which names occur again. */
+void list_note_replaced(list *l);
 /* The last step: drops entries under the name of a file, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
 /* The number of the first leave_out option that names the path or a folder above it; leave_out_count: none. */

@@ -4,13 +4,54 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "source/list.h"
+
+int list_compare_listed(const listed *a, const listed *b)
+{
+    int order = list_compare(a->entry.path, a->entry.path_len, b->entry.path, b->entry.path_len);
+    if (order == 0)
+        order = (a->part > b->part) - (a->part < b->part);
+    return order ? order : (a->order < b->order) - (a->order > b->order);
+}
 
 static int by_path(const void *a, const void *b)
 {
-    const listed *x = a, *y = b;
-    int order = list_compare(x->entry.path, x->entry.path_len, y->entry.path, y->entry.path_len);
-    return order ? order : (x->order > y->order) - (x->order < y->order);
+    return list_compare_listed(a, b);
+}
+
+void list_count_replaced(list *l, uint32_t part, const char *path)
+{
+    if (!l->parts[part].replaced++)
+        l->parts[part].first = path;
+}
+
+/* `loser` has the name of `kept`, and `before` it in order; both may be one. */
+static void note_double(list *l, const listed *kept, const listed *before, const listed *loser)
+{
+    const mr_entry *e = &loser->entry;
+    if (before->part == loser->part) {
+        list_count_replaced(l, loser->part, e->path);
+        return;
+    }
+    mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
+                "an earlier file of this name (%llu bytes) is kept", (unsigned long long)kept->entry.size);
+}
+
+void list_note_replaced(list *l)
+{
+    for (size_t i = 0; i < l->part_count; i++) {
+        const list_part *part = &l->parts[i];
+        MR_AUTO(mr_buf_free) mr_buf first = {0};
+        char count[32];
+        if (!part->replaced)
+            continue;
+        mr_text_escape(&first, part->first, strlen(part->first));
+        mr_note_add(l->notes, MR_NOTE_INFO, part->name, strlen(part->name), 0,
+                    "%s of its entries %s replaced by a later one of the same name, as when it is unpacked; first: %s",
+                    mr_text_count(part->replaced, count), part->replaced == 1 ? "is" : "are", mr_buf_text(&first));
+        l->notes->failed = l->notes->failed || first.failed;
+    }
 }
 
 mr_status list_settle(list *l, mr_error *err)
@@ -23,15 +64,17 @@ mr_status list_settle(list *l, mr_error *err)
     s->count = 0;
     if (!s->entries)
         return mr_fail_memory(err, "listing the source");
+    listed before = {.order = 0};
     for (size_t i = 0; i < l->count; i++) {
-        const mr_entry *e = &l->items[i].entry, *last = s->count ? &s->entries[s->count - 1] : NULL;
-        if (last && list_compare(last->path, last->path_len, e->path, e->path_len) == 0) {
-            mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
-                        "an earlier file of this name (%llu bytes) is kept", (unsigned long long)last->size);
+        const listed item = l->items[i];
+        const listed *kept = s->count ? &l->items[s->count - 1] : NULL;
+        if (kept && list_compare(kept->entry.path, kept->entry.path_len, item.entry.path, item.entry.path_len) == 0) {
+            note_double(l, kept, &before, &item);
         } else {
-            l->items[s->count] = l->items[i];
-            s->entries[s->count++] = *e;
+            l->items[s->count] = item;
+            s->entries[s->count++] = item.entry;
         }
+        before = item;
     }
     l->count = s->count; /* without duplicates, so that links may be added and the list settled again */
     return MR_OK;

@@ -54,6 +54,30 @@ mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint3
     return MR_OK;
 }
 
+mr_status list_begin_part(list *l, const char *name, mr_error *err)
+{
+    char *copy = strdup(name);
+    if (!copy || !MR_GROW(l->parts, l->part_count, l->part_room)) {
+        free(copy);
+        return mr_fail_memory(err, "listing the source");
+    }
+    l->parts[l->part_count++] = (list_part){.name = copy};
+    return MR_OK;
+}
+
+void list_plain_name(const char *name, size_t len, mr_buf *out)
+{
+    mr_buf_clear(out);
+    for (size_t at = 0, end; at < len; at = end + 1) {
+        const char *slash = memchr(name + at, '/', len - at);
+        end = slash ? (size_t)(slash - name) : len;
+        if (end == at || (end == at + 1 && name[at] == '.'))
+            continue;
+        mr_buf_add_text(out, out->len ? "/" : "");
+        mr_buf_add(out, name + at, end - at);
+    }
+}
+
 const char *list_unsafe(const char *path, size_t len)
 {
     if (len == 0)
@@ -148,7 +172,7 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
         return mr_fail_memory(err, "listing the source");
     if (!e.file)
         e.file = e.path;
-    l->items[l->count] = (listed){.entry = e, .order = l->arrived++};
+    l->items[l->count] = (listed){.entry = e, .order = l->arrived++, .part = (uint32_t)l->part_count - 1};
     l->count++;
     return MR_OK;
 }
@@ -191,8 +215,10 @@ static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *er
     for (size_t i = 0; i < count; i++)
         MR_TRY(list_one(l, srcs[i], err));
     MR_TRY(list_check_class_tars(l, err));
+    list_bind(l);
     MR_TRY(list_settle(l, err));
     MR_TRY(list_resolve(l, err));
+    list_note_replaced(l);
     MR_TRY(list_drop_under_files(l, err));
     return list_leave_out(l, err);
 }
@@ -219,6 +245,9 @@ void list_free(list *l)
     mr_buf_free(&l->prefixed);
     free(l->items);
     free(l->links);
+    for (size_t i = 0; i < l->part_count; i++)
+        free(l->parts[i].name);
+    free(l->parts);
     free(l->class_tars);
 }
 
