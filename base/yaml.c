@@ -1,5 +1,6 @@
 /* yaml.c - libyaml's events as a tree.
- * Invariant: the depth is bounded before anything is kept, and an alias ends the reading at once. */
+ * Invariant: the depth is bounded before anything is kept, an alias ends the reading at once, and no map has a key
+ * twice. */
 #include "base/yaml.h"
 
 #include <stdlib.h>
@@ -59,6 +60,44 @@ static mr_status add_text(builder *b, const yaml_event_t *event)
     return add_node(b, event, (mr_yaml_node){.kind = MR_YAML_TEXT, .text_at = begin, .text_len = (uint32_t)len});
 }
 
+typedef struct map_key {
+    const char *text;
+    uint32_t line;
+} map_key;
+
+static int by_text_and_line(const void *a, const void *b)
+{
+    const map_key *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* A map has each key once, or it depends on the reader which value counts. */
+static mr_status check_keys(const builder *b, const mr_yaml_node *map)
+{
+    const mr_yaml *y = b->out;
+    MR_AUTO(mr_scope_free) map_key *keys = NULL;
+    size_t count = 0, room = 0;
+    const map_key *twice = NULL;
+    for (const mr_yaml_node *k = mr_yaml_first(y, map); k; k = mr_yaml_next(y, mr_yaml_next(y, k))) {
+        if (!MR_GROW(keys, count, room))
+            return mr_fail_memory(b->err, b->name);
+        keys[count] = (map_key){mr_yaml_text(y, k), k->line};
+        count += k->kind == MR_YAML_TEXT;
+    }
+    if (count)
+        qsort(keys, count, sizeof *keys, by_text_and_line);
+    for (size_t i = 1; i < count; i++)
+        if (!strcmp(keys[i - 1].text, keys[i].text) && (!twice || keys[i].line < twice->line))
+            twice = &keys[i];
+    if (!twice)
+        return MR_OK;
+    MR_AUTO(mr_buf_free) mr_buf shown = {0};
+    mr_text_show(&shown, twice->text, strnlen(twice->text, 100));
+    return mr_fail(b->err, MR_BAD_DATA, "%s: line %u: \"%s\" is there twice, first in line %u: remove one of them",
+                   b->name, twice->line, mr_buf_text(&shown), twice[-1].line);
+}
+
 static mr_status take(builder *b, const yaml_event_t *event)
 {
     switch (event->type) {
@@ -78,7 +117,7 @@ static mr_status take(builder *b, const yaml_event_t *event)
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         b->depth--;
-        return MR_OK;
+        return event->type == YAML_MAPPING_END_EVENT ? check_keys(b, &b->out->nodes[b->open[b->depth]]) : MR_OK;
     default:
         return MR_OK;
     }

@@ -25,7 +25,7 @@ typedef struct mr_yaml { /* a zeroed one is empty */
     mr_buf text;
 } mr_yaml;
 
-/* MR_BAD_DATA: not YAML, more than one document, an alias, too deep; names file and line. */
+/* MR_BAD_DATA: not YAML, more than one document, an alias, too deep, a key twice; names file and line. */
 mr_status mr_yaml_parse(const void *bytes, size_t len, const char *name, mr_yaml *out, mr_error *err);
 void mr_yaml_free(mr_yaml *y);
 

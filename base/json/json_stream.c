@@ -13,6 +13,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "base/text.h"
+#include "json/json_keys.h"
 
 enum { QUIET_MAX = 64 << 20 }; /* bytes without a token: yajl keeps a string until it ends */
 
@@ -41,6 +42,9 @@ struct mr_json_stream {
     mr_status status;     /* the handler's */
     const char *not_json; /* what is not JSON, although yajl accepts it */
     uint64_t not_json_at; /* its first byte */
+    mr_json_keys keys;
+    uint64_t twice_at; /* the byte after a key that its object has twice; 0: there is none */
+    char twice[80];    /* the key as people read it; "" if it is not known any more */
     bool faulty, deep, too_quiet;
 };
 
@@ -120,9 +124,21 @@ static int on_string(void *ctx, const unsigned char *text, size_t len)
     return add_token(ctx, MR_JSON_STRING, (const char *)text, len);
 }
 
+/* Readers differ in which value they take. */
 static int on_key(void *ctx, const unsigned char *text, size_t len)
 {
-    return add_token(ctx, MR_JSON_KEY, (const char *)text, len);
+    mr_json_stream *s = ctx;
+    mr_json_keys_verdict verdict = mr_json_keys_add(&s->keys, text, len, mr_json_stream_at(s));
+    if (verdict == MR_JSON_KEYS_NO_MEMORY)
+        longjmp(s->no_memory, 1);
+    if (verdict == MR_JSON_KEYS_DIFFER)
+        return add_token(s, MR_JSON_KEY, (const char *)text, len);
+    mr_buf shown = {0};
+    mr_text_show(&shown, (const char *)text, len < 50 ? len : 50);
+    snprintf(s->twice, sizeof s->twice, "%s", mr_buf_text(&shown));
+    mr_buf_free(&shown);
+    s->twice_at = mr_json_stream_at(s);
+    return 0;
 }
 
 static int begin_container(mr_json_stream *s, mr_json_kind kind)
@@ -144,12 +160,16 @@ static int end_container(mr_json_stream *s, mr_json_kind kind)
 
 static int on_object(void *ctx)
 {
-    return begin_container(ctx, MR_JSON_OBJECT);
+    mr_json_stream *s = ctx;
+    if (!mr_json_keys_begin(&s->keys))
+        longjmp(s->no_memory, 1);
+    return begin_container(s, MR_JSON_OBJECT);
 }
 
 static int on_object_end(void *ctx)
 {
-    return end_container(ctx, MR_JSON_OBJECT_END);
+    mr_json_stream *s = ctx;
+    return mr_json_keys_end(&s->keys, &s->twice_at) && end_container(s, MR_JSON_OBJECT_END);
 }
 
 static int on_list(void *ctx)
@@ -220,6 +240,8 @@ void mr_json_stream_close(mr_json_stream **s)
 {
     while (*s && (*s)->blocks)
         release(*s, (*s)->blocks + 1);
+    if (*s)
+        mr_json_keys_free(&(*s)->keys);
     free(*s);
     *s = NULL;
 }
@@ -309,7 +331,11 @@ bool mr_json_stream_fault(mr_json_stream *s, const char *window, size_t len, uin
     if (!s->faulty)
         return false;
     out->at = here ? here - 1 : 0;
-    if (s->deep) {
+    if (s->twice_at) {
+        snprintf(out->why, sizeof out->why, "its object has the key %s%s%stwice: remove one of them",
+                 *s->twice ? "\"" : "", s->twice, *s->twice ? "\" " : "");
+        out->at = s->twice_at - 1;
+    } else if (s->deep) {
         snprintf(out->why, sizeof out->why, "nested more than %u deep", s->rules.depth_max);
     } else if (s->too_quiet) {
         snprintf(out->why, sizeof out->why, "%d MiB without a value", QUIET_MAX >> 20);

@@ -122,7 +122,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Two columns of one name would become a JSON object with a duplicate key, or a class with two numbers. */
-static mr_status check_header(const mr_csv *csv, const char *name, mr_error *err)
+static mr_status check_header(const mr_csv *csv, const char *name, size_t line, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char **sorted = mr_alloc(csv->columns, sizeof *sorted);
     if (!sorted)
@@ -131,13 +131,16 @@ static mr_status check_header(const mr_csv *csv, const char *name, mr_error *err
     qsort(sorted, csv->columns, sizeof *sorted, by_text);
     for (size_t i = 1; i < csv->columns; i++)
         if (!strcmp(sorted[i - 1], sorted[i]))
-            return mr_fail(err, MR_BAD_DATA, "%s: the header names the column \"%s\" twice", name, sorted[i]);
+            return mr_fail(err, MR_BAD_DATA,
+                           "%s: line %zu: the header names the column \"%s\" twice: rename or remove one of them", name,
+                           line, sorted[i]);
     return MR_OK;
 }
 
 static mr_status read_rows(reader *r, mr_error *err)
 {
     mr_csv *csv = r->csv;
+    size_t header = 1;
     while (r->at < r->end) {
         if (skip_blank_line(r))
             continue;
@@ -151,6 +154,7 @@ static mr_status read_rows(reader *r, mr_error *err)
         if (!before && cells > COLUMNS_MAX)
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, more than %d", r->name, line, cells,
                            COLUMNS_MAX);
+        header = before ? header : line;
         if (!before)
             csv->columns = cells;
         else if (cells != csv->columns)
@@ -161,7 +165,7 @@ static mr_status read_rows(reader *r, mr_error *err)
     }
     if (!csv->columns)
         return mr_fail(err, MR_BAD_DATA, "%s: empty: there is no header line", r->name);
-    return check_header(csv, r->name, err);
+    return check_header(csv, r->name, header, err);
 }
 
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err)

@@ -83,7 +83,7 @@ static void test_what_is_refused(void **state)
         {"seed: 1\nsede: 2\n", "line 2: unknown option sede; did you mean seed?"},
         {"seed: x\n", "line 1: --seed x: expected a number from 0"},
         {"seed:\n", "line 1: --seed: the value is empty; leave the option out for its default"},
-        {"seed: 1\nseed: 2\n", "line 2: seed is set twice"},
+        {"seed: 1\nseed: 2\n", "line 2: \"seed\" is there twice, first in line 1: remove one of them"},
         {"seed: [1, 2]\n", "line 1: seed takes one value, not a list"},
         {"seed: {a: 1}\n", "line 1: seed takes a value, not a map"},
         {"list: yes\n", "line 1: --list yes: use true or false"},

@@ -44,6 +44,10 @@ static void test_refusals(void **state)
         {"a: \"x\\0y\"\n", "f: line 1: a text holds a NUL"},
         {"a: \xFF\n", "not YAML"},
         {"\ta: 1\n", "not YAML"},
+        {"names: [a]\nnc: 1\n'names': [b]\n",
+         "f: line 3: \"names\" is there twice, first in line 1: remove one of them"},
+        {"a:\n  - {x: 1, y: 2, x: 3}\n", "f: line 2: \"x\" is there twice, first in line 2"},
+        {"{a: 1, ? [b] : 2, ? [b] : 3, \"\\u0061\": 4}\n", "f: line 1: \"a\" is there twice"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         mr_yaml y;

@@ -1,4 +1,5 @@
 /* test_json_stream.c - JSON as a stream of tokens.
+ * Covers json/json_keys.c.
  * Invariant tested: tokens do not depend on how the text is cut into chunks, and what is not JSON is placed exactly. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/scope.h"
 #include "json/json_stream.h"
 #include "support/support.h"
 
@@ -88,6 +90,8 @@ static void faults(void **state)
         {"[[[[[]]]]]", "!4 nested more than 4 deep"},
         {"[1, NaN]", "!4 not JSON: JSON has no NaN: write null or a number (Python's json.dump writes it unless "
                      "allow_nan=False)"},
+        {"{\"a\":1,\"b\":{\"a\":1},\"\\u0061\":2}", "!26 its object has the key \"a\" twice: remove one of them"},
+        {"[{\"x\":{}},{\"x\":1,\"y\":[{\"k\":1,\"k\":1}]}]", "!31 its object has the key \"k\" twice"},
         {"[1] x", "!4 not JSON: parse error: trailing garbage"},
         {"[1] \"x", "!4 not JSON: other text follows after its end"},
         {"[1]\f", "!3 not JSON: it holds a form feed or vertical tab"},
@@ -102,6 +106,29 @@ static void faults(void **state)
         free(got);
     }
     expect("[1, \"no\", 2]", 4, "no", "!stopped at byte 8");
+}
+
+/* In an object of many keys, too, and only in the object itself. */
+static void many_keys(void **state)
+{
+    (void)state;
+    for (unsigned twice = 0; twice < 2; twice++) {
+        MR_AUTO(mr_buf_free) mr_buf text = {0};
+        size_t second = 0;
+        mr_buf_add_text(&text, "{");
+        for (unsigned i = 0; i < 1000; i++) {
+            mr_buf_printf(&text, "\"k%u\":{\"k1\":0},", i);
+            if (i == 700 && twice) {
+                mr_buf_add_text(&text, "\"k2\":0,\n\"k1\":0,");
+                second = text.len - 12; /* the quote after the first of them */
+            }
+        }
+        mr_buf_add_text(&text, "\"z\":0}");
+        char *got = tokens_of(mr_buf_text(&text), text.len, 0, NULL), wanted[100];
+        snprintf(wanted, sizeof wanted, "!%zu its object has the key twice: remove one of them", second);
+        assert_string_equal(got, twice ? wanted : "0{ 0}");
+        free(got);
+    }
 }
 
 /* A string that never ends is kept by the parser: it must not take more than its limit. */
@@ -154,10 +181,8 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens),
-        cmocka_unit_test(faults),
-        cmocka_unit_test(long_strings),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(tokens),       cmocka_unit_test(faults),    cmocka_unit_test(many_keys),
+        cmocka_unit_test(long_strings), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,8 @@ static void tables_that_are_none_are_named(void **state)
         {"filename, a\n1.jpg,\n", "plan -2: train/_classes.csv: row 1 (1.jpg), column a: \"\" is neither 0 nor 1\n"},
         {"filename, a\n1.jpg\n", "plan -2: train/_classes.csv: line 2: 1 cells, where the header has 2\n"},
         {"file, a\n1.jpg, 1\n", "plan -2: train/_classes.csv: no column is named \"filename\"\n"},
-        {"filename, a, a\n", "plan -2: train/_classes.csv: the header names the column \"a\" twice\n"},
+        {"filename, a, a\n", "plan -2: train/_classes.csv: line 1: the header names the column \"a\" twice: rename or "
+                             "remove one of them\n"},
         {"Pixel Value, Class\n0, x\n", "plan -2: train/_classes.csv: this is a Roboflow export of segmentation masks, "
                                        "which millrace does not read: export it again as 'COCO Segmentation'\n"},
     };
