@@ -2,6 +2,7 @@
  * Invariant: a row without the word is not parsed. */
 #include "layout/hub_objects.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,33 @@ static void release(json_t **doc)
     json_decref(*doc);
 }
 
+static const char *const members[] = {"bbox",     "categories", "category", "label",    "labels",
+                                      "polygons", "oriented",   "crowd",    "keypoints"};
+
+/* A list of objects, each with its members, as one object with parallel lists, which takes its place in `doc`. */
+static mr_status make_parallel(json_t *doc, const json_t *list, mr_error *err)
+{
+    MR_AUTO(release) json_t *lists = json_object();
+    const json_t *item;
+    size_t i;
+    int failed = !lists;
+    for (size_t m = 0; m < MR_COUNT(members); m++) {
+        bool any = false;
+        json_t *values = json_array();
+        json_array_foreach(list, i, item)
+        {
+            json_t *value = json_object_get(item, members[m]);
+            any = any || value;
+            failed |= json_array_append_new(values, value ? json_incref(value) : json_null());
+        }
+        if (any || m == 0)
+            failed |= json_object_set(lists, members[m], values);
+        json_decref(values);
+    }
+    failed |= json_object_set(doc, "objects", lists);
+    return failed ? mr_fail_memory(err, "reading objects") : MR_OK;
+}
+
 /* *doc NULL: the row has no objects. */
 static mr_status parse(const void *row, size_t len, const char *name, json_t **doc, const json_t **objects,
                        mr_error *err)
@@ -24,29 +52,36 @@ static mr_status parse(const void *row, size_t len, const char *name, json_t **d
     *objects = NULL;
     if (!memmem(row, len, word, sizeof word - 1))
         return MR_OK;
-    mr_status status = mr_json_parse(row, len, name, doc, err);
-    *objects = status == MR_OK ? json_object_get(*doc, "objects") : NULL;
+    MR_TRY(mr_json_parse(row, len, name, doc, err));
+    if (json_is_array(json_object_get(*doc, "objects")))
+        MR_TRY(make_parallel(*doc, json_object_get(*doc, "objects"), err));
+    *objects = json_object_get(*doc, "objects");
     *objects = json_is_object(*objects) ? *objects : NULL;
-    return status;
+    return MR_OK;
 }
 
 static const json_t *categories_of(const json_t *objects)
 {
-    const json_t *list = json_object_get(objects, "categories");
-    return list ? list : json_object_get(objects, "category");
+    const json_t *list = NULL;
+    for (size_t m = 1; m < 5 && !list; m++)
+        list = json_object_get(objects, members[m]);
+    return list;
 }
 
-/* A name, or a number as text; NULL: neither. */
-static const char *class_text(const json_t *category, char number[24], size_t *len)
+/* A name, or a number as text; NULL: neither, or -1, which stands for no class. */
+static const char *class_text(const json_t *category, char number[40], size_t *len)
 {
     if (json_is_string(category)) {
         *len = json_string_length(category);
         return json_string_value(category);
     }
-    if (!json_is_integer(category))
+    if (!json_is_number(category))
         return NULL;
-    *len = (size_t)snprintf(number, 24, "%lld", (long long)json_integer_value(category));
-    return number;
+    if (json_is_integer(category))
+        *len = (size_t)snprintf(number, 40, "%lld", (long long)json_integer_value(category));
+    else
+        *len = (size_t)snprintf(number, 40, "%.15g", json_real_value(category)); /* 3.0 is 3 */
+    return strcmp(number, "-1") ? number : NULL;
 }
 
 mr_status mr_hub_objects_classes(const void *row, size_t len, const char *name, mr_class_set *set, mr_plan *plan,
@@ -55,7 +90,7 @@ mr_status mr_hub_objects_classes(const void *row, size_t len, const char *name, 
     MR_AUTO(release) json_t *doc = NULL;
     const json_t *objects, *item;
     size_t i, class_len;
-    char number[24];
+    char number[40];
     mr_status status = parse(row, len, name, &doc, &objects, err);
     json_array_foreach(categories_of(objects), i, item)
     {
@@ -124,11 +159,11 @@ static void add_keypoints(const json_t *list, mr_objects *out)
 
 static int32_t label_of(const json_t *category, const mr_plan *plan, bool numbered)
 {
-    json_int_t n = json_is_integer(category) ? json_integer_value(category) : -1;
-    if (numbered && json_is_integer(category))
-        return n >= 0 && (size_t)n < plan->class_count ? (int32_t)n : -1;
-    char number[24];
+    char number[40];
     size_t len;
+    double n = json_number_value(category);
+    if (numbered && json_is_number(category))
+        return n >= 0 && n < (double)plan->class_count && floor(n) >= n ? (int32_t)n : -1;
     const char *name = class_text(category, number, &len);
     return name ? mr_plan_class_find(plan, name, len) : -1;
 }

@@ -5,7 +5,8 @@
  *
  *      {"objects":{"bbox":[[302.0,109.0,73.0,52.0]],"categories":["dog"],            categories: names or numbers
  *                  "polygons":[[[x,y,...]]],"oriented":[[x,y, 4
- * times]],"keypoints":[[x,y,visibility,...]],"crowd":[false]}} */
+ * times]],"keypoints":[[x,y,visibility,...]],"crowd":[false]}}
+ *      {"objects":[{"bbox":[302,109,73,52],"category":"dog"}]}                       the same, object by object */
 #ifndef MR_HUB_OBJECTS_H
 #define MR_HUB_OBJECTS_H
 

@@ -153,7 +153,10 @@ static mr_jsonl_kind kind_of(const mr_json_token *t)
         return t->kind == MR_JSON_NULL ? MR_JSONL_NULL : MR_JSONL_STRING;
     bool integer = t->kind == MR_JSON_NUMBER && !memchr(t->text, '.', t->len) && !memchr(t->text, 'e', t->len) &&
                    !memchr(t->text, 'E', t->len);
-    return integer ? MR_JSONL_INTEGER : MR_JSONL_OTHER;
+    return integer                      ? MR_JSONL_INTEGER
+           : t->kind == MR_JSON_NUMBER  ? MR_JSONL_REAL
+           : t->kind == MR_JSON_BOOLEAN ? MR_JSONL_BOOLEAN
+                                        : MR_JSONL_OTHER;
 }
 
 /* At depth one: a field's value, or its beginning. */
@@ -164,7 +167,7 @@ static void take_value(mr_jsonl_field *f, const mr_json_token *t)
         f->kind = MR_JSONL_TEXTS;
     if (f->kind == MR_JSONL_TEXTS && t->kind == MR_JSON_STRING)
         add_text(f, t);
-    else if (t->kind == MR_JSON_STRING || t->kind == MR_JSON_NUMBER)
+    else if (t->kind == MR_JSON_STRING || t->kind == MR_JSON_NUMBER || t->kind == MR_JSON_BOOLEAN)
         mr_buf_add(&f->text, t->text, t->len);
 }
 

@@ -33,7 +33,9 @@ typedef enum mr_jsonl_kind {
     MR_JSONL_NULL,
     MR_JSONL_STRING,
     MR_JSONL_INTEGER,
-    MR_JSONL_OTHER,
+    MR_JSONL_REAL,    /* with a fraction or an exponent */
+    MR_JSONL_BOOLEAN, /* its text is true or false */
+    MR_JSONL_OTHER,   /* an object or a list */
     MR_JSONL_TEXTS
 } mr_jsonl_kind;
 
@@ -41,7 +43,7 @@ typedef struct mr_jsonl_field { /* a member of the row that the caller wants */
     const char *name;
     bool texts; /* wanted: a string or a list of strings and nulls, as MR_JSONL_TEXTS */
     mr_jsonl_kind kind;
-    mr_buf text; /* string without its quotes and escapes, or the number as written; TEXTS: the strings
+    mr_buf text; /* string without its quotes and escapes, or the number or word as written; TEXTS: the strings
                   * as the inside of a JSON list, "a","b" */
 } mr_jsonl_field;
 

@@ -7,7 +7,7 @@ Entries, in this order:
 
     schema.json               {"rows": N, "image": NAME, "label": null or {"column", "kind", "names"}, "columns": [...],
                              "objects": null or the class names of the column "objects"}
-                              kind: "names" or "numbers" (integers), "texts", "none" (values that are no labels)
+                              kind: "names" (integers) or "numbers" (also booleans), "texts", "none" (values of other types)
     000000000.json            row 0 as one JSON object: every column but the image, in the file's order
     000000000/497.jpeg        its image, byte for byte, under the file name that the row gives it; or
     000000000.path            the path of its image, where the row holds no bytes; or neither: the row has no image
@@ -321,6 +321,8 @@ def label_of(schema, features, asked, image):
     names = class_names(features, column)
     if pa.types.is_integer(t):
         return {"column": column, "kind": "names" if names else "numbers", "names": names}
+    if pa.types.is_floating(t) or pa.types.is_boolean(t):  # 3.0 is 3, NaN is none, True is a class
+        return {"column": column, "kind": "numbers", "names": None}
     if is_text(t):
         return {"column": column, "kind": "texts", "names": None}
     if asked is None:

@@ -1,7 +1,6 @@
 /* rows.c - from the rows of opened Parquet files to samples and labels.
  * Invariant: every row is a sample, in row order, or in a note; a stream that lacks a row, or a required member, is bad
  * data, whatever exit status its writer had. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "hub/hub.h"
+#include "layout/hub_objects.h"
 #include "layout/labels.h"
 
 enum { NUMBER_MAX = 9999, PATH_MAX_BYTES = 4096 };
@@ -21,9 +21,10 @@ typedef struct build {
     const mr_hub_file *file; /* at hand */
     mr_hub_schema first;     /* of the first file: the others must agree with it */
     mr_labels labels;        /* texts */
-    bool no_numbers;         /* numbers that are not labels: negative, or too large */
-    int64_t most;            /* the largest label */
-    mr_jsonl_field field;    /* the label's column */
+    mr_label_census numbers;
+    mr_class_set classes; /* of objects */
+    mr_label_gaps gaps;
+    mr_jsonl_field field; /* the label's column */
     mr_jsonl row;
     mr_note *left_out; /* of the listing, sorted by path; their texts belong to the notes */
     size_t left_out_count;
@@ -47,39 +48,37 @@ static mr_status bad_label(build *b, uint64_t row, const char *what)
 }
 
 /* A whole number is the label itself; the hub writes -1 for "not known". */
-static mr_status take_number(build *b, uint64_t row, int32_t *label)
+static mr_status take_number(build *b, uint64_t row)
 {
-    mr_jsonl_field *f = &b->field;
-    bool named = b->first.kind == MR_HUB_NAMES;
-    int64_t most = named ? (int64_t)json_array_size(b->first.names) - 1 : NUMBER_MAX;
-    if (f->kind == MR_JSONL_NULL)
-        return MR_OK;
-    if (f->kind != MR_JSONL_INTEGER)
-        return bad_label(b, row, "is not a whole number");
-    errno = 0;
-    int64_t n = strtoll(mr_buf_text(&f->text), NULL, 10);
-    if (!errno && n == -1)
-        return MR_OK;
-    if (errno || n < 0 || n > most) {
-        if (named)
-            return bad_label(b, row, "has a number without a class name");
-        if (b->options->label_column)
-            return bad_label(b, row, "is not a label: labels are 0 to 9999, and -1 for none");
-        b->no_numbers = true;
-        return MR_OK;
-    }
-    *label = (int32_t)n;
-    b->most = n > b->most ? n : b->most;
-    return MR_OK;
+    const mr_buf *text = &b->field.text;
+    if (b->field.kind == MR_JSONL_OTHER)
+        return bad_label(b, row, "is a list or an object, not a label");
+    MR_TRY(mr_label_census_add(&b->numbers, (const char *)text->data, text->len, &b->gaps, b->err));
+    mr_buf_add(&b->labels.texts, text->data, text->len);
+    mr_buf_add(&b->labels.texts, "", 1);
+    return mr_buf_status(&b->labels.texts, b->err, "reading labels");
 }
 
-static mr_status take_label(build *b, uint64_t row, int32_t *label)
+/* A class by its number; false: the list of names has no such number. */
+static bool take_named(build *b, int32_t *label)
+{
+    mr_value v = mr_value_of((const char *)b->field.text.data, b->field.text.len);
+    bool none = v.kind == MR_VALUE_NONE || !strcmp(v.name, "-1");
+    b->gaps.empty += v.kind == MR_VALUE_NONE;
+    b->gaps.minus_one += !strcmp(v.name, "-1");
+    if (none || v.kind != MR_VALUE_WHOLE || v.number < 0 || v.number >= (double)json_array_size(b->first.names))
+        return none;
+    *label = (int32_t)v.number;
+    return true;
+}
+
+static mr_status take_label(build *b, uint64_t row)
 {
     if (b->first.kind == MR_HUB_NO_LABEL)
         return MR_OK;
     if (b->first.kind == MR_HUB_TEXTS)
         return mr_labels_take(&b->labels, &b->field, file_name(b), "row", row, b->err);
-    return take_number(b, row, label);
+    return b->first.kind == MR_HUB_NUMBERS ? take_number(b, row) : MR_OK;
 }
 
 static mr_status add_class(build *b, const char *name, size_t len)
@@ -101,6 +100,27 @@ static mr_status plan_texts(build *b)
     return status;
 }
 
+/* Objects whose classes no list names: they are called by the numbers or texts of the rows. */
+static bool objects_name_classes(const build *b)
+{
+    return b->first.kind == MR_HUB_NO_LABEL && !b->first.objects;
+}
+
+static mr_status plan_numbers(build *b)
+{
+    const char *text = (const char *)b->labels.texts.data;
+    mr_label_census_settle(&b->numbers, NUMBER_MAX);
+    if (mr_label_census_unique(&b->numbers) && !b->options->label_column) {
+        note_label(b, "a column of numbers that (nearly) all differ: samples have no label; --label-column makes "
+                      "classes of it");
+        return MR_OK;
+    }
+    MR_TRY(mr_label_census_classes(&b->numbers, b->first.column, b->plan, b->err));
+    for (size_t i = 0; i < b->plan->sample_count; i++, text += strlen(text) + 1)
+        b->plan->samples[i].label = mr_label_census_find(&b->numbers, b->plan, text, strlen(text));
+    return MR_OK;
+}
+
 static mr_status plan_labels(build *b)
 {
     mr_status status = MR_OK;
@@ -118,19 +138,10 @@ static mr_status plan_labels(build *b)
         json_array_foreach(b->first.objects, i, item) if (status == MR_OK) status =
             add_class(b, json_string_value(item), json_string_length(item));
     }
-    if (b->first.kind != MR_HUB_NUMBERS)
-        return status;
-    if (b->no_numbers) {
-        for (i = 0; i < b->plan->sample_count; i++)
-            b->plan->samples[i].label = -1;
-        note_label(b, "a column of numbers that are not labels (0 to 9999): samples have none");
-        return MR_OK;
-    }
-    for (int64_t n = 0; n <= b->most && status == MR_OK; n++) {
-        char name[24];
-        status = add_class(b, name, (size_t)snprintf(name, sizeof name, "%" PRId64, n));
-    }
-    return status;
+    MR_TRY(status);
+    if (objects_name_classes(b))
+        return mr_plan_classes_in_order(b->plan, b->err);
+    return b->first.kind == MR_HUB_NUMBERS ? plan_numbers(b) : MR_OK;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
@@ -262,9 +273,16 @@ static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, 
         reject_row(b, row);
     if (status != MR_OK || image == MR_NO_ENTRY)
         return status;
-    status = take_label(b, row, &label);
+    if (b->first.kind == MR_HUB_NAMES && !take_named(b, &label)) {
+        note_row(b, MR_NOTE_REJECT, row, b->first.column, " has no class of its list of names");
+        b->plan->used[image] = MR_USE_TAKEN;
+        return MR_OK;
+    }
+    status = take_label(b, row);
     if (status != MR_OK)
         return status;
+    if (objects_name_classes(b))
+        MR_TRY(mr_hub_objects_classes(text->data, text->len, file_name(b), &b->classes, b->plan, b->err));
     mr_sample sample = {.split = split,
                         .entry = image,
                         .label = label,
@@ -318,7 +336,7 @@ static mr_status plan_file(build *b, bool first)
 mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     const mr_hub_state *st = plan->state;
-    build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .most = -1, .err = err};
+    build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .err = err};
     mr_status status = list_left_out(&b);
     for (size_t i = 0; i < st->files.count && status == MR_OK; i++) {
         b.file = &st->files.items[i];
@@ -326,6 +344,9 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
     }
     if (status == MR_OK)
         status = plan_labels(&b);
+    b.numbers.minus_is_none = b.numbers.minus_is_none || b.first.kind == MR_HUB_NAMES;
+    if (status == MR_OK && b.first.column)
+        mr_label_census_note(&b.numbers, &b.gaps, b.first.column, "rows", plan->notes);
     if (status == MR_OK && st->files.count) {
         mr_buf_clear(&b.scratch);
         mr_hub_config_name(&st->files.items[0], &b.scratch);
@@ -333,7 +354,9 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
     }
     free(b.left_out);
     mr_hub_schema_free(&b.first);
-    mr_buf_free(&b.labels.texts);
+    mr_labels_free(&b.labels);
+    mr_label_census_free(&b.numbers);
+    mr_class_set_free(&b.classes);
     mr_buf_free(&b.field.text);
     mr_buf_free(&b.path);
     mr_buf_free(&b.scratch);

@@ -48,14 +48,14 @@ static mr_status add_line(lines *l, const mr_jsonl_row *row, bool asked, mr_erro
     const mr_jsonl_field *name = &l->fields[FILE_NAME], *label = &l->fields[LABEL], *text = &l->fields[TEXT];
     MR_TRY(mr_jsonl_pick(&l->file, row, l->fields, l->picked, NULL, err));
     l->texts = l->texts || text->kind == MR_JSONL_TEXTS;
-    l->other = l->other || text->kind == MR_JSONL_OTHER || text->kind == MR_JSONL_INTEGER;
+    l->other = l->other || (text->kind >= MR_JSONL_INTEGER && text->kind <= MR_JSONL_OTHER);
     if (name->kind != MR_JSONL_STRING || (name->text.len && memchr(name->text.data, '\0', name->text.len)))
         return bad_line(l, row, "file_name", name->kind == MR_JSONL_ABSENT ? "is missing" : "is not a path", err);
-    bool usable = label->kind == MR_JSONL_STRING || label->kind == MR_JSONL_INTEGER;
+    bool usable = label->kind != MR_JSONL_OTHER && label->kind != MR_JSONL_NULL && label->kind != MR_JSONL_ABSENT;
     if (usable && label->text.len && memchr(label->text.data, '\0', label->text.len))
         return bad_line(l, row, label->name, "has a NUL byte", err);
     if (asked && label->kind == MR_JSONL_OTHER)
-        return bad_line(l, row, label->name, "is neither a text nor a whole number", err);
+        return bad_line(l, row, label->name, "is a list or an object, not a label", err);
     l->labelled = l->labelled || usable;
     l->objects = l->objects || memmem(row->text, row->len, "\"objects\"", 9);
     mr_buf_add(&l->cells, name->text.data, name->text.len);
@@ -216,9 +216,7 @@ static mr_status list_object_classes(const mr_tree *t, mr_plan *plan, mr_error *
         }
     mr_class_set_free(&set);
     mr_buf_free(&row);
-    if (status == MR_OK)
-        mr_plan_classes_sort(plan);
-    return status;
+    return status == MR_OK ? mr_plan_classes_in_order(plan, err) : status;
 }
 
 mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
@@ -240,6 +238,9 @@ mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_p
         return mr_fail(err, MR_MISUSE, "--label-column %s: no metadata file has this column", o->label_column);
     plan->variant = "metadata";
     MR_TRY(mr_table_rows(t, o, &index, plan, err));
+    labelled = false; /* a column of texts has become captions */
+    for (size_t i = 0; i < st->sheet_count; i++)
+        labelled = labelled || st->sheets[i].label_count;
     if (labelled)
         return MR_OK;
     return folders_are_classes(t, plan) ? label_by_folder(t, plan, err) : list_object_classes(t, plan, err);

@@ -165,7 +165,7 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
     mr_buf_free(&name);
     for (size_t i = 0; i < MR_COUNT(b.fields); i++)
         mr_buf_free(&b.fields[i].text);
-    mr_buf_free(&b.labels.texts);
+    mr_labels_free(&b.labels);
     mr_buf_free(&b.columns);
     return status;
 }

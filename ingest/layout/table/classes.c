@@ -8,10 +8,9 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "format/format.h"
-#include "layout/class_set.h"
 #include "table/table.h"
 
-enum { NUMBER_MAX = 9999, CLASSES_MAX = 10000 };
+enum { NUMBER_MAX = 9999 };
 
 static bool is_on(const char *cell)
 {
@@ -60,24 +59,10 @@ bool mr_table_label(mr_table_labels *l, const char **text, size_t *len)
     }
 }
 
-/* A whole number without signs and leading zeros; -1: something else. */
-static int32_t number_of(const char *text, size_t len)
-{
-    int32_t number = 0;
-    if (!len || len > 4 || (len > 1 && *text == '0'))
-        return -1;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        number = number * 10 + (text[i] - '0');
-    }
-    return number <= NUMBER_MAX ? number : -1;
-}
-
 /* ---- classes --------------------------------------------------------------------------------------------------- */
 
 /* A cell with '|', or else with ';', holds several classes, unless the user says what separates them. */
-static void find_separators(mr_table_state *st, const mr_layout_options *o, mr_plan *plan)
+static void find_separators(mr_table_state *st, const mr_layout_options *o)
 {
     bool bar = false, semicolon = false;
     if (o->label_separator) {
@@ -93,76 +78,102 @@ static void find_separators(mr_table_state *st, const mr_layout_options *o, mr_p
                 semicolon = semicolon || strchr(cell, ';');
             }
     }
-    if (!bar && !semicolon)
-        return;
-    const char *name = st->sheets[0].name;
-    snprintf(st->separators, sizeof st->separators, "%s", bar ? "|" : ";");
-    mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                "labels with '%s' are several classes each; --label-separator '' takes them as one", st->separators);
+    snprintf(st->separators, sizeof st->separators, "%s", bar ? "|" : semicolon ? ";" : "");
 }
 
-typedef struct survey {
-    int32_t highest;
-    bool numbers, any;
-    mr_class_set set;
-} survey;
+static void note_separators(const mr_table_state *st, const mr_layout_options *o, mr_notes *notes)
+{
+    const char *name = st->sheets[0].name;
+    if (*st->separators && !o->label_separator && st->census.labels)
+        mr_note_add(notes, MR_NOTE_INFO, name, strlen(name), 0,
+                    "labels with '%s' are several classes each; --label-separator '' takes them as one",
+                    st->separators);
+}
 
-static mr_status survey_sheet(const mr_table_state *st, const mr_sheet *s, bool add, survey *v, mr_plan *plan,
-                              mr_error *err)
+/* What the labels of a sheet's columns are; gaps[]: of each column. */
+static mr_status survey_sheet(mr_table_state *st, const mr_sheet *s, mr_label_gaps *gaps, mr_error *err)
 {
     const char *text;
     size_t len;
     for (size_t r = 0; r < s->csv.rows; r++) {
         mr_table_labels l = {.sheet = s, .row = r, .separators = st->separators};
-        while (mr_table_label(&l, &text, &len)) {
-            if (add) {
-                MR_TRY(mr_class_set_add(&v->set, plan, text, len, err));
-                continue;
-            }
-            int32_t number = number_of(text, len);
-            v->any = true;
-            v->numbers = v->numbers && number >= 0;
-            v->highest = number > v->highest ? number : v->highest;
-            if (!v->numbers)
-                return MR_OK;
-        }
+        for (size_t c = 0; c < s->label_count && !s->flags; c++)
+            gaps[c].empty += !*mr_sheet_cell(s, r, s->labels[c]);
+        while (mr_table_label(&l, &text, &len))
+            MR_TRY(mr_label_census_add(&st->census, text, len, &gaps[l.column - 1], err));
     }
     return MR_OK;
 }
 
-static mr_status name_classes(mr_table_state *st, survey *v, mr_plan *plan, mr_error *err)
+static void note_gaps(const mr_table_state *st, const mr_sheet *s, const mr_label_gaps *gaps, mr_notes *notes)
 {
-    for (size_t i = 0; i < st->sheet_count; i++)
-        MR_TRY(survey_sheet(st, &st->sheets[i], false, v, plan, err));
-    st->numbers = v->numbers && v->any;
-    for (int32_t n = 0; st->numbers && n <= v->highest; n++) {
-        char name[16];
-        MR_TRY(mr_plan_class(plan, name, (size_t)snprintf(name, sizeof name, "%d", (int)n), false, 0, err));
+    MR_AUTO(mr_buf_free) mr_buf what = {0};
+    for (size_t c = 0; c < s->label_count && !s->flags; c++) {
+        mr_buf_clear(&what);
+        mr_buf_printf(&what, "column %.80s: %s", s->csv.header[s->labels[c]], s->label_count > 1 ? "cells" : "rows");
+        mr_label_census_note(&st->census, &gaps[c], s->name, mr_buf_text(&what), notes);
     }
-    for (size_t i = 0; i < st->sheet_count && !st->numbers; i++)
-        MR_TRY(survey_sheet(st, &st->sheets[i], true, v, plan, err));
+    notes->failed = notes->failed || what.failed;
+}
+
+/* Texts that are different in (nearly) each row say more of a picture than its class: sentences are captions. */
+static void drop_labels(mr_table_state *st, mr_notes *notes)
+{
+    bool sentences = mr_label_census_sentences(&st->census);
+    for (size_t i = 0; i < st->sheet_count; i++) {
+        mr_sheet *s = &st->sheets[i];
+        if (!s->label_count)
+            continue;
+        const char *column = s->csv.header[s->labels[0]];
+        bool captions = sentences && !s->text_name && s->text < 0;
+        if (captions && s->at)
+            s->text_name = column;
+        else if (captions)
+            s->text = (int)s->labels[0];
+        s->label_count = 0;
+        mr_note_add(
+            notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+            "column %.80s holds (nearly) as many texts as rows: %s; --label-column '%.80s' makes classes of it", column,
+            captions ? "they are taken as captions, and samples have no class" : "samples have no class", column);
+    }
+    mr_label_census_free(&st->census);
+}
+
+static mr_status survey_all(mr_table_state *st, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    size_t columns = 1, at = 0;
+    bool texts = true;
+    for (size_t i = 0; i < st->sheet_count; i++) {
+        columns += st->sheets[i].label_count;
+        texts = texts && !st->sheets[i].flags && st->sheets[i].label_count < 2;
+    }
+    MR_AUTO(mr_scope_free) mr_label_gaps *gaps = mr_alloc(columns, sizeof *gaps);
+    if (!gaps)
+        return mr_fail_memory(err, "reading labels");
+    for (size_t i = 0; i < st->sheet_count; at += st->sheets[i++].label_count)
+        MR_TRY(survey_sheet(st, &st->sheets[i], gaps + at, err));
+    mr_label_census_settle(&st->census, NUMBER_MAX);
+    if (texts && !o->label_column && mr_label_census_unique(&st->census)) {
+        drop_labels(st, plan->notes);
+        return MR_OK;
+    }
+    at = 0;
+    for (size_t i = 0; i < st->sheet_count; at += st->sheets[i++].label_count)
+        note_gaps(st, &st->sheets[i], gaps + at, plan->notes);
     return MR_OK;
 }
 
 mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
-    survey v = {.numbers = true, .highest = -1};
-    find_separators(st, o, plan);
-    mr_status status = name_classes(st, &v, plan, err);
-    mr_class_set_free(&v.set);
-    MR_TRY(status);
-    if (!st->numbers)
-        mr_plan_classes_sort(plan);
-    if (plan->class_count <= CLASSES_MAX)
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE,
-                   "%s: the labels are %zu different ones, more than %d; choose another column with --label-column",
-                   st->sheets[0].name, plan->class_count, CLASSES_MAX);
+    find_separators(st, o);
+    MR_TRY(survey_all(st, o, plan, err));
+    note_separators(st, o, plan->notes);
+    return mr_label_census_classes(&st->census, st->sheets[0].name, plan, err);
 }
 
 int32_t mr_table_class(const mr_table_state *st, const mr_plan *plan, const char *text, size_t len)
 {
-    return st->numbers ? number_of(text, len) : mr_plan_class_find(plan, text, len);
+    return mr_label_census_find(&st->census, plan, text, len);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
@@ -182,9 +193,8 @@ mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, con
     mr_buf_clear(out);
     while (mr_table_label(&l, &text, &len)) {
         int32_t label = mr_table_class(st, plan, text, len);
-        if (label < 0)
-            return mr_fail_memory(err, "numbering the classes");
-        mr_buf_add(out, &label, sizeof label);
+        if (label >= 0)
+            mr_buf_add(out, &label, sizeof label);
     }
     MR_TRY(mr_buf_status(out, err, "reading labels"));
     size_t count = out->len / sizeof(int32_t), kept = count > 0;

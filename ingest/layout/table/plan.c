@@ -90,5 +90,7 @@ void mr_table_free(void *state)
     mr_table_state *st = state;
     for (size_t i = 0; st && i < MR_COUNT(st->sheets); i++)
         mr_sheet_free(&st->sheets[i]);
+    if (st)
+        mr_label_census_free(&st->census);
     free(st);
 }

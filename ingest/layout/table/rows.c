@@ -236,7 +236,7 @@ static mr_status open_splits(build *b)
 
 /* ---- samples --------------------------------------------------------------------------------------------------- */
 
-static mr_status add_picture(build *b, size_t picture, uint64_t *bare)
+static mr_status add_picture(build *b, size_t picture)
 {
     uint64_t row = b->row_of[picture];
     mr_sample s = {.entry = b->index->entries[picture], .label = -1, .aux = row};
@@ -257,19 +257,13 @@ static mr_status add_picture(build *b, size_t picture, uint64_t *bare)
         return MR_OK;
     const mr_sheet *sheet = sheet_of(b, row);
     MR_TRY(mr_table_judge(b->st, b->plan, sheet, (uint32_t)row - 1, &s, &b->labels, b->err));
-    *bare += sheet->label_count && s.flags & MR_FLAG_UNANNOTATED;
     return mr_plan_add(b->plan, &s, b->err);
 }
 
 static mr_status add_pictures(build *b)
 {
-    uint64_t bare = 0;
-    const char *name = b->st->sheets[0].name;
     for (size_t i = 0; i < b->index->count; i++)
-        MR_TRY(add_picture(b, i, &bare));
-    if (bare)
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "rows without a label: %zu; their pictures are kept without one", (size_t)bare);
+        MR_TRY(add_picture(b, i));
     for (size_t i = 0; i < b->split_count; i++)
         if (b->splits[i].split == MR_NO_ENTRY)
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->splits[i].name, b->splits[i].len, 0,

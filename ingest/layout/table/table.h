@@ -7,6 +7,7 @@
 
 #include "base/string_map.h"
 #include "layout/folders.h"
+#include "layout/label_census.h"
 #include "tables/csv.h"
 
 /* ---- pictures.c ----------------------------------------------------------------------------------------------- */
@@ -102,8 +103,8 @@ typedef struct mr_table_state {
     mr_sheet sheets[MR_SHEETS_MAX];
     size_t sheet_count;
     char separators[8];
-    bool numbers;  /* labels are whole numbers, and classes have these numbers */
-    bool sidecars; /* there are no sheets: texts beside the pictures are their captions */
+    mr_label_census census; /* of all labels */
+    bool sidecars;          /* there are no sheets: texts beside the pictures are their captions */
 } mr_table_state;
 
 mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_plan *plan, mr_error *err);

@@ -1,7 +1,6 @@
 /* labels.c - labels of WebDataset samples: numbers or class names in .cls, or a member of the JSON.
- * Invariant: a number is the class's number; names come from metas that millrace exported, and only if each number has
- * one name and each name one number. */
-#include <inttypes.h>
+ * Invariant: a number up to MR_WEBDATASET_LABEL_MAX is the class's number; names come from metas that millrace
+ * exported, and only if each number has one name and each name one number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@ enum { NAME_MAX_BYTES = 1024 };
 
 mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t len, const char *file, mr_error *err)
 {
-    uint64_t number;
-    char copy[NAME_MAX_BYTES + 1];
     while (len && strchr(" \t\r\n", text[len - 1]))
         len--;
     for (; len && strchr(" \t\r\n", *text); len--)
@@ -23,30 +20,11 @@ mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t 
     if (len > NAME_MAX_BYTES || memchr(text, '\0', len) || memchr(text, '\n', len))
         return mr_fail(err, MR_BAD_DATA, "%s: not a label: one number or one line of at most %d bytes", file,
                        NAME_MAX_BYTES);
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    if (len && (*copy < '0' || *copy > '9' || !mr_text_parse_u64(copy, &number)))
-        l->words = true;
-    else if (len && number > MR_WEBDATASET_LABEL_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: label %s is more than %d", file, copy, MR_WEBDATASET_LABEL_MAX);
-    else if (len && (int32_t)number > l->highest)
-        l->highest = (int32_t)number;
-    mr_buf_add(&l->texts, copy, len + 1);
+    if (len || *file) /* a sample without a .cls says nothing */
+        MR_TRY(mr_label_census_add(&l->census, text, len, &l->gaps, err));
+    mr_buf_add(&l->texts, text, len);
+    mr_buf_add(&l->texts, "", 1);
     return mr_buf_status(&l->texts, err, "reading labels");
-}
-
-static mr_status classes_of_words(const mr_webdataset_labels *l, mr_plan *plan, mr_error *err)
-{
-    const char *text = (const char *)l->texts.data;
-    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
-        if (*text)
-            MR_TRY(mr_plan_class(plan, text, strlen(text), false, 0, err));
-    mr_plan_classes_sort(plan);
-    text = (const char *)l->texts.data;
-    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
-        if (*text)
-            plan->samples[i].label = mr_plan_class_find(plan, text, strlen(text));
-    return MR_OK;
 }
 
 static int by_text(const void *a, const void *b)
@@ -78,6 +56,14 @@ static bool find_names(const mr_webdataset_labels *l, const mr_plan *plan, const
     return true;
 }
 
+static void give_labels(const mr_webdataset_labels *l, mr_plan *plan)
+{
+    const char *text = (const char *)l->texts.data;
+    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
+        plan->samples[i].label = mr_label_census_find(&l->census, plan, text, strlen(text));
+}
+
+/* Each class is a number, and may have a name. */
 static mr_status classes_of_numbers(const mr_webdataset_labels *l, mr_plan *plan, mr_error *err)
 {
     size_t count = (size_t)(l->highest + 1);
@@ -85,9 +71,7 @@ static mr_status classes_of_numbers(const mr_webdataset_labels *l, mr_plan *plan
     MR_AUTO(mr_scope_free) const char **sorted = mr_alloc(count, sizeof *sorted);
     if (!names || !sorted)
         return mr_fail_memory(err, "listing the classes");
-    const char *text = (const char *)l->texts.data;
-    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
-        plan->samples[i].label = *text ? (int)strtol(text, NULL, 10) : -1;
+    give_labels(l, plan);
     bool named = find_names(l, plan, names, sorted);
     for (size_t n = 0; n < count; n++) {
         char number[24];
@@ -98,30 +82,44 @@ static mr_status classes_of_numbers(const mr_webdataset_labels *l, mr_plan *plan
     return MR_OK;
 }
 
+static mr_status own_classes(mr_webdataset_labels *l, mr_plan *plan, mr_error *err)
+{
+    mr_label_census_settle(&l->census, MR_WEBDATASET_LABEL_MAX);
+    mr_label_census_note(&l->census, &l->gaps, ".cls", "samples", plan->notes);
+    if (l->census.filled && (int32_t)l->census.highest > l->highest)
+        l->highest = (int32_t)l->census.highest;
+    if (l->census.filled || !l->census.distinct.class_count)
+        return classes_of_numbers(l, plan, err);
+    MR_TRY(mr_label_census_classes(&l->census, "the samples", plan, err));
+    give_labels(l, plan);
+    return MR_OK;
+}
+
 static mr_status listed_label(const mr_webdataset_facts *facts, const char *text, int32_t *label, mr_error *err)
 {
-    uint64_t number;
     const char *name = (const char *)facts->classes.data;
-    if (*text >= '0' && *text <= '9' && mr_text_parse_u64(text, &number)) {
-        *label = number < facts->class_count ? (int32_t)number : -1;
+    mr_value v = mr_value_of(text, strlen(text));
+    *label = -1;
+    if (v.kind == MR_VALUE_WHOLE) {
+        *label = v.number >= 0 && v.number < (double)facts->class_count ? (int32_t)v.number : -1;
     } else {
-        *label = -1;
         for (size_t i = 0; i < facts->class_count && *label < 0; i++, name += strlen(name) + 1)
             *label = strcmp(name, text) == 0 ? (int32_t)i : -1;
     }
-    if (*label < 0)
+    if (*label < 0 && v.kind != MR_VALUE_NONE && strcmp(v.name, "-1") != 0)
         return mr_fail(err, MR_BAD_DATA, "label %s: not among the %zu classes of " MR_WEBDATASET_FACTS, text,
                        facts->class_count);
     return MR_OK;
 }
 
-static mr_status listed_classes(const mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan,
-                                mr_error *err)
+static mr_status listed_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan, mr_error *err)
 {
     const char *name = (const char *)facts->classes.data, *text = (const char *)l->texts.data;
     for (size_t i = 0; i < facts->class_count; i++, name += strlen(name) + 1)
         MR_TRY(mr_plan_class(plan, name, strlen(name), false, 0, err));
     MR_TRY(mr_plan_classes_place(plan, err));
+    l->census.minus_is_none = true; /* of a list */
+    mr_label_census_note(&l->census, &l->gaps, ".cls", "samples", plan->notes);
     for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
         if (*text)
             MR_TRY(listed_label(facts, text, &plan->samples[i].label, err));
@@ -134,12 +132,13 @@ mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_fac
         return mr_labels_plan(&l->column, plan, "the members of the .json files", err);
     if (facts->class_count)
         return listed_classes(l, facts, plan, err);
-    return l->words ? classes_of_words(l, plan, err) : classes_of_numbers(l, plan, err);
+    return own_classes(l, plan, err);
 }
 
 void mr_webdataset_labels_free(mr_webdataset_labels *l)
 {
-    mr_buf_free(&l->column.texts);
+    mr_labels_free(&l->column);
     mr_buf_free(&l->texts);
     mr_buf_free(&l->names);
+    mr_label_census_free(&l->census);
 }

@@ -8,6 +8,7 @@
 #define MR_LAYOUT_WEBDATASET_H
 
 #include "format/meta.h"
+#include "layout/label_census.h"
 #include "layout/labels.h"
 
 typedef struct mr_webdataset_row { /* the members of a sample beside its image; MR_NO_ENTRY: it has none */
@@ -62,11 +63,12 @@ typedef struct mr_webdataset_labels { /* zero but for `column.asked`, and `highe
     mr_labels column;                 /* --label-column: a member of the JSON */
     mr_buf texts;                     /* "text\0" per sample: of .cls, or of our own meta; "" for none */
     mr_buf names;                     /* "class\0" per sample: of our own meta */
-    bool words;                       /* some label is not a number */
-    int32_t highest;                  /* of the numbers */
+    mr_label_census census;           /* of the texts */
+    mr_label_gaps gaps;
+    int32_t highest; /* of the numbers in our own metas with several labels */
 } mr_webdataset_labels;
 
-enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is a label */
+enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is the number of its class */
 
 /* Keeps the label of the next sample: `text` of .cls (len 0: none), and what its JSON says. */
 mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t len, const char *file, mr_error *err);

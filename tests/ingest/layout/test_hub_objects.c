@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layout/hub_objects.h"
+#include "layout/label_census.h"
 #include "support/hub.h"
 #include "support/objects.h"
 
@@ -17,7 +18,7 @@ static void expect(const char *row, bool numbered, const char *classes, const ch
     if (mr_hub_objects_classes(row, strlen(row), "f", &set, &plan, &err) != MR_OK)
         fail_msg("%s", err.text);
     if (!numbered)
-        mr_plan_classes_sort(&plan);
+        assert_int_equal(mr_plan_classes_in_order(&plan, &err), MR_OK);
     for (size_t i = 0; i < plan.class_count; i++)
         mr_buf_printf(&text, "%s ", plan.classes[i].name);
     assert_string_equal(mr_buf_text(&text), classes);
@@ -47,6 +48,20 @@ static void test_lists(void **state)
            ",\"objects\":[{\"box\":[0,0,1,1],\"oriented_box\":[1,2,3,4,5,6,7,8]}]", 0);
     expect("{\"objects\":{\"bbox\":[],\"categories\":[]}}", false, "", ",\"objects\":[]", 0);
     expect("{\"n\":\"objects\"}", false, "", "", 0);
+    expect("{\"objects\":[{\"bbox\":[0,0,1,1],\"category\":\"b\"},{\"bbox\":[1,0,1,1],\"category\":\"a\"}]}", false,
+           "a b ",
+           ",\"objects\":[{\"label\":1,\"class\":\"b\",\"box\":[0,0,1,1]},{\"label\":0,\"class\":\"a\",\"box\":[1,0,1,"
+           "1]}]",
+           0);
+}
+
+static void test_numbers_keep_their_order(void **state)
+{
+    (void)state;
+    expect("{\"objects\":{\"categories\":[10,9.0,-1,\"x\",100000]}}", false, "9 10 100000 x ",
+           ",\"objects\":[{\"label\":1,\"class\":\"10\"},{\"label\":0,\"class\":\"9\"},{},"
+           "{\"label\":3,\"class\":\"x\"},{\"label\":2,\"class\":\"100000\"}]",
+           0);
 }
 
 static void test_what_cannot_be_read(void **state)
@@ -56,7 +71,7 @@ static void test_what_cannot_be_read(void **state)
            "a ", ",\"objects\":[{\"box\":[0,0,1,1]}]", 4);
     expect("{\"objects\":{\"bbox\":[[0,0,1,1]],\"polygons\":[[[1,2],[1,2,3,null,5,6]]],\"keypoints\":[[1,2,7]]}}",
            false, "", ",\"objects\":[{\"box\":[0,0,1,1]}]", 3);
-    expect("{\"objects\":[{\"bbox\":[0,0,1,1]}]}", false, "", "", 0);
+    expect("{\"objects\":[{\"bbox\":[0,0,1]},7]}", false, "", ",\"objects\":[{}]", 1);
     mr_plan plan = {0};
     mr_objects out = {0};
     mr_error err;
@@ -108,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_numbers_keep_their_order),
         cmocka_unit_test(test_what_cannot_be_read),
         cmocka_unit_test(test_imagefolder),
         cmocka_unit_test_setup_teardown(test_hub, hub_set_up, hub_tear_down),

@@ -370,9 +370,9 @@ def test_labels_of_features(work):
     refused(work, work / "two", "2 columns of classes; choose one with --label-column: fine_label, coarse_label", expect=2)
     millrace("ingest", work / "two", work / "fine", "-q", "--label-column", "fine_label")
     assert [m.get("class") for _, m, _ in samples(work / "fine", "train")] == ["cow", "cat"]
-    for values in ([0.5, None], [True, False], [None, None]):       # no labels: a remark, no silence
+    for values, kind in (([3.0, float("nan")], "numbers"), ([True, False], "numbers"), ([None, None], "none")):
         write(work / "odd/train.parquet", pa.table({"image": pa.array(images(2), IMAGE), "label": values}))
-        assert rows_of(work / "odd/train.parquet")[0]["label"] == {"column": "label", "kind": "none", "names": None}
+        assert rows_of(work / "odd/train.parquet")[0]["label"] == {"column": "label", "kind": kind, "names": None}
     plain = pa.table({"image": pa.array(images(4), IMAGE), "kind": pa.array([2, 0, None, -1]), "x": [0.5] * 4,
                       "name": pa.array(["b", "a", "b", None]).dictionary_encode()})
     write(work / "s/train.parquet", with_features(plain, {"kind": label, "image": {"_type": "Image"}}))
@@ -380,7 +380,8 @@ def test_labels_of_features(work):
     assert [m.get("class") for _, m, _ in samples(work / "d", "train")] == ["cow", "cat", None, None]
     millrace("ingest", work / "s", work / "named", "-q", "--label-column", "name")
     assert [m.get("class") for _, m, _ in samples(work / "named", "train")] == ["b", "a", "b", None]
-    refused(work, work / "s", "--label-column x: has values of type double", "--label-column", "x", expect=2)
+    millrace("ingest", work / "s", work / "halves", "-q", "--label-column", "x")
+    assert [m.get("class") for _, m, _ in samples(work / "halves", "train")] == ["0.5"] * 4
     refused(work, work / "s", "choose one of: image, kind, x, name", "--label-column", "y", expect=2)
     refused(work, work / "s", "--image-column x: has values of type double", "--image-column", "x", expect=2)
     refused(work, work / "s", "--text-column kind: has values of type int64", "--text-column", "kind", expect=2)

@@ -1,6 +1,7 @@
 /* test_newyorker_labels.c - contest rows: which column makes classes, and which values do. */
 #include <string.h>
 
+#include "layout/class_set.h"
 #include "support/json.h"
 
 #define NEWYORKER &mr_layout_newyorker
@@ -63,23 +64,26 @@ static void test_label_column(void **state)
     assert_string_equal(p.plan.classes[1].name, "the crowd");
     support_plan_done(&p);
 
-    options.label_column = "n"; /* bytewise: "-1", "10", "9" */
+    options.label_column = "n"; /* numbers are those of their classes, and -1 is none */
     p = support_plan_ok(NEWYORKER, dir, &options);
-    assert_int_equal(p.plan.class_count, 3);
-    assert_int_equal(p.plan.samples[0].label, 1);
-    assert_int_equal(p.plan.samples[3].label, 0);
+    assert_int_equal(p.plan.class_count, 11);
+    assert_int_equal(p.plan.samples[0].label, 10);
+    assert_int_equal(p.plan.samples[1].label, 9);
+    assert_int_equal(p.plan.samples[3].label, -1);
     support_plan_done(&p);
     options.label_column = "contest_number";
     p = support_plan_ok(NEWYORKER, dir, &options);
-    assert_int_equal(p.plan.class_count, 2);
+    assert_int_equal(p.plan.class_count, 3);
+    support_plan_done(&p);
+    options.label_column = "x";
+    p = support_plan_ok(NEWYORKER, dir, &options);
+    assert_string_equal(p.plan.classes[p.plan.samples[0].label].name, "1.5");
     support_plan_done(&p);
 
     options.label_column = "wrong";
     support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "contest_number, winner, label, n, x, list");
-    options.label_column = "x";
-    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "line 1 has no string");
     options.label_column = "list";
-    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "line 1 has no string");
+    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "line 1 has a list or an object there");
     support_tmpdir_remove(dir);
 }
 
@@ -90,15 +94,15 @@ static void test_too_many_classes(void **state)
     mr_layout_options options = {.label_column = "id"};
     mr_buf text = {0};
     put_images(dir);
-    for (int i = 0; i < 10000; i++)
+    for (int i = 0; i < MR_CLASS_SET_MAX; i++)
         mr_buf_printf(&text, "{\"contest_number\":1,\"id\":\"r%d\"}\n", i);
     support_put(dir, "m/train.jsonl", mr_buf_text(&text));
     support_plan p = support_plan_ok(NEWYORKER, dir, &options);
-    assert_int_equal(p.plan.class_count, 10000);
+    assert_int_equal(p.plan.class_count, MR_CLASS_SET_MAX);
     support_plan_done(&p);
     mr_buf_add_text(&text, "{\"contest_number\":1,\"id\":\"one more\"}\n");
     support_put(dir, "m/train.jsonl", mr_buf_text(&text));
-    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "10001 different values");
+    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "more than 65536 different ones");
     mr_buf_free(&text);
     support_tmpdir_remove(dir);
 }

@@ -82,14 +82,44 @@ static void test_rows(void **state)
             "train i/2.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
             "train i/3.jpg - - U ,\"columns\":{\"label\":\"\"}\n"
             "train i/4.jpg - - U -\n"
+            "note notes a.csv: column label: rows without a label: 1 (empty: 1); their pictures are kept without one\n"
             "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
             "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
             "note bad_names /i/4.jpg: row 6 of a.csv: leads out of the dataset\n"
             "note missing a.csv: row 7 of a.csv names no picture: the cell is empty\n"
             "note missing no.jpg: row 8 of a.csv names it\n"
-            "note unlisted i/4.jpg: in no row of a table: kept without label\n"
-            "note notes a.csv: rows without a label: 1; their pictures are kept without one\n");
+            "note unlisted i/4.jpg: in no row of a table: kept without label\n");
+}
+
+/* Numbers are in numeric order whatever else is among them, and what stands for no label is counted. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg"));
+    plan_file("a.csv", "image,label\n1,10.0\n2,9.0\n3,-1\n");
+    plan_says(NULL, NULL, "classes 0 1 2 3 4 5 6 7 8 9 10\ntrain 1.jpg 10 - - ");
+    plan_says(NULL, NULL, "train 3.jpg - - U ");
+    plan_says(NULL, NULL, "a.csv: column label: rows without a label: 1 (-1: 1); their pictures");
+    plan_file("a.csv", "image,label\n1,30500\n2,9\n3,nan\n");
+    plan_says(NULL, NULL, "classes 9 30500\n");
+    plan_file("a.csv", "image,label\n1,10|x\n2,9\n3,x\n");
+    plan_says(NULL, NULL, "classes 9 10 x\ntrain 1.jpg - - M ,\"labels\":[1,2]");
+}
+
+/* Texts that differ in each row do not become classes; sentences are captions. */
+static void test_texts(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg", "4.jpg", "5.jpg"));
+    plan_file("a.csv", "image,ground_truth\n1,a b c d\n2,e f g; h\n3,i j k l\n4,m n o p\n5,q r s t\n");
+    plan_says(NULL, NULL,
+              "classes\ntrain 1.jpg - - U ,\"columns\":{\"ground_truth\":\"a b c d\"},\"captions\":[\"a b c d\"]");
+    plan_says(NULL, NULL, "taken as captions, and samples have no class; --label-column 'ground_truth' makes classes");
+    plan_says(&(mr_layout_options){.label_column = "ground_truth", .label_separator = ""}, NULL,
+              "train 1.jpg a b c d - -");
+    plan_file("a.csv", "image,label\n1,a\n2,b\n3,c\n4,d\n5,e\n");
+    plan_says(NULL, NULL, "as many texts as rows: samples have no class; --label-column 'label' makes");
 }
 
 static void test_two_meanings(void **state)
@@ -180,9 +210,10 @@ static void test_large_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ids_and_splits), TEST(test_split_column), TEST(test_several_classes), TEST(test_several_columns),
-        TEST(test_captions),       TEST(test_rows),         TEST(test_two_meanings),    TEST(test_nothing_matches),
-        TEST(test_class_folders),  TEST(test_two_splits),   TEST(test_split_folders),   TEST(test_large_tables),
+        TEST(test_ids_and_splits), TEST(test_split_column),    TEST(test_several_classes), TEST(test_several_columns),
+        TEST(test_captions),       TEST(test_numbers),         TEST(test_texts),           TEST(test_rows),
+        TEST(test_two_meanings),   TEST(test_nothing_matches), TEST(test_class_folders),   TEST(test_two_splits),
+        TEST(test_split_folders),  TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
