@@ -191,6 +191,32 @@ bool mr_split_like(const char *name, size_t len)
     return mr_split_word(name, len) != NULL;
 }
 
+/* The split of one word, in any case; NULL: none. */
+static const char *split_of(const char *word, size_t len)
+{
+    char text[WORD_MAX] = "";
+    if (len >= WORD_MAX)
+        return NULL;
+    for (size_t i = 0; i < len; i++)
+        text[i] = is_upper(word[i]) ? (char)(word[i] + 'a' - 'A') : word[i];
+    const char *split = exact_split(text);
+    return split ? split : glued_split(text);
+}
+
+mr_split_token mr_split_token_of(const char *name, size_t len)
+{
+    mr_split_token token = {.split = NULL};
+    for (size_t at = 0, end; at < len; at = end) {
+        for (end = at + 1; end < len && is_part(name[end]) && !begins_word(name[end - 1], name[end]);)
+            end++;
+        const char *split = split_of(name + at, end - at);
+        if (split && !token.split)
+            token = (mr_split_token){split, at, end - at, false};
+        token.several = token.several || (split && split != token.split && strcmp(split, token.split) != 0);
+    }
+    return token;
+}
+
 mr_container mr_folder_container(const char *name, size_t len)
 {
     words w;

@@ -13,6 +13,15 @@ const char *mr_split_word(const char *name, size_t len);
 /* Whether a split is named anywhere in it, as in "train2017", "train_clean" and "trainval"? */
 bool mr_split_like(const char *name, size_t len);
 
+typedef struct mr_split_token { /* where a longer name names a split */
+    const char *split;          /* static text; NULL: nowhere */
+    size_t at, len;             /* the first such word in the name */
+    bool several;               /* different splits: which one is meant cannot be known */
+} mr_split_token;
+
+/* Looks at each word of a file's name: "imagenet1k-validation-00" and "my_val_data" name val, "train_test" several. */
+mr_split_token mr_split_token_of(const char *name, size_t len);
+
 typedef enum mr_container {
     MR_CONTAINER_NONE,
     MR_CONTAINER_PERHAPS, /* a class may be called so: photos, drawings, mask ... */

@@ -69,7 +69,7 @@ void mr_foreign_hint(const mr_source *s, mr_buf *out)
                 out);
         else if (mr_name_ends(e->path, e->path_len, ".tar"))
             say(e,
-                " is an archive inside the source, where only ImageNet's class tars (n01440764.tar) and numbered "
+                " is an archive inside the source, where only ImageNet's class tars (n01440764.tar) and WebDataset's "
                 "shards "
                 "are opened: unpack it, or give it as another SRC",
                 out);

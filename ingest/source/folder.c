@@ -48,37 +48,26 @@ bool archive_name(const char *name, size_t len, size_t *stem_len)
     return false;
 }
 
-bool archive_is_shard(const char *name, size_t stem_len)
-{
-    size_t digits = 0;
-    while (digits < stem_len && name[stem_len - 1 - digits] >= '0' && name[stem_len - 1 - digits] <= '9')
-        digits++;
-    return digits >= MR_SHARD_DIGITS && strncasecmp(name + stem_len, ".tar", 4) == 0;
-}
-
-mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err)
-{
-    size_t stem;
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-    if (!archive_name(name, strlen(name), &stem) || !archive_is_shard(base, stem - (size_t)(base - name)))
-        return list_archive(l, fd, path, err);
-    MR_AUTO(mr_buf_free) mr_buf prefix = {0};
-    if (archive_is_class(name, strlen(name)))
-        MR_TRY(list_class_tar(l, name, strlen(name), path, &prefix, err));
-    else
-        mr_buf_printf(&prefix, "%s/", name);
-    l->prefix = mr_buf_text(&prefix);
-    mr_status status = prefix.failed ? mr_fail_memory(err, path) : list_archive(l, fd, path, err);
-    l->prefix = NULL;
-    return status;
-}
-
 static link_end end_of(int dirfd, const char *name)
 {
     struct stat st;
     if (fstatat(dirfd, name, &st, 0) != 0)
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? LINK_NOTHING : LINK_UNKNOWN;
     return S_ISDIR(st.st_mode) ? LINK_FOLDER : S_ISREG(st.st_mode) ? LINK_FILE : LINK_DEVICE;
+}
+
+/* Whether a file, here or in the cache's blobs, is an archive to open. */
+static mr_status is_archive(walk *w, int dirfd, const char *name, bool at_top, const char *blob, bool *is,
+                            mr_error *err)
+{
+    size_t stem;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    bool archive = archive_name(name, strlen(name), &stem);
+    *is = archive && (at_top || archive_is_shard(name, stem));
+    if (*is || !archive || !archive_is_tar(name, stem))
+        return MR_OK;
+    MR_TRY(mr_file_open(blob ? w->cache.blobs : dirfd, blob ? blob : name, false, &fd, NULL, err));
+    return list_looks_like_shard(w->list, fd, mr_buf_text(&w->path), is, err);
 }
 
 static mr_status remember_archive(walk *w, const char *name, const char *blob, mr_error *err)
@@ -95,11 +84,12 @@ static mr_status remember_archive(walk *w, const char *name, const char *blob, m
 /* A link of a hub cache is the file that it leads to. */
 static mr_status add_blob(walk *w, const char *name, const char *blob, uint64_t size, mr_error *err)
 {
-    size_t stem;
+    bool archive;
     const char *path = mr_buf_text(&w->path), *kept = list_keep(w->list->source, blob, strlen(blob));
     if (!kept)
         return mr_fail_memory(err, "listing the source");
-    if (archive_name(name, strlen(name), &stem) && (hub_cache_at_top(&w->cache, path) || archive_is_shard(name, stem)))
+    MR_TRY(is_archive(w, -1, name, hub_cache_at_top(&w->cache, path), kept, &archive, err));
+    if (archive)
         return remember_archive(w, path, kept, err);
     return list_add(
         w->list,
@@ -139,7 +129,8 @@ static mr_status enter(walk *w, int dirfd, const char *name, unsigned depth, mr_
 static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_error *err)
 {
     struct stat st;
-    size_t stem, len = w->path.len;
+    bool archive;
+    size_t len = w->path.len;
     const char *path = mr_buf_text(&w->path);
     if (w->path.failed)
         return mr_fail_memory(err, "listing the source");
@@ -153,7 +144,8 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
         mr_note_add(w->list->notes, MR_NOTE_LINK, path, len, 0, "a device, socket or FIFO");
         return MR_OK;
     }
-    if (archive_name(name, strlen(name), &stem) && (depth == 0 || archive_is_shard(name, stem)))
+    MR_TRY(is_archive(w, dirfd, name, depth == 0, NULL, &archive, err));
+    if (archive)
         return remember_archive(w, path, NULL, err);
     mr_entry e = {.path = path, .path_len = (uint32_t)len, .holder = w->holder, .size = (uint64_t)st.st_size};
     return list_add(w->list, &e, err);
@@ -243,6 +235,7 @@ mr_status list_folder(list *l, const char *path, mr_error *err)
     MR_TRY(walk_dir(&w, again, 0, err));
     if (w.archive_count)
         qsort(w.archives, w.archive_count, sizeof *w.archives, by_name);
+    l->several = l->several || w.archive_count > 1;
     for (size_t i = 0; i < w.archive_count; i++)
         MR_TRY(read_archive(&w, fd, &w.archives[i], err));
     return MR_OK;

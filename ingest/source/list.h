@@ -84,6 +84,7 @@ typedef struct list {
     class_tar *class_tars;
     size_t class_tar_count, class_tar_room;
     uint32_t arrived;       /* files and links */
+    bool several;           /* more than one SRC, or archive of a folder */
     int spool;              /* where archives unpack to */
     const char *spool_path; /* where other ranks open that file; NULL: they get its descriptor */
     const char *prefix;     /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
@@ -148,7 +149,10 @@ mr_status list_folder(list *l, const char *path, mr_error *err);
 mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
 bool archive_name(const char *name, size_t len, size_t *stem_len);
+bool archive_is_tar(const char *name, size_t stem_len);
 bool archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
+/* Looks into a tar: do files that share a key lie in it, as in a shard of WebDataset? */
+mr_status list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err);
 /* Whether a path is a class tar of ImageNet: n01440764.tar.  Such a tar is the only archive that is opened in another
  * one; a single level of it. */
 bool archive_is_class(const char *path, size_t len);
@@ -156,7 +160,7 @@ bool archive_is_class(const char *path, size_t len);
 mr_status list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err);
 /* MR_BAD_DATA: two class tars have one path. */
 mr_status list_check_class_tars(list *l, mr_error *err);
-/* list_archive(), into a folder of its own name if `name`, its path in the tree, is a shard's. */
+/* list_archive(), into a folder of its own name if it is a shard; `name`: its path in the tree. */
 mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);
 
 #endif

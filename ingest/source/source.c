@@ -212,6 +212,7 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
 
 static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *err)
 {
+    l->several = count > 1;
     for (size_t i = 0; i < count; i++)
         MR_TRY(list_one(l, srcs[i], err));
     MR_TRY(list_check_class_tars(l, err));

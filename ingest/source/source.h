@@ -4,9 +4,9 @@
  *
  * The room: source.c collects the listing (list.h) from folder.c (with hub_cache.c, which knows the links of a hub
  * cache) and archive.c; links.c, settle.c and leave_out.c make it final; tree.c is a layout's view of it.  archive_*.c,
- * gzip_input.c and zip_*.c read archives and check what libarchive does not; expand.c opens files by running programs
- * (program.c); pack.c sends the listing to other ranks, and sight.c compares what their hosts see; notes.c collects
- * what is reported.  The room uses base/ and libarchive. */
+ * gzip_input.c and zip_*.c read archives and check what libarchive does not; shard_tar.c says which are shards;
+ * expand.c opens files by running programs (program.c); pack.c sends the listing to other ranks, and sight.c compares
+ * what their hosts see; notes.c collects what is reported.  The room uses base/ and libarchive. */
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 
@@ -36,7 +36,8 @@ typedef struct mr_source_options {
 } mr_source_options;
 
 /* A tar whose name ends in this many digits or more (train-000012.tar) is one shard of several: its entries are put
- * into a folder of its name (train-000012.tar/0001.jpg), so that equal names in two shards do not collide. */
+ * into a folder of its name (train-000012.tar/0001.jpg), so that equal names in two shards do not collide.  Others are
+ * recognised by their files (shard_tar.c). */
 enum { MR_SHARD_DIGITS = 5 };
 
 enum { MR_SOURCE_ALLOWANCE = 64 << 20 }; /* beyond the ratio: small files may be repetitive */

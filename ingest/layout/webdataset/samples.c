@@ -44,8 +44,8 @@ static const char *path_of(const build *b, uint32_t entry)
 /* ---- splits --------------------------------------------------------------------------------------------------- */
 
 /* The part of one folder's name that names a split: of "train-000012.tar" and "imagenet-train-000012.tar" it is
- * "train". */
-static bool split_part(const build *b, const char **name, size_t *len)
+ * "train".  `several`: it names more than one. */
+static bool split_part(const build *b, const char **name, size_t *len, bool *several)
 {
     if (mr_webdataset_facts_split(&b->facts, *name, *len))
         return true;
@@ -59,21 +59,22 @@ static bool split_part(const build *b, const char **name, size_t *len)
         *len = whole;
         return true;
     }
-    for (size_t at = 0, end; shard && at < whole; at = end + 1) {
-        for (end = at; end < whole && !strchr("-_.", (*name)[end]);)
-            end++;
-        if (end > at && mr_split_word(*name + at, end - at)) {
-            *name += at;
-            *len = end - at;
-            return true;
-        }
+    mr_split_token token = mr_split_token_of(*name, shard);
+    if (token.several) {
+        *several = true;
+        return false;
     }
-    return false;
+    if (token.split) {
+        *name += token.at;
+        *len = token.len;
+    }
+    return token.split != NULL;
 }
 
-/* The split that a folder's path names, "train" where none does. */
-static bool find_split(const build *b, const char *dir, size_t dir_len, const char **name, size_t *len)
+/* The split that a folder's path names, "train" where none does, or one of its names names several. */
+static bool find_split(const build *b, const char *dir, size_t dir_len, const char **name, size_t *len, bool *several)
 {
+    *several = false;
     for (size_t at = 0, end; at < dir_len; at = end + 1) {
         const char *slash = memchr(dir + at, '/', dir_len - at);
         end = slash ? (size_t)(slash - dir) : dir_len;
@@ -83,7 +84,7 @@ static bool find_split(const build *b, const char *dir, size_t dir_len, const ch
             return true;
         *name = dir + at;
         *len = end - at;
-        if (split_part(b, name, len))
+        if (split_part(b, name, len, several))
             return true;
     }
     *name = "train";
@@ -108,15 +109,15 @@ static bool open_split(build *b, const char *dir, size_t dir_len, mr_status *sta
 {
     const char *name;
     size_t len;
-    bool named = find_split(b, dir, dir_len, &name, &len);
+    bool several, named = find_split(b, dir, dir_len, &name, &len, &several);
     if (place_of(b, name, len) != b->place)
         return false;
-    if (!named && b->split_known)
-        *status =
-            mr_fail(b->err, MR_BAD_DATA,
-                    "%.*s: has samples, but its name names no split, as others do; --split-map %.*s=train stores "
-                    "them as train",
-                    dir_len ? (int)dir_len : 1, dir_len ? dir : ".", dir_len ? (int)dir_len : 1, dir_len ? dir : ".");
+    if (!named && (b->split_known || several))
+        *status = mr_fail(b->err, MR_BAD_DATA,
+                          "%.*s: has samples, but its name names %s; --split-map %.*s=train stores them as train",
+                          dir_len ? (int)dir_len : 1, dir_len ? dir : ".",
+                          several ? "more than one split" : "no split, as others do", dir_len ? (int)dir_len : 1,
+                          dir_len ? dir : ".");
     else
         *status = mr_plan_split_get(b->plan, b->options, name, len, &b->split, b->err);
     return *status == MR_OK;
@@ -323,9 +324,10 @@ static mr_status look_for_splits(build *b, const char *dir, size_t dir_len)
 {
     const char *name, *slash = dir_len ? memrchr(dir, '/', dir_len) : NULL, *base = slash ? slash + 1 : dir;
     size_t len;
+    bool several;
     if (!has_image(b, dir, dir_len))
         return MR_OK;
-    b->split_known = b->split_known || find_split(b, dir, dir_len, &name, &len);
+    b->split_known = b->split_known || find_split(b, dir, dir_len, &name, &len, &several);
     if (mr_webdataset_shard(base, dir_len - (size_t)(base - dir)))
         b->plan->variant = "shards";
     return MR_OK;

@@ -22,19 +22,32 @@ bool mr_webdataset_name(const char *name, size_t len, size_t *key_len)
     return *key_len > 0;
 }
 
+static size_t without_digits(const char *name, size_t len)
+{
+    while (len && name[len - 1] >= '0' && name[len - 1] <= '9')
+        len--;
+    return len;
+}
+
+static size_t without_separators(const char *name, size_t len)
+{
+    while (len && strchr("-_.", name[len - 1]))
+        len--;
+    return len;
+}
+
+/* "train-000012", "train_1of64", "train-00001-of-00064", "train". */
 size_t mr_webdataset_shard(const char *name, size_t len)
 {
     const char *end = memmem(name, len, ".tar", 4);
-    size_t digits = 0;
-    len = end ? (size_t)(end - name) : 0;
-    while (digits < len && name[len - 1 - digits] >= '0' && name[len - 1 - digits] <= '9')
-        digits++;
-    if (digits < MR_SHARD_DIGITS)
-        return 0;
-    len -= digits;
-    while (len && strchr("-_.", name[len - 1]))
-        len--;
-    return len ? len : digits; /* "00012" is named after its number */
+    size_t stem = end ? (size_t)(end - name) : len > 4 && !memcmp(name + len - 4, ".tgz", 4) ? len - 4 : 0;
+    size_t cut = without_digits(name, stem), of = without_separators(name, cut);
+    if (cut < stem && of >= 2 && memcmp(name + of - 2, "of", 2) == 0) {
+        size_t number = without_separators(name, of - 2), before = without_digits(name, number);
+        cut = before < number ? before : cut;
+    }
+    cut = cut < stem ? without_separators(name, cut) : cut;
+    return cut ? cut : stem; /* "00012" is named after its number */
 }
 
 bool mr_webdataset_own(const void *json, size_t len)

@@ -26,7 +26,7 @@ typedef struct mr_webdataset_state {
  * "seg.png").  False: the name has no dot, or begins with it; such a file belongs to no sample. */
 bool mr_webdataset_name(const char *name, size_t len, size_t *key_len);
 
-/* The length of a numbered shard's name without its number: "train" of "train-000012.tar"; 0: the name is not one. */
+/* The length of a shard's name without its number: "train" of "train-000012.tar"; 0: the name is not a shard's. */
 size_t mr_webdataset_shard(const char *name, size_t len);
 
 /* Whether this JSON begins like the meta of a millrace dataset, which `export --to tar` writes? */

@@ -83,6 +83,43 @@ static void usual_names_are_splits(void **state)
     }
 }
 
+static void a_word_names_the_split(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *split, *word;
+        bool several;
+    } names[] = {
+        {"train", "train", "train", false},
+        {"imagenet1k-train-0000", "train", "train", false},
+        {"imagenet1k-validation-00", "val", "validation", false},
+        {"data_train_1of64", "train", "train", false},
+        {"my_test_data", "test", "test", false},
+        {"partial-train", "train", "train", false},
+        {"MyTrainSet2", "train", "Train", false},
+        {"myTestset", "test", "Testset", false},
+        {"train2017", "train", "train", false},
+        {"00012.val", "val", "val", false},
+        {"val_validation", "val", "val", false},
+        {"train_test", "train", "train", true},
+        {"test-dev", "test", "test", true},
+        {"trainval", NULL, NULL, false},
+        {"latest", NULL, NULL, false},
+        {"contest-0001", NULL, NULL, false},
+        {"trainer", NULL, NULL, false},
+        {"", NULL, NULL, false},
+        {"\xFF_train", "train", "train", false},
+        {"traintraintraintraintraintraintrain", NULL, NULL, false},
+    };
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        const char *name = names[i].name, *word = names[i].word ? names[i].word : "";
+        mr_split_token t = mr_split_token_of(name, strlen(name));
+        if (strcmp(t.split ? t.split : "", names[i].split ? names[i].split : "") != 0 ||
+            t.several != names[i].several || t.len != strlen(word) || strncmp(name + t.at, word, t.len) != 0)
+            fail_msg("%s: %s, %.*s", name, t.split ? t.split : "none", (int)t.len, name + t.at);
+    }
+}
+
 static void containers_are_no_classes(void **state)
 {
     (void)state;
@@ -113,6 +150,8 @@ static void any_bytes_are_a_name(void **state)
             name[k] = letters[mr_random_below(&rnd, sizeof letters - 1)];
         const char *split = mr_split_word(name, len);
         assert_true(!split || mr_split_like(name, len));
+        mr_split_token token = mr_split_token_of(name, len);
+        assert_true(token.at + token.len <= len);
         mr_folder_container(name, len);
         free(name);
     }
@@ -122,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual_names_are_splits),
+        cmocka_unit_test(a_word_names_the_split),
         cmocka_unit_test(containers_are_no_classes),
         cmocka_unit_test(any_bytes_are_a_name),
     };
