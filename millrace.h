@@ -42,8 +42,9 @@ typedef struct mr_dataset mr_dataset;
 
 /* Opens the dataset directory `path`: reads manifest.json and the header of each index, and checks the size of each
  * file; beyond 10,000 shards, of each shard when it is first read.  Rows are read on demand, so a million samples open
- * in milliseconds.  The files' contents are not checked; `millrace verify` does that.  Thread-safe once open.
- * MR_MISUSE: no dataset there; MR_BAD_DATA: damaged manifest or index; MR_SYSTEM: cannot be read. */
+ * in milliseconds.  An index is compared with the digest in the manifest when it is first read, and each record with
+ * its hash; `millrace verify` checks everything else.  Thread-safe once open. MR_MISUSE: no dataset there; MR_BAD_DATA:
+ * damaged manifest or index; MR_SYSTEM: cannot be read. */
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);
 
@@ -69,7 +70,8 @@ const char *mr_dataset_split_name(const mr_dataset *ds, size_t i);
 size_t mr_dataset_class_count(const mr_dataset *ds);
 const char *mr_dataset_class_name(const mr_dataset *ds, size_t label);
 /* The label of every sample of a split, -1 for none, from the indexes alone: no image or meta is read.  `labels`: room
- * for mr_dataset_samples().  MR_MISUSE: no such split; MR_BAD_SAMPLE, MR_BAD_DATA: an index is damaged. */
+ * for mr_dataset_samples().  MR_MISUSE: no such split; MR_BAD_SAMPLE, MR_BAD_DATA: an index is damaged, or another's.
+ */
 mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *labels, mr_error *err);
 
 /* One sample.  `image` and `meta` point into `storage`, which mr_dataset_read() reuses from call to call and
@@ -91,9 +93,9 @@ typedef struct mr_sample_view {
 } mr_sample_view;
 
 /* Reads sample `n` (from 0) of `split`, bounds-checked, and verifies the hash of its bytes before returning.
- * MR_MISUSE: no such split or sample; MR_BAD_SAMPLE: the bytes or the index row differ from what was ingested;
- * MR_BAD_DATA: a file of the shard is missing or has another size.  After a failure the view holds no sample; it can be
- * used again. */
+ * MR_MISUSE: no such split or sample; MR_BAD_SAMPLE: the bytes differ from what was ingested; MR_BAD_DATA: a file of
+ * the shard is missing or has another size, or the index is not the manifest's.  After a failure the view holds no
+ * sample; it can be used again. */
 mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err);
 /* The same without the image, which is neither read nor checked: `image` is NULL, `image_len` 0. */
 mr_status mr_dataset_read_meta(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,

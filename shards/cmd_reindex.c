@@ -16,6 +16,8 @@
 #include "format/index.h"
 #include "shards/commands.h"
 
+#define AGAIN "copy the shard again from where the dataset came from, or ingest again"
+
 typedef enum outcome { GOOD, REBUILT, FAILED } outcome;
 
 typedef struct shard_result {
@@ -59,10 +61,11 @@ static mr_status open_checked(int dirfd, const char *name, const mr_digest *list
     uint64_t size;
     MR_TRY(mr_file_open(dirfd, name, false, fd, &size, err));
     if (size != listed->bytes)
-        return mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu", name, (unsigned long long)size,
-                       (unsigned long long)listed->bytes);
+        return mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu; " AGAIN, name,
+                       (unsigned long long)size, (unsigned long long)listed->bytes);
     MR_TRY(mr_digest_file(*fd, size, true, name, &found, err));
-    return same(&found, listed) ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: its digest is not the manifest's", name);
+    return same(&found, listed) ? MR_OK
+                                : mr_fail(err, MR_BAD_DATA, "%s: its digest is not the manifest's; " AGAIN, name);
 }
 
 static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name, mr_error *err)
@@ -73,7 +76,7 @@ static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name
     mr_digest digest = {0};
     snprintf(mdb_name, sizeof mdb_name, "%s.mdb", shard->name);
     if (faccessat(q->dirfd, mdb_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-        return mr_fail(err, MR_BAD_DATA, "%s: the shard is missing, and with it its index", mdb_name);
+        return mr_fail(err, MR_BAD_DATA, "%s: the shard is missing, and with it its index; " AGAIN, mdb_name);
     MR_TRY(open_checked(q->dirfd, mdb_name, &shard->mdb, &fd, err));
     MR_TRY(mr_index_build(fd, shard->mdb.bytes, mdb_name, shard->first, shard->samples, &index, err));
     MR_TRY(mr_buf_status(&index, err, idx_name));

@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/scope.h"
+#include "format/index.h"
 
 enum {
     ROWS_ENOUGH = 64, /* rows read one by one before all are read: a shard may be opened for one row only */
@@ -265,18 +266,23 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
     return status;
 }
 
-/* With the lock held.  If this fails, rows are read one by one as before, which reports what is wrong. */
+/* With the lock held.  If this fails, rows are read one by one as before, which reports what is wrong; but of an index
+ * that was overwritten since it was opened, no row is used. */
 static void keep_rows(mr_shard_files *f, mr_open_shard *s)
 {
     size_t bytes = s->shard->idx.bytes;
+    uint8_t found[16];
     if (++s->rows_read != ROWS_ENOUGH || bytes > MR_SHARD_FILES_ROWS - f->rows_bytes)
         return;
-    uint8_t *rows = malloc(bytes);
-    if (!rows || mr_file_pread(s->idx, rows, bytes, 0, s->shard->name, NULL) != MR_OK) {
-        free(rows);
+    MR_AUTO(mr_scope_free) uint8_t *rows = malloc(bytes);
+    if (!rows || mr_file_pread(s->idx, rows, bytes, 0, s->shard->name, NULL) != MR_OK)
         return;
-    }
+    mr_hash128(rows, bytes, found);
+    s->overwritten = mr_index_check_digest(s->shard, found, NULL) != MR_OK;
+    if (s->overwritten)
+        return;
     s->rows = rows;
+    rows = NULL;
     f->rows_bytes += bytes;
 }
 
@@ -288,7 +294,11 @@ mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint
     if (!s->rows)
         keep_rows(f, s);
     const uint8_t *rows = s->rows;
+    bool overwritten = s->overwritten;
     pthread_mutex_unlock(&f->lock);
+    if (overwritten)
+        return mr_fail(err, MR_BAD_DATA, "%s.idx: was overwritten while it was read; `millrace reindex` rebuilds it",
+                       s->shard->name);
     if (rows)
         return mr_dataset_row_from(rows + MR_INDEX_HEADER + i * MR_INDEX_ROW, s->shard, i, row, err);
     return mr_dataset_row(s->idx, s->shard, i, row, err);

@@ -27,7 +27,8 @@ typedef struct mr_open_shard {
     unsigned place;   /* index in the list of open shards */
     uint64_t used;    /* time of last use: the least recently used is closed first */
     unsigned rows_read;
-    uint8_t *rows; /* all rows, once many were read one by one; NULL: not yet */
+    uint8_t *rows;    /* all rows, once many were read one by one; NULL: not yet */
+    bool overwritten; /* the index, after it was opened */
     const mr_shard *shard;
 } mr_open_shard;
 

@@ -1,11 +1,11 @@
 /* dataset.c - a dataset opened for reading single samples: mr_dataset_* of millrace.h.
  *
  *   open:  manifest.json, then of each shard, unless there are very many: both sizes, and the header of the .idx
- *   read:  the sample's 64-byte row -> bounds against the manifest -> image and meta by pread -> their hashes
- *          (only the meta, if that is asked for)
+ *   read:  the shard's .idx against the manifest's digest, the first time -> the sample's 64-byte row -> bounds against
+ * the manifest -> image and meta by pread -> their hashes (only the meta, if that is asked for)
  *
- * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened for each
- * read, so a dataset of thousands of shards costs one descriptor. */
+ * Invariant: nothing but stamps (index_trust.c) changes after opening, so threads share a dataset without locks; files
+ * are opened for each read, so a dataset of thousands of shards costs one descriptor. */
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/scope.h"
+#include "dataset/index_trust.h"
 #include "format/index.h"
 #include "format/record.h"
 #include "seek/seek.h"
@@ -32,7 +33,8 @@ struct mr_dataset {
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
     mr_local *local; /* copies on this host's disk; NULL: none */
-    bool checked;    /* each file's size and each index's header, when it was opened */
+    mr_index_trust *trust;
+    bool checked; /* each file's size and each index's header, when it was opened */
     uint8_t digest[32];
     char sha256[65]; /* the same, as text */
 };
@@ -78,6 +80,8 @@ mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, cons
     mr_status status = mr_index_open_file(ds->dir, shard, suffix, &opened, err);
     if (status == MR_OK && !ds->checked && strcmp(suffix, "idx") == 0)
         status = check_header(opened, shard, err);
+    if (status == MR_OK && strcmp(suffix, "idx") == 0)
+        status = mr_index_trust_check(ds->trust, shard, opened, err);
     if (status == MR_OK)
         *fd = opened;
     else if (opened >= 0)
@@ -186,6 +190,8 @@ mr_status mr_dataset_end(mr_dataset *ds, const mr_dataset_source *read, mr_datas
     if (status == MR_OK && ds->dir < 0)
         status = mr_fail_errno(err, ds->unopened, "%s", ds->path);
     if (status == MR_OK)
+        status = mr_index_trust_new(ds->manifest, &ds->trust, err);
+    if (status == MR_OK)
         status = check_shards(ds, read->looked, &why);
     if (why.status != MR_OK)
         mr_fail(err, status, "%s: %s", ds->path, why.text);
@@ -212,6 +218,7 @@ void mr_dataset_free(mr_dataset *ds)
     if (!ds)
         return;
     mr_local_close(ds->local);
+    mr_index_trust_free(ds->trust);
     if (ds->dir >= 0)
         close(ds->dir);
     mr_manifest_free(ds->manifest);

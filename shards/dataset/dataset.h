@@ -2,6 +2,7 @@
  * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once.
  *
  * The dataset room, on top of format and seek: an open dataset, for millrace.h, the loader, verify and export.
+ *   index_trust      the digest of each index, once
  *   dataset          opening; rows and records of single samples
  *   dataset_facts    layout, splits, classes and labels, through dataset.h
  *   dataset_ranks    whether all ranks have opened the same dataset */
@@ -33,9 +34,9 @@ mr_status mr_dataset_end(mr_dataset *ds, const mr_dataset_source *read, mr_datas
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
 const uint8_t *mr_dataset_digest(const mr_dataset *ds); /* [32], of the manifest that was read */
 
-/* Opens NAME.mdb or NAME.idx of a shard ("mdb", "idx") and makes sure that it is as long as the manifest says.
- * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is set (EMFILE: too many open files;
- * ESTALE: the dataset was replaced). */
+/* Opens NAME.mdb or NAME.idx of a shard ("mdb", "idx") and makes sure that it is as long as the manifest says, and that
+ * the bytes of an .idx are those that the manifest names (index_trust.h).  MR_BAD_DATA: it is missing or another;
+ * MR_SYSTEM: errno is set (EMFILE: too many open files; ESTALE: the dataset was replaced). */
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
 
 /* The copy of NAME.mdb on this host's own disk, if mr_dataset_stage() was called and there is one; else false, and the

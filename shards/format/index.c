@@ -1,5 +1,6 @@
 /* index.c - the fixed-row index of a shard: packed, read back and checked (index_build.c builds it).
- * Invariant: rows are handed out only if every one of them points inside the shard. */
+ * Invariant: rows are handed out only if every one of them points inside the shard, and those of a file only if all of
+ * it has the manifest's digest. */
 #include "format/index.h"
 
 #include <errno.h>
@@ -148,15 +149,25 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
                    (unsigned long long)bytes, way_out);
 }
 
+mr_status mr_index_check_digest(const mr_shard *shard, const uint8_t found[16], mr_error *err)
+{
+    if (memcmp(found, shard->idx.xxh3_128, sizeof shard->idx.xxh3_128) == 0)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%s.idx: does not have the manifest's digest; `millrace reindex` rebuilds it",
+                   shard->name);
+}
+
 mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error *err)
 {
+    uint8_t found[16];
     MR_AUTO(mr_scope_close) int fd = -1;
     MR_TRY(mr_index_open_file(dirfd, shard, "idx", &fd, err));
     if (!mr_buf_reserve(out, shard->idx.bytes))
         return mr_fail_memory(err, "reading a shard");
     MR_TRY(mr_file_pread(fd, out->data, shard->idx.bytes, 0, shard->name, err));
     out->len = shard->idx.bytes;
-    return MR_OK;
+    mr_hash128(out->data, out->len, found);
+    return mr_index_check_digest(shard, found, err);
 }
 
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)

@@ -28,11 +28,14 @@ void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_
 /* Opens NAME.SUFFIX ("mdb" or "idx") of a shard; MR_BAD_DATA, with the way out, if it is missing or has another size
  * than the manifest states. */
 mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
-/* All bytes of a shard's index, into an empty buffer; failures as above. */
+/* Whether the XXH3-128 of a shard's .idx is the manifest's; MR_BAD_DATA, with the way out, if not. */
+mr_status mr_index_check_digest(const mr_shard *shard, const uint8_t found[16], mr_error *err);
+/* All bytes of a shard's index, into an empty buffer, if they have the manifest's digest; failures as above. */
 mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error *err);
 
-/* Reads and checks an index against its shard's manifest entry: size, header, every row inside the .mdb, lengths
- * above 0, holder a row that holds bytes, codec and orientation in range.  rows: samples entries, caller frees. */
+/* Reads and checks an index against its shard's manifest entry: size, digest (mr_index_parse() does not know it),
+ * header, every row inside the .mdb, lengths above 0, holder a row that holds bytes, codec and orientation in range.
+ * rows: samples entries, caller frees. */
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err);
 mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, mr_row **rows, mr_error *err);
 

@@ -53,14 +53,7 @@ void mr_seek_job_free(mr_seek_job *job)
 static mr_status read_index(mr_seek_job *job, mr_error *err)
 {
     const mr_shard *shard = job->shard;
-    uint8_t digest[16];
-    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
-    MR_TRY(mr_index_bytes(job->dirfd, shard, &bytes, err));
-    mr_hash128(bytes.data, bytes.len, digest);
-    if (memcmp(digest, shard->idx.xxh3_128, 16) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s.idx: does not have the manifest's digest; `millrace reindex` rebuilds it",
-                       shard->name);
-    MR_TRY(mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err));
+    MR_TRY(mr_index_read(job->dirfd, shard, &job->rows, err));
     return mr_index_check_counts(job->rows, shard, NULL, err); /* they bound the size of a seek index */
 }
 

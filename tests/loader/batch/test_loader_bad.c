@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "support/dataset_maker.h"
+#include "format/format.h"
 #include "order/order.h"
 #include "support/loader.h"
 
@@ -108,9 +109,30 @@ static void test_damaged_records(void **state)
     make_pictures(whole, SAMPLES, PER_SHARD, NULL);
     make_pictures(dir, SAMPLES, PER_SHARD, NULL);
     for (size_t i = 0; damaged[i] >= 0; i++)
-        (i % 3 == 0 ? hurt_image : i % 3 == 1 ? hurt_meta : hurt_row)(dir, (uint64_t)damaged[i], PER_SHARD);
+        (i % 2 ? hurt_meta : hurt_image)(dir, (uint64_t)damaged[i], PER_SHARD);
     for (int deliver = MR_DELIVER_ENCODED; deliver <= MR_DELIVER_U8_NHWC; deliver++)
         check_rules(whole, dir, (mr_delivery)deliver, damaged);
+    support_tmpdir_remove(whole);
+    support_tmpdir_remove(dir);
+}
+
+/* An index that is not the manifest's says nothing of any sample of its shard, whichever byte of it is another. */
+static void test_damaged_index(void **state)
+{
+    (void)state;
+    static const int third[] = {18, 19, 20, 21, 22, 23, 24, 25, 26, -1};
+    char *whole = support_tmpdir(), *dir = support_tmpdir();
+    make_pictures(whole, SAMPLES, PER_SHARD, NULL);
+    make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+    hurt_byte(dir, "train-00002.idx", MR_INDEX_HEADER + 4 * MR_INDEX_ROW + 48, 1); /* a label */
+    check_rules(whole, dir, MR_DELIVER_ENCODED, third);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_FAIL);
+    seen_list s = run_ranks(ds, o, 1, 2, 0);
+    assert_int_equal(s.status, MR_BAD_DATA);
+    assert_non_null(strstr(s.error.text, "train-00002.idx: does not have the manifest's digest; `millrace reindex`"));
+    seen_free(&s);
+    mr_dataset_free(ds);
     support_tmpdir_remove(whole);
     support_tmpdir_remove(dir);
 }
@@ -383,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damaged_records),
+        cmocka_unit_test(test_damaged_index),
         cmocka_unit_test(test_undecodable),
         cmocka_unit_test(test_bad_samples_are_listed),
         cmocka_unit_test(test_fail),
