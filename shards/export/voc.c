@@ -39,7 +39,10 @@ static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error
     voc *v = run->state;
     MR_AUTO(mr_scope_free) char *name = NULL;
     MR_AUTO(mr_buf_free) mr_buf path = {0};
-    MR_TRY(mr_export_folder_name(run, "/splits", split->name, MR_PART_SPLIT_NAMES, &name, err));
+    bool joint = !strcmp(split->name, "trainval"); /* which would be read as train and val together */
+    MR_TRY(mr_export_folder_name(run, "/splits", joint ? "trainval_" : split->name, MR_PART_SPLIT_NAMES, &name, err));
+    if (joint)
+        mr_export_lose(run, MR_PART_SPLIT_NAMES, NULL, 1);
     mr_buf_printf(&path, "ImageSets/Main/%s.txt", name);
     const char *text = mr_buf_text(&path);
     MR_TRY(mr_buf_status(&path, err, "exporting"));

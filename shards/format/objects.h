@@ -43,6 +43,7 @@ typedef struct mr_objects { /* of one picture; a zeroed one is empty */
     bool told;              /* the source states this picture's objects, even if there are none */
     uint32_t width, height; /* of the picture, as the source states it; 0: it does not */
     uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
+    uint64_t reversed;      /* boxes whose sides the source has in the wrong order; see mr_objects_settle() */
     mr_object *items;
     size_t count, room;
     mr_ring *rings;
@@ -83,8 +84,9 @@ mr_stored mr_stored_shown(const mr_stored *picture);
  * that are not labelled (visibility 0) have no place and stay. */
 void mr_objects_show(mr_objects *o, const mr_stored *picture);
 void mr_objects_turn_back(mr_objects *o, const mr_stored *picture);
-/* Where the source states the size that the picture has only after EXIF turned it, its coordinates are of the picture
- * as shown: turns them back. */
+/* Puts the sides of boxes in order, so that no width or height is negative, and counts these boxes.  Where the source
+ * states the size that the picture has only after EXIF turned it, its coordinates are of the picture as shown: turns
+ * them back. */
 void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 
 /* ---- objects.c --------------------------------------------------------------------------------------------------- */
@@ -101,6 +103,7 @@ mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error
 #define MR_OBJECT_ODDITIES(X)                                                                                          \
     X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their picture")                           \
     X(EMPTY, "empty", "objects without width or height")                                                               \
+    X(REVERSED, "reversed", "boxes whose sides were in the wrong order (xmax < xmin); \"objects\" has them in order")  \
     X(REPEATED, "repeated", "objects with the class and the box of another one of their picture")                      \
     X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
     X(TURNED, "turned", "objects in pictures that EXIF turns; \"objects\" places them in the picture as stored")       \

@@ -78,6 +78,7 @@ bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sa
         odd[MR_OBJECT_EMPTY] += o->items[i].has_box && (o->items[i].box[2] <= 0 || o->items[i].box[3] <= 0);
     }
     odd[MR_OBJECT_UNREADABLE] = o->unreadable;
+    odd[MR_OBJECT_REVERSED] = o->reversed;
     odd[MR_OBJECT_TURNED] = picture->orientation > 1 ? o->count : 0;
     odd[MR_OBJECT_RESIZED] =
         (o->width && o->width != picture->width) || (o->height && o->height != picture->height) ? o->count : 0;

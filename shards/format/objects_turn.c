@@ -80,8 +80,22 @@ void mr_objects_turn_back(mr_objects *o, const mr_stored *picture)
         move_all(o, picture, true);
 }
 
+/* True: its sides were in the wrong order. */
+static bool put_in_order(mr_milli box[4])
+{
+    bool wrong = box[2] < 0 || box[3] < 0;
+    for (int i = 0; i < 2; i++)
+        if (box[2 + i] < 0) {
+            box[i] += box[2 + i];
+            box[2 + i] = -box[2 + i];
+        }
+    return wrong;
+}
+
 void mr_objects_settle(mr_objects *o, const mr_stored *picture)
 {
+    for (size_t i = 0; i < o->count; i++)
+        o->reversed += o->items[i].has_box && put_in_order(o->items[i].box);
     if (!(way_of(picture) & SWAPS) || picture->width == picture->height || o->width != picture->height ||
         o->height != picture->width)
         return;

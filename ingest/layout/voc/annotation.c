@@ -1,7 +1,7 @@
 /* annotation.c - reads one XML file of Pascal VOC with expat.
  * Source: "Annotation" in the development kit of VOC2012; Roboflow adds <polygon> with <x1>, <y1>, <x2> ...
  *
- *      <annotation><size><width>, <height></size>
+ *      <annotation><filename>, <size><width>, <height></size>
  *                  <object><name>, <bndbox><xmin>, <ymin>, <xmax>, <ymax>   <part> has a name and a box of its own
  *
  * Invariant: an element is identified by its whole path, so a part's box is never its object's. */
@@ -17,7 +17,7 @@
 
 enum { TEXT_MAX = MR_VOC_NAME_MAX };
 
-typedef enum place { ELSEWHERE, TOP, SIZE, WIDTH, HEIGHT, OBJECT, NAME, BOX, SIDE, POLYGON, POINT } place;
+typedef enum place { ELSEWHERE, TOP, FILENAME, SIZE, WIDTH, HEIGHT, OBJECT, NAME, BOX, SIDE, POLYGON, POINT } place;
 
 static const struct step {
     place from;
@@ -25,9 +25,10 @@ static const struct step {
     place to;
     int side;
 } steps[] = {
-    {TOP, "size", SIZE, 0},    {SIZE, "width", WIDTH, 0},  {SIZE, "height", HEIGHT, 0},     {TOP, "object", OBJECT, 0},
-    {OBJECT, "name", NAME, 0}, {OBJECT, "bndbox", BOX, 0}, {BOX, "xmin", SIDE, 0},          {BOX, "ymin", SIDE, 1},
-    {BOX, "xmax", SIDE, 2},    {BOX, "ymax", SIDE, 3},     {OBJECT, "polygon", POLYGON, 0},
+    {TOP, "filename", FILENAME, 0}, {TOP, "size", SIZE, 0},     {SIZE, "width", WIDTH, 0},
+    {SIZE, "height", HEIGHT, 0},    {TOP, "object", OBJECT, 0}, {OBJECT, "name", NAME, 0},
+    {OBJECT, "bndbox", BOX, 0},     {BOX, "xmin", SIDE, 0},     {BOX, "ymin", SIDE, 1},
+    {BOX, "xmax", SIDE, 2},         {BOX, "ymax", SIDE, 3},     {OBJECT, "polygon", POLYGON, 0},
 };
 
 typedef struct reader {
@@ -93,6 +94,15 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
         return stop(r, MR_BAD_DATA, "not an annotation of Pascal VOC: it does not begin with <annotation>");
     r->open[r->depth++] = at;
     r->len = 0;
+    mr_voc_object *o = a->count ? &a->objects[a->count - 1] : NULL;
+    if (o && at == NAME && o->named)
+        return stop(r, MR_BAD_DATA, "an object with two names: which one counts is unknown");
+    if (o && at == BOX && o->boxed)
+        return stop(r, MR_BAD_DATA, "an object with two bndbox: which one counts is unknown");
+    if (o && at == SIDE && o->seen & 1u << r->side)
+        return stop(r, MR_BAD_DATA, "a bndbox with one of its sides twice");
+    if (at == NAME || at == BOX)
+        *(at == NAME ? &o->named : &o->boxed) = true;
     if (at != OBJECT)
         return;
     if (!MR_GROW(a->objects, a->count, a->room))
@@ -106,7 +116,7 @@ static void add_text(void *ctx, const XML_Char *text, int len)
     place at = r->depth ? r->open[r->depth - 1] : ELSEWHERE;
     if (r->status != MR_OK)
         return;
-    if (at != WIDTH && at != HEIGHT && at != NAME && at != SIDE && at != POINT)
+    if (at != WIDTH && at != HEIGHT && at != NAME && at != SIDE && at != POINT && at != FILENAME)
         return;
     if ((size_t)len > TEXT_MAX - r->len)
         return stop(r, MR_BAD_DATA, "a name or a number of more than 4,096 bytes");
@@ -150,15 +160,22 @@ static void take_size(reader *r, uint32_t *out)
         *out = (uint32_t)value;
 }
 
-static void take_name(reader *r, mr_voc_object *o)
+static void take_text(reader *r, size_t *text_at, size_t *text_len)
 {
     size_t len;
     const char *from = trimmed(r, &len);
-    o->name_at = r->out->names.len;
-    o->name_len = len;
+    *text_at = r->out->names.len;
+    *text_len = len;
     mr_buf_add(&r->out->names, from, len);
     if (r->out->names.failed)
         stop(r, MR_SYSTEM, NULL);
+}
+
+static void take_side(reader *r, mr_voc_object *o)
+{
+    if (!number(r, &o->sides[r->side]))
+        return stop(r, MR_BAD_DATA, "a side of a bndbox is not a number");
+    o->seen |= 1u << r->side;
 }
 
 /* A point is an x and the y after it; an unreadable number invalidates its polygon. */
@@ -187,9 +204,13 @@ static void end(void *ctx, const XML_Char *name)
     if (at == WIDTH || at == HEIGHT)
         take_size(r, at == WIDTH ? &a->width : &a->height);
     else if (at == NAME && o)
-        take_name(r, o);
-    else if (at == SIDE && o && number(r, &o->sides[r->side]))
-        o->seen |= 1u << r->side;
+        take_text(r, &o->name_at, &o->name_len);
+    else if (at == FILENAME)
+        take_text(r, &a->file_at, &a->file_len);
+    else if (at == SIDE && o)
+        take_side(r, o);
+    else if (at == OBJECT && o && o->boxed && o->seen != 15)
+        stop(r, MR_BAD_DATA, "a bndbox without all of xmin, ymin, xmax and ymax");
     else if (at == POINT && o)
         take_point(r, o);
     r->len = 0;
@@ -202,6 +223,7 @@ static void clear(mr_voc_annotation *a)
 {
     a->count = a->point_count = 0;
     a->width = a->height = 0;
+    a->file_at = a->file_len = 0;
     mr_buf_clear(&a->names);
 }
 

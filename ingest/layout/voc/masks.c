@@ -10,11 +10,14 @@
 
 static const char *const folders[MR_MASKS_MAX] = {"SegmentationClass", "SegmentationObject"};
 
-bool mr_voc_is_mask(const char *path)
+bool mr_voc_is_mask(const char *path, size_t len)
 {
-    for (size_t i = 0; i < MR_COUNT(folders); i++)
-        if (!strncmp(path, folders[i], strlen(folders[i])) && path[strlen(folders[i])] == '/')
-            return true;
+    for (size_t i = 0; i < MR_COUNT(folders); i++) {
+        size_t word = strlen(folders[i]);
+        for (const char *at = path; at + word < path + len; at++)
+            if ((at == path || at[-1] == '/') && !memcmp(at, folders[i], word) && at[word] == '/')
+                return true;
+    }
     return false;
 }
 
@@ -22,13 +25,14 @@ size_t mr_voc_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *samp
 {
     const mr_voc_state *st = plan->state;
     char path[4200];
-    size_t len, count = 0;
+    size_t len, skip, count = 0;
     const char *image = mr_tree_path(t, sample->entry, &len), *dot = memrchr(image, '.', len);
-    if (!st->images || !dot || (size_t)(dot - image) < st->images)
+    const mr_voc_spot *spot = mr_voc_spot_of(&st->places, image, len, &skip);
+    if (!spot || !*spot->images || !dot || dot < image + skip)
         return 0;
-    image += st->images;
     for (size_t i = 0; i < MR_COUNT(folders); i++) {
-        int n = snprintf(path, sizeof path, "%s/%.*s.png", folders[i], (int)(dot - image), image);
+        int n = snprintf(path, sizeof path, "%.*s%s%s/%.*s.png", (int)spot->len, spot->dir, spot->len ? "/" : "",
+                         folders[i], (int)(dot - image - (ptrdiff_t)skip), image + skip);
         uint32_t entry = n > 0 && (size_t)n < sizeof path ? mr_tree_find(t, path, (size_t)n) : MR_NO_ENTRY;
         if (entry != MR_NO_ENTRY)
             out[count++] = (mr_mask){folders[i], entry};

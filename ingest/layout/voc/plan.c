@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "format/format.h"
 #include "layout/class_set.h"
+#include "layout/folder_names.h"
 #include "roboflow/roboflow.h"
 #include "voc/voc.h"
 
@@ -16,9 +17,13 @@ typedef struct build {
     const mr_tree *tree;
     const mr_layout_options *options;
     mr_plan *plan;
-    mr_voc_places places;
+    mr_voc_state *st;
     mr_class_set classes;
-    mr_voc_annotation annotation;  /* of the current image */
+    mr_voc_annotation annotation; /* of the current image */
+    uint64_t swapped, shared;     /* XML files that name another image; that several images have */
+    uint32_t first_swapped, first_shared;
+    uint32_t *owners;              /* by entry: the image that had the XML last */
+    uint32_t noted[2];             /* entries of which add_listed() has spoken */
     uint64_t plain[MR_SPLITS_MAX]; /* images without an XML, per split */
     mr_error *err;
 } build;
@@ -26,15 +31,15 @@ typedef struct build {
 static void keep(build *b, uint32_t xml, const mr_buf *bytes)
 {
     MR_AUTO(mr_buf_free) mr_buf packed = {0};
-    mr_voc_state *st = b->plan->state;
+    mr_voc_state *st = b->st;
     mr_texts_keep(&st->texts, xml, bytes->data, bytes->len);
     mr_voc_annotation_pack(&b->annotation, &packed);
     if (!packed.failed)
         mr_texts_keep(&st->parsed, xml, packed.data, packed.len);
 }
 
-/* Reads an XML; `why` is empty if it is good. */
-static mr_status read_xml(build *b, uint32_t xml, mr_buf *why)
+/* Reads an XML; `why` is empty if it is good.  `again`: an earlier sample had it, too. */
+static mr_status read_xml(build *b, uint32_t xml, bool again, mr_buf *why)
 {
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     mr_error err;
@@ -49,13 +54,60 @@ static mr_status read_xml(build *b, uint32_t xml, mr_buf *why)
     }
     if (status == MR_SYSTEM)
         return mr_fail(b->err, status, "%s", err.text);
-    if (status == MR_OK)
+    if (status == MR_OK && !again)
         keep(b, xml, &bytes);
     if (status != MR_OK) {
         mr_text_escape(why, name, len);
         mr_buf_printf(why, ": %s", err.text);
     }
     return mr_buf_status(why, b->err, "reading annotations");
+}
+
+/* XML files whose <filename> names another image that is there: their own names decide, as VOC's tools have it. */
+static void compare_names(build *b, uint32_t entry, uint32_t xml)
+{
+    const mr_voc_annotation *a = &b->annotation;
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    size_t len;
+    const char *name = mr_tree_path(b->tree, entry, &len), *slash = memrchr(name, '/', len);
+    size_t dir = slash ? (size_t)(slash - name) + 1 : 0;
+    const char *said = (const char *)a->names.data + a->file_at;
+    if (!a->file_len || (a->file_len == len - dir && !memcmp(said, name + dir, a->file_len)))
+        return;
+    mr_buf_add(&path, name, dir);
+    mr_buf_add(&path, said, a->file_len);
+    uint32_t other = path.failed ? MR_NO_ENTRY : mr_tree_find(b->tree, (const char *)path.data, path.len);
+    if (other != MR_NO_ENTRY && mr_name_is_image((const char *)path.data, path.len) && !b->swapped++)
+        b->first_swapped = xml;
+}
+
+/* The image's XML and what is wrong with it; MR_NO_ENTRY: none. */
+static mr_status take_xml(build *b, uint32_t entry, uint32_t *xml, mr_buf *why)
+{
+    mr_voc_xmls found = mr_voc_xmls_of(b->tree, &b->st->places, entry);
+    *xml = found.count ? found.entries[0] : MR_NO_ENTRY;
+    if (!found.count)
+        return MR_OK;
+    uint32_t *owner = &b->owners[*xml - b->tree->begin];
+    bool again = b->plan->used[*xml] == MR_USE_TAKEN;
+    for (size_t i = 0; i < found.count; i++) {
+        size_t len;
+        const char *path = mr_tree_path(b->tree, found.entries[i], &len);
+        b->plan->used[found.entries[i]] = MR_USE_TAKEN;
+        if (found.count > 1) {
+            mr_buf_add_text(why, i ? ", " : "has several annotations, of which one may stay: ");
+            mr_text_escape(why, path, len);
+        }
+    }
+    if (why->len)
+        return mr_buf_status(why, b->err, "reading annotations");
+    if (again && *owner != entry && !b->shared++)
+        b->first_shared = *xml;
+    *owner = entry;
+    MR_TRY(read_xml(b, *xml, again, why));
+    if (!why->len && !again)
+        compare_names(b, entry, *xml);
+    return MR_OK;
 }
 
 static mr_status add_classes(build *b)
@@ -71,19 +123,10 @@ static mr_status add_classes(build *b)
 static mr_status add_image(build *b, uint32_t entry, uint32_t split)
 {
     MR_AUTO(mr_buf_free) mr_buf why = {0};
-    uint32_t xml = mr_voc_xml_of(b->tree, &b->places, entry);
+    uint32_t xml;
     mr_sample s = {.split = split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = MR_VOC_NO_XML};
-    b->plan->used[entry] = 1;
-    if (xml == MR_NO_ENTRY)
-        b->plain[split]++;
-    else {
-        uint64_t size = mr_source_entry(b->tree->source, xml)->size;
-        b->plan->used[xml] = 1;
-        s.aux = xml;
-        MR_TRY(read_xml(b, xml, &why));
-        s.flags = b->annotation.count ? 0 : MR_FLAG_UNANNOTATED;
-        s.meta_bytes = size + size / 8 + 96 * b->annotation.count + 32;
-    }
+    b->plan->used[entry] = MR_USE_TAKEN;
+    MR_TRY(take_xml(b, entry, &xml, &why));
     if (why.len) {
         size_t len;
         const char *name = mr_tree_path(b->tree, entry, &len);
@@ -91,8 +134,15 @@ static mr_status add_image(build *b, uint32_t entry, uint32_t split)
                     mr_buf_text(&why));
         return MR_OK;
     }
-    if (xml != MR_NO_ENTRY)
+    if (xml == MR_NO_ENTRY) {
+        b->plain[split]++;
+    } else {
+        uint64_t size = mr_source_entry(b->tree->source, xml)->size;
+        s.aux = xml;
+        s.flags = b->annotation.count ? 0 : MR_FLAG_UNANNOTATED;
+        s.meta_bytes = size + size / 8 + 96 * b->annotation.count + 32;
         MR_TRY(add_classes(b));
+    }
     mr_mask masks[MR_MASKS_MAX];
     for (size_t i = 0, count = mr_voc_masks(b->tree, b->plan, &s, masks); i < count; i++)
         s.meta_bytes += mr_plan_mask(b->plan, b->tree, &masks[i]);
@@ -103,17 +153,24 @@ static mr_status add_image(build *b, uint32_t entry, uint32_t split)
 /* ---- images of each arrangement ------------------------------------------------------------------------------------
  */
 
+static bool is_mask(const build *b, uint32_t entry)
+{
+    size_t len;
+    const char *path = mr_tree_path(b->tree, entry, &len);
+    return mr_voc_is_mask(path, len);
+}
+
 static mr_status add_run(build *b, uint32_t begin, uint32_t end, size_t skip, uint32_t split)
 {
     for (uint32_t e = begin; e < end; e++)
-        if (mr_folder_image(b->tree, e, skip))
+        if (mr_folder_image(b->tree, e, skip) && !is_mask(b, e))
             MR_TRY(add_image(b, e, split));
     return MR_OK;
 }
 
 static mr_status plan_beside(build *b)
 {
-    mr_split_dirs *dirs = &b->places.dirs;
+    mr_split_dirs *dirs = &b->st->places.dirs;
     if (!dirs->count) {
         dirs->items[0] = mr_split_dir_whole(b->tree, b->options);
         dirs->count = 1;
@@ -128,12 +185,13 @@ static mr_status plan_beside(build *b)
     return MR_OK;
 }
 
+/* On request. */
 static void leave_out(const build *b, uint32_t entry)
 {
-    uint32_t xml = mr_voc_xml_of(b->tree, &b->places, entry);
+    mr_voc_xmls found = mr_voc_xmls_of(b->tree, &b->st->places, entry);
     b->plan->used[entry] = MR_USE_LEFT_OUT;
-    if (xml != MR_NO_ENTRY)
-        b->plan->used[xml] = MR_USE_LEFT_OUT;
+    for (size_t i = 0; i < found.count; i++)
+        b->plan->used[found.entries[i]] = MR_USE_LEFT_OUT;
 }
 
 /* In no list, or in no split: left out, or taken as train. */
@@ -145,65 +203,114 @@ static mr_status add_unlisted(build *b, uint32_t entry, const char *why)
     uint32_t split;
     mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, entry)->size, "%s: %s",
                 why, taken ? "taken as train (--keep-unlisted)" : "left out (--keep-unlisted takes it)");
-    if (taken)
-        MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &split, b->err));
-    if (taken && split != MR_NO_ENTRY)
+    if (!taken)
+        return MR_OK;
+    MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &split, b->err));
+    if (split != MR_NO_ENTRY)
         return add_image(b, entry, split);
     leave_out(b, entry);
     return MR_OK;
 }
 
-static mr_status add_listed(build *b, const uint32_t *split_of, uint32_t begin, uint32_t end)
+static mr_status add_listed(build *b, const mr_voc_lists *lists, uint32_t begin, uint32_t end)
 {
-    for (uint32_t split = 0; split < b->plan->split_count; split++)
-        for (uint32_t e = begin; e < end; e++)
-            if (split_of[e - b->tree->begin] == split)
-                MR_TRY(add_image(b, e, split));
-    for (uint32_t e = begin; e < end; e++) {
-        if (split_of[e - b->tree->begin] == MR_NO_ENTRY) {
-            leave_out(b, e);
-        } else if (split_of[e - b->tree->begin] == MR_VOC_IN_NO_SET && mr_folder_image(b->tree, e, 0)) {
+    MR_AUTO(mr_scope_free) uint8_t *listed = mr_alloc(b->tree->end - b->tree->begin, 1);
+    if (!listed)
+        return mr_fail_memory(b->err, "listing the samples");
+    for (size_t i = 0; i < lists->count; i++) {
+        const mr_voc_listed *item = &lists->items[i];
+        listed[item->entry - b->tree->begin] = 1;
+        if (item->split != MR_NO_ENTRY)
+            MR_TRY(add_image(b, item->entry, item->split));
+        else
+            leave_out(b, item->entry);
+    }
+    for (uint32_t e = begin; e < end; e++)
+        if (!listed[e - b->tree->begin] && mr_folder_image(b->tree, e, 0))
             MR_TRY(add_unlisted(b, e, "in no list of ImageSets/"));
-        }
+    b->noted[0] = begin;
+    b->noted[1] = end;
+    return MR_OK;
+}
+
+/* Without lists, folders of the images may name the splits: images/train/1.jpg.  False: some image is in no such
+ * folder. */
+static bool find_folder_splits(const build *b, const char *images, mr_split_dirs *dirs)
+{
+    mr_child child = {0};
+    *dirs = (mr_split_dirs){0};
+    while (mr_tree_next(b->tree, images, strlen(images), &child)) {
+        size_t len;
+        const char *path = mr_tree_path(b->tree, child.entry, &len);
+        size_t called = (size_t)(child.name - path) + child.name_len;
+        if (child.name[0] == '.')
+            continue;
+        if (!child.is_dir || dirs->count == MR_COUNT(dirs->items) || !mr_split_word(child.name, child.name_len))
+            return false;
+        dirs->items[dirs->count++] = (mr_split_dir){path, called, called, 1, child.entry, child.end, MR_NO_ENTRY};
+    }
+    return dirs->count > 0;
+}
+
+static mr_status plan_folder_splits(build *b, const mr_split_dirs *dirs, size_t skip)
+{
+    for (size_t i = 0; i < dirs->count; i++) {
+        const mr_split_dir *d = &dirs->items[i];
+        uint32_t split;
+        MR_TRY(mr_plan_split_get(b->plan, b->options, d->name + skip, d->called - skip, &split, b->err));
+        for (uint32_t e = d->begin; e < d->end && split == MR_NO_ENTRY; e++)
+            leave_out(b, e);
+        if (split != MR_NO_ENTRY)
+            MR_TRY(add_run(b, d->begin, d->end, skip, split));
     }
     return MR_OK;
 }
 
+static mr_status plan_unlisted(build *b, const char *images, uint32_t begin, uint32_t end)
+{
+    mr_split_dirs dirs;
+    uint32_t train;
+    if (find_folder_splits(b, images, &dirs))
+        return plan_folder_splits(b, &dirs, strlen(images) + 1);
+    MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &train, b->err));
+    mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0, "no lists in ImageSets/: all images are split train");
+    return train == MR_NO_ENTRY ? MR_OK : add_run(b, begin, end, strlen(images) + 1, train);
+}
+
 static mr_status plan_apart(build *b)
 {
-    MR_AUTO(mr_scope_free) uint32_t *split_of = mr_alloc(b->tree->end - b->tree->begin, sizeof *split_of);
-    char folder[32];
-    if (!split_of)
-        return mr_fail_memory(b->err, "listing the samples");
-    MR_TRY(mr_voc_sets(b->tree, b->options, &b->places, b->plan, split_of, b->err));
-    bool listed = b->plan->split_count > 0;
-    uint32_t train = 0;
-    if (!listed)
-        MR_TRY(mr_plan_split_get(b->plan, b->options, "train", 5, &train, b->err));
-    snprintf(folder, sizeof folder, "%s/", b->places.images);
-    uint32_t begin = b->tree->begin;
+    MR_AUTO(mr_voc_lists_free) mr_voc_lists lists = {0};
+    const char *images = b->st->places.spots[0].images;
+    MR_TRY(mr_voc_sets(b->tree, b->options, &b->st->places, b->plan, &lists, b->err));
+    uint32_t begin = b->tree->begin, end;
     mr_child child = {0};
     while (mr_tree_next(b->tree, "", 0, &child))
-        if (child.is_dir && child.name_len == strlen(b->places.images) &&
-            !memcmp(child.name, b->places.images, child.name_len))
+        if (child.is_dir && child.name_len == strlen(images) && !memcmp(child.name, images, child.name_len))
             begin = child.entry;
-    uint32_t end = mr_tree_run_end(b->tree, begin, strlen(folder));
-    if (listed)
-        return add_listed(b, split_of, begin, end);
-    mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0, "no lists in ImageSets/: all images are split train");
-    return train == MR_NO_ENTRY ? MR_OK : add_run(b, begin, end, strlen(folder), train);
+    end = mr_tree_run_end(b->tree, begin, strlen(images) + 1);
+    return lists.any ? add_listed(b, &lists, begin, end) : plan_unlisted(b, images, begin, end);
 }
 
 /* ---- what is left -------------------------------------------------------------------------------------------------
  */
 
-/* Images beside the folders of splits, each with its XML. */
+/* Images beside the folders that were read, each with its XML. */
 static mr_status add_rest(build *b)
 {
     for (uint32_t e = b->tree->begin; e < b->tree->end; e++)
-        if (!b->plan->used[e] && mr_folder_image(b->tree, e, 0))
+        if (!b->plan->used[e] && (e < b->noted[0] || e >= b->noted[1]) && mr_folder_image(b->tree, e, 0) &&
+            !is_mask(b, e))
             MR_TRY(add_unlisted(b, e, "in no split"));
     return MR_OK;
+}
+
+static void note_xml(const build *b, uint64_t count, uint32_t first, const char *what)
+{
+    size_t len;
+    const char *path = count ? mr_tree_path(b->tree, first, &len) : NULL;
+    if (count)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, path, len, 0, "%" PRIu64 " XML file%s %s", count,
+                    count == 1 ? ", this one," : "s, this one the first,", what);
 }
 
 static void note_rest(const build *b)
@@ -212,16 +319,15 @@ static void note_rest(const build *b)
     for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
         size_t len;
         const char *path = mr_tree_path(b->tree, e, &len);
-        uint64_t size = mr_source_entry(b->tree->source, e)->size;
-        bool image = mr_name_is_image(path, len), mask = image && mr_voc_is_mask(path);
-        if (b->plan->used[e] || !(image || mr_name_ends(path, len, ".xml")))
+        if (b->plan->used[e])
             continue;
-        b->plan->used[e] = mask ? MR_USE_LEFT_OUT : MR_USE_TAKEN;
-        masks += mask;
-        if (!mask)
-            mr_note_add(b->plan->notes, image ? MR_NOTE_UNLISTED : MR_NOTE_MISSING, path, len, size, "%s",
-                        image ? "in no split: left out (--keep-unlisted takes it)"
-                              : "an annotation without an image of its name");
+        if (mr_name_is_image(path, len) && mr_voc_is_mask(path, len)) {
+            b->plan->used[e] = MR_USE_LEFT_OUT;
+            masks++;
+        } else if (mr_name_ends(path, len, ".xml")) {
+            mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, mr_source_entry(b->tree->source, e)->size,
+                        "an annotation without an image of its name");
+        }
     }
     if (masks)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "SegmentationClass", strlen("SegmentationClass"), 0,
@@ -230,21 +336,22 @@ static void note_rest(const build *b)
         if (b->plain[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
                         "%" PRIu64 " images have no XML: nothing is said of their objects", b->plain[i]);
+    note_xml(b, b->swapped, b->first_swapped,
+             "with the <filename> of another image: the XML's own name decides, not its <filename>");
+    note_xml(b, b->shared, b->first_shared, "of several images, whose names differ in their endings alone");
 }
 
-static mr_status plan_all(build *b, mr_voc_state *st)
+static mr_status plan_all(build *b)
 {
-    MR_TRY(mr_voc_look(b->tree, b->options, &b->places, b->err));
-    if (!b->places.kind)
+    mr_voc_state *st = b->st;
+    MR_TRY(mr_voc_look(b->tree, b->options, &st->places, b->err));
+    if (!st->places.kind)
         return mr_fail(b->err, MR_BAD_DATA, "no Pascal VOC annotations: needs %s", mr_layout_voc.needs);
-    bool apart = b->places.kind == MR_VOC_APART;
-    st->pixels = apart && !strcmp(b->places.images, "JPEGImages");
-    st->images = apart ? strlen(b->places.images) + 1 : 0;
-    b->plan->variant = apart ? "folders" : "beside";
+    bool apart = st->places.kind == MR_VOC_APART;
+    b->plan->variant = *st->places.spots[0].annotations ? "folders" : "beside";
     MR_TRY(mr_rf_readmes(b->tree, b->plan, b->err));
     MR_TRY(apart ? plan_apart(b) : plan_beside(b));
-    if (!apart && b->options->keep_unlisted)
-        MR_TRY(add_rest(b));
+    MR_TRY(add_rest(b));
     mr_plan_classes_sort(b->plan);
     mr_texts_sort(&st->texts);
     mr_texts_sort(&st->parsed);
@@ -255,11 +362,11 @@ static mr_status plan_all(build *b, mr_voc_state *st)
 mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_voc_state *st = mr_alloc(1, sizeof *st);
-    build b = {.tree = t, .options = o, .plan = plan, .err = err};
-    if (!st)
-        return mr_fail_memory(err, "reading a Pascal VOC dataset");
+    build b = {.tree = t, .options = o, .plan = plan, .st = st, .err = err};
     plan->state = st;
-    mr_status status = plan_all(&b, st);
+    b.owners = mr_alloc(t->end - t->begin, sizeof *b.owners);
+    mr_status status = st && b.owners ? plan_all(&b) : mr_fail_memory(err, "reading a Pascal VOC dataset");
+    free(b.owners);
     mr_class_set_free(&b.classes);
     mr_voc_annotation_free(&b.annotation);
     return status;

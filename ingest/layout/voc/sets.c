@@ -1,143 +1,326 @@
-/* sets.c - the lists of ImageSets/: which image is in which split.
+/* sets.c - the lists of ImageSets/: which image is in which splits.
  * Source: "Image sets" in the development kit of VOC2012: Main/, Segmentation/, Layout/ and Action/ have train.txt,
  * val.txt, trainval.txt, perhaps test.txt, one name without its extension per line; Main/CLASS_train.txt has flags as
- * well. Any other list of names in Main/ is a split of its name.
- * Invariant: the first list that names an image decides; trainval counts only for what no other list names. */
+ * well. Any other list of names is a split of its name.
+ * Invariant: every name of every list is looked up; lists of a class are read only where their split has no list. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
+#include "layout/folder_names.h"
 #include "voc/voc.h"
 
-enum { LIST_MAX = 64 << 20, NAME_MAX_LEN = 1024 };
+enum { LIST_MAX = 64 << 20, NAME_MAX_LEN = 1024, PATH_MAX_LEN = 1200, HEAD = 4096 };
 
-static const char *const folders[] = {"Main", "Segmentation", "Layout", "Action", ""};
-static const char *const splits[] = {"train", "val", "test", "trainval"};
+/* The folders that decide for an image, in this order; the last is the root, where other tools put train.txt. */
+static const char *const folders[] = {
+    "ImageSets/Main/", "ImageSets/Segmentation/", "ImageSets/Layout/", "ImageSets/Action/", "ImageSets/", ""};
+
+typedef struct list {
+    uint32_t entry, folder;
+    const char *name; /* without .txt */
+    size_t len;
+    const char *split; /* how it is stored: trainval is train */
+    size_t split_len;
+    bool half, whole; /* see mr_voc_listed */
+} list;
 
 typedef struct sets {
     const mr_tree *tree;
-    const mr_voc_places *places;
+    const mr_layout_options *options;
+    const mr_voc_spot *spot;
     mr_plan *plan;
-    uint32_t *split_of;
+    mr_voc_lists *lists;
     mr_error *err;
 } sets;
 
-static uint32_t find_image(const sets *s, const char *name, size_t len)
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static mr_status add(const sets *s, const list *l, uint32_t entry, uint32_t split)
 {
-    static const char *const endings[] = {"", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp"};
-    char path[NAME_MAX_LEN + 64];
-    for (size_t i = 0; i < MR_COUNT(endings); i++) {
-        int n = snprintf(path, sizeof path, "%s/%.*s%s", s->places->images, (int)len, name, endings[i]);
-        uint32_t entry = n > 0 && (size_t)n < sizeof path ? mr_tree_find(s->tree, path, (size_t)n) : MR_NO_ENTRY;
-        if (entry != MR_NO_ENTRY && mr_name_is_image(path, (size_t)n))
-            return entry;
-    }
-    return MR_NO_ENTRY;
+    mr_voc_lists *lists = s->lists;
+    if (!MR_GROW(lists->items, lists->count, lists->room))
+        return mr_fail_memory(s->err, "reading lists of images");
+    lists->items[lists->count++] = (mr_voc_listed){entry, split, l->folder, l->half, l->whole};
+    return MR_OK;
 }
 
-/* The name of a line ends with the first blank: lists of a class have a flag after it. */
-static void take_line(const sets *s, const char *list, const char *line, size_t len, uint32_t split)
+/* "./JPEGImages/a.jpg", as other tools write it, is "a.jpg". */
+static const char *without_folder(const sets *s, const char *name, size_t *len)
 {
-    size_t name = 0;
-    while (name < len && !strchr(" \t\r", line[name]))
-        name++;
-    if (!name)
-        return;
-    uint32_t entry = name <= NAME_MAX_LEN && !memchr(line, '\0', name) ? find_image(s, line, name) : MR_NO_ENTRY;
-    if (entry == MR_NO_ENTRY) {
-        mr_note_add(s->plan->notes, MR_NOTE_MISSING, line, name, 0, "%s names it: no such image in %s/", list,
-                    s->places->images);
-        return;
-    }
-    uint32_t *place = &s->split_of[entry - s->tree->begin];
-    if (*place == MR_VOC_IN_NO_SET)
-        *place = split;
+    size_t folder = strlen(s->spot->images);
+    const char *from = name;
+    for (const char *at = name; at + folder < name + *len; at++)
+        if ((at == name || at[-1] == '/') && !memcmp(at, s->spot->images, folder) && at[folder] == '/')
+            from = at + folder + 1;
+    *len -= (size_t)(from - name);
+    return from;
 }
 
-static mr_status take_list(const sets *s, const mr_layout_options *o, const char *split, size_t split_len,
-                           const char *path)
+/* The images of that name, with or without their ending; several differ in it. */
+static mr_status add_images(const sets *s, const list *l, const char *name, size_t len, uint32_t split, size_t *found)
 {
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
-    uint32_t entry = mr_tree_find(s->tree, path, strlen(path)), number;
-    if (entry == MR_NO_ENTRY)
+    char path[PATH_MAX_LEN];
+    const mr_tree *t = s->tree;
+    name = without_folder(s, name, &len);
+    int n = len <= NAME_MAX_LEN ? snprintf(path, sizeof path, "%s/%.*s", s->spot->images, (int)len, name) : -1;
+    *found = 0;
+    if (n < 0 || (size_t)n >= sizeof path - 1 || memchr(name, '\0', len))
         return MR_OK;
-    s->plan->used[entry] = 1;
-    if (mr_source_entry(s->tree->source, entry)->size > LIST_MAX)
-        return mr_fail(s->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have", path);
-    MR_TRY(mr_source_read(s->tree->source, entry, &text, s->err));
-    if (!text.len)
-        return MR_OK;
-    MR_TRY(mr_plan_split_get(s->plan, o, split, split_len, &number, s->err));
-    for (const char *at = (const char *)text.data, *end = at + text.len; at < end;) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
-        take_line(s, path, at, (size_t)(stop - at), number);
-        at = newline ? newline + 1 : end;
+    uint32_t entry = mr_tree_find(t, path, (size_t)n);
+    if (entry != MR_NO_ENTRY && mr_name_is_image(path, (size_t)n)) {
+        *found = 1;
+        return add(s, l, entry, split);
+    }
+    MR_AUTO(mr_buf_free) mr_buf whole = {0};
+    mr_buf_add(&whole, t->root, t->root_len);
+    mr_buf_printf(&whole, "%s.", path);
+    const char *prefix = mr_buf_text(&whole);
+    MR_TRY(mr_buf_status(&whole, s->err, "reading lists of images"));
+    for (entry = mr_source_lower(t->source, prefix, whole.len); entry < t->end; entry++) {
+        const mr_entry *e = mr_source_entry(t->source, entry);
+        if (e->path_len < whole.len || memcmp(e->path, prefix, whole.len) != 0)
+            break;
+        if (memchr(e->path + whole.len, '.', e->path_len - whole.len) || !mr_name_is_image(e->path, e->path_len))
+            continue;
+        ++*found;
+        MR_TRY(add(s, l, entry, split));
     }
     return MR_OK;
 }
 
-static const char main_folder[] = "ImageSets/Main/";
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* Whether a list in Main/ is named after what can be a split; "default" is CVAT's word for none. */
-static bool names_split(const char *path, size_t len)
+typedef struct lines {
+    const char *at, *end;
+} lines;
+
+/* The next line that is not blank, without the blanks around it; lines end with LF, CR LF or CR. */
+static bool next_line(lines *l, const char **line, size_t *len)
 {
-    char name[64];
-    size_t before = strlen(main_folder), count = len > before + 4 ? len - before - 4 : 0;
-    if (!count || count > 63 || memcmp(path, main_folder, before) != 0 || !mr_name_ends(path, len, ".txt"))
-        return false;
-    memcpy(name, path + before, count);
-    name[count] = '\0';
-    return mr_split_name_ok(name) && strcmp(name, "default") != 0;
+    while (l->at < l->end) {
+        const char *begin = l->at, *stop = begin;
+        while (stop < l->end && *stop != '\n' && *stop != '\r')
+            stop++;
+        l->at = stop < l->end ? stop + 1 : stop;
+        while (begin < stop && (*begin == ' ' || *begin == '\t'))
+            begin++;
+        while (stop > begin && (stop[-1] == ' ' || stop[-1] == '\t'))
+            stop--;
+        *line = begin;
+        *len = (size_t)(stop - begin);
+        if (stop > begin)
+            return true;
+    }
+    return false;
 }
 
-/* ImageSets/Main/NAME.txt with names alone is a split NAME; lists of a class have a flag after each name. */
-static mr_status take_other(const sets *s, const mr_layout_options *o, uint32_t entry)
+static lines lines_of(const mr_buf *text)
 {
-    char head[NAME_MAX_LEN + 64];
+    size_t mark = text->len >= 3 && !memcmp(text->data, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    const char *at = (const char *)text->data;
+    return (lines){at ? at + mark : NULL, at ? at + text->len : NULL};
+}
+
+static size_t first_word(const char *line, size_t len)
+{
+    size_t word = 0;
+    while (word < len && line[word] != ' ' && line[word] != '\t')
+        word++;
+    return word;
+}
+
+/* What follows the name of a line of a class's list: "1", "-1", "0", or two numbers. */
+static bool is_flagged(const char *line, size_t len)
+{
+    size_t word = first_word(line, len);
+    for (size_t i = word; i < len; i++)
+        if (!strchr(" \t+-0123456789", line[i]))
+            return false;
+    return word < len;
+}
+
+/* A name may have blanks of its own. */
+static mr_status take_line(const sets *s, const list *l, const char *line, size_t len, uint32_t split)
+{
+    size_t found, words = first_word(line, len), path_len;
+    MR_TRY(add_images(s, l, line, len, split, &found));
+    if (!found && words < len)
+        MR_TRY(add_images(s, l, line, words, split, &found));
+    if (!found)
+        mr_note_add(s->plan->notes, MR_NOTE_MISSING, line, is_flagged(line, len) ? words : len, 0,
+                    "%s names it: no such image in %s/", mr_tree_path(s->tree, l->entry, &path_len), s->spot->images);
+    return MR_OK;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+static mr_status read_list(const sets *s, uint32_t entry, mr_buf *text)
+{
+    size_t len;
+    s->plan->used[entry] = MR_USE_TAKEN;
+    if (mr_source_entry(s->tree->source, entry)->size > LIST_MAX)
+        return mr_fail(s->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have",
+                       mr_tree_path(s->tree, entry, &len));
+    return mr_source_read(s->tree->source, entry, text, s->err);
+}
+
+static mr_status take_list(const sets *s, const list *l)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    const char *line;
+    size_t len;
+    uint32_t split = MR_NO_ENTRY;
+    MR_TRY(read_list(s, l->entry, &text));
+    lines at = lines_of(&text);
+    for (bool first = true; next_line(&at, &line, &len); first = false) {
+        if (first)
+            MR_TRY(mr_plan_split_get(s->plan, s->options, l->split, l->split_len, &split, s->err));
+        s->lists->any = true;
+        MR_TRY(take_line(s, l, line, len, split));
+    }
+    return MR_OK;
+}
+
+/* Whether the lines of the list have flags; an image's own name with a number after a blank is none. */
+static mr_status has_flags(const sets *s, const list *l, bool *yes)
+{
+    MR_AUTO(mr_buf_free) mr_buf head = {0};
+    uint64_t size = mr_source_entry(s->tree->source, l->entry)->size;
+    size_t len = size < HEAD ? (size_t)size : HEAD, line_len, found, kept = s->lists->count;
+    const char *line;
+    *yes = false;
+    if (!len || !mr_buf_reserve(&head, len))
+        return len ? mr_fail_memory(s->err, "reading lists of images") : MR_OK;
+    MR_TRY(mr_source_pread(s->tree->source, l->entry, head.data, len, 0, s->err));
+    head.len = len;
+    lines at = lines_of(&head);
+    if (!next_line(&at, &line, &line_len) || !is_flagged(line, line_len))
+        return MR_OK;
+    MR_TRY(add_images(s, l, line, line_len, MR_NO_ENTRY, &found));
+    s->lists->count = kept;
+    *yes = !found;
+    return MR_OK;
+}
+
+static bool has_list(const sets *s, const list *l, const char *name, size_t len)
+{
+    char path[PATH_MAX_LEN];
+    int n = snprintf(path, sizeof path, "%s%.*s.txt", folders[l->folder], (int)len, name);
+    return n > 0 && (size_t)n < sizeof path && mr_tree_find(s->tree, path, (size_t)n) != MR_NO_ENTRY;
+}
+
+static bool is_trainval(const char *name, size_t len)
+{
+    return len == 8 && !memcmp(name, "trainval", 8);
+}
+
+/* Which split the list is of, by its name or by what follows the class's name. */
+static void set_split(list *l, const char *name, size_t len)
+{
+    const char *word = mr_split_word(name, len);
+    l->whole = is_trainval(name, len);
+    l->half = word && strcmp(word, "test") != 0;
+    l->split = l->whole ? "train" : name;
+    l->split_len = l->whole ? 5 : len;
+}
+
+/* CLASS_SPLIT: false: it does not end with a split.  *redundant: the split has a list of its own. */
+static bool set_class_split(const sets *s, list *l, bool *redundant)
+{
+    for (size_t i = l->len; i > 1; i--) {
+        const char *name = l->name + i;
+        size_t len = l->len - i;
+        if (l->name[i - 1] != '_' || !len)
+            continue;
+        *redundant = has_list(s, l, name, len);
+        if (*redundant || is_trainval(name, len) || (mr_split_word(name, len) && !memchr(name, '_', len))) {
+            set_split(l, name, len);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only the names of a split make a list of a text at the root: others may be anything. */
+static bool is_list(const sets *s, uint32_t entry, list *out)
+{
+    size_t len;
+    const char *path = mr_tree_path(s->tree, entry, &len), *slash = memrchr(path, '/', len);
+    size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
+    if (!mr_name_ends(path, len, ".txt") || len - dir < 5)
+        return false;
+    for (uint32_t k = 0; k < MR_COUNT(folders); k++)
+        if (strlen(folders[k]) == dir && !memcmp(path, folders[k], dir)) {
+            *out = (list){.entry = entry, .folder = k, .name = path + dir, .len = len - dir - 4};
+            return dir || is_trainval(out->name, out->len) || mr_split_word(out->name, out->len);
+        }
+    return false;
+}
+
+typedef struct all {
+    list *items;
+    size_t count, room;
+} all;
+
+static void free_all(all *a)
+{
+    free(a->items);
+}
+
+static mr_status list_entry(const sets *s, uint32_t entry, all *a)
+{
+    list l;
+    bool flags, redundant = false;
+    if (!is_list(s, entry, &l))
+        return MR_OK;
     size_t len;
     const char *path = mr_tree_path(s->tree, entry, &len);
-    if (s->plan->used[entry] || !names_split(path, len))
+    set_split(&l, l.name, l.len);
+    MR_TRY(has_flags(s, &l, &flags));
+    if (flags && !l.whole && !l.half && !set_class_split(s, &l, &redundant)) {
+        mr_note_add(s->plan->notes, MR_NOTE_INFO, path, len, 0,
+                    "not read: its lines have flags, as the lists of a class do, but its name ends with no split");
         return MR_OK;
-    uint64_t size = mr_source_entry(s->tree->source, entry)->size;
-    size_t got = size < sizeof head ? (size_t)size : sizeof head;
-    mr_status status = got ? mr_source_pread(s->tree->source, entry, head, got, 0, s->err) : MR_OK;
-    const char *newline = got ? memchr(head, '\n', got) : NULL;
-    size_t line = newline ? (size_t)(newline - head) : got;
-    while (line && strchr(" \t\r", head[line - 1]))
-        line--;
-    if (status != MR_OK || !line || memchr(head, ' ', line) || memchr(head, '\t', line))
-        return status == MR_SYSTEM ? status : MR_OK;
-    /* The name lives as long as the tree, as the plan wants it. */
-    return take_list(s, o, path + strlen(main_folder), len - strlen(main_folder) - 4, path);
+    }
+    if (redundant) {
+        s->plan->used[entry] = MR_USE_TAKEN; /* the split's own list says the same */
+        return MR_OK;
+    }
+    if (!MR_GROW(a->items, a->count, a->room))
+        return mr_fail_memory(s->err, "reading lists of images");
+    a->items[a->count++] = l;
+    return MR_OK;
 }
 
-/* The annotations contain what the lists of classes say. */
-static void use_others(const sets *s)
+/* train, val, test, then the others in order of their paths: splits are numbered so. */
+static int by_rank(const void *a, const void *b)
 {
-    static const char folder[] = "ImageSets/";
-    for (uint32_t e = s->tree->begin; e < s->tree->end; e++) {
-        size_t len;
-        const char *path = mr_tree_path(s->tree, e, &len);
-        if (len > strlen(folder) && !memcmp(path, folder, strlen(folder)) && mr_name_ends(path, len, ".txt"))
-            s->plan->used[e] = 1;
+    static const char *const words[] = {"train", "val", "test"};
+    const list *both[] = {a, b};
+    int rank[2];
+    for (int i = 0; i < 2; i++) {
+        const char *word = mr_split_word(both[i]->split, both[i]->split_len);
+        for (rank[i] = 0; rank[i] < 3 && (!word || strcmp(word, words[rank[i]]) != 0); rank[i]++)
+            ;
     }
+    if (rank[0] != rank[1])
+        return rank[0] - rank[1];
+    return (both[0]->entry > both[1]->entry) - (both[0]->entry < both[1]->entry);
 }
 
 mr_status mr_voc_sets(const mr_tree *t, const mr_layout_options *o, const mr_voc_places *places, mr_plan *plan,
-                      uint32_t *split_of, mr_error *err)
+                      mr_voc_lists *lists, mr_error *err)
 {
-    const sets s = {t, places, plan, split_of, err};
+    const sets s = {t, o, &places->spots[0], plan, lists, err};
+    MR_AUTO(free_all) all a = {0};
     for (uint32_t e = t->begin; e < t->end; e++)
-        split_of[e - t->begin] = MR_VOC_IN_NO_SET;
-    for (size_t k = 0; k < MR_COUNT(splits); k++)
-        for (size_t f = 0; f < MR_COUNT(folders); f++) {
-            const char *split = strcmp(splits[k], "trainval") ? splits[k] : "train";
-            char path[100];
-            snprintf(path, sizeof path, "ImageSets/%s%s%s.txt", folders[f], *folders[f] ? "/" : "", splits[k]);
-            MR_TRY(take_list(&s, o, split, strlen(split), path));
-        }
-    for (uint32_t e = t->begin; e < t->end; e++)
-        MR_TRY(take_other(&s, o, e));
-    use_others(&s);
-    return MR_OK;
+        MR_TRY(list_entry(&s, e, &a));
+    if (a.count)
+        qsort(a.items, a.count, sizeof *a.items, by_rank);
+    for (size_t i = 0; i < a.count; i++)
+        MR_TRY(take_list(&s, &a.items[i]));
+    return mr_voc_lists_settle(lists, plan, err);
 }

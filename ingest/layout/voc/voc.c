@@ -1,10 +1,11 @@
 /* voc.c - Pascal VOC: an XML for each image, as the development kit and Roboflow write them.
- * Invariant: a meta holds the XML as the source wrote it; its objects follow one rule for a whole tree. */
+ * Invariant: a meta holds the XML as the source wrote it; the folder of an image says how its coordinates count. */
 #include "voc/voc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/scope.h"
 #include "base/text.h"
@@ -17,6 +18,9 @@ static mr_status voc_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *b
         return MR_OK;
     bool whole = places.kind == MR_VOC_BESIDE && !places.dirs.count;
     bid->score = whole ? 70 : places.kind == MR_VOC_APART && !places.sets ? 84 : 88;
+    for (size_t i = 0; i < places.spot_count; i++)
+        if (!strcasecmp(places.spots[i].annotations, "labels"))
+            bid->score = 91; /* where YOLO's labels would be, there are XML files */
     snprintf(bid->why, sizeof bid->why, "%s", places.seen);
     return MR_OK;
 }
@@ -45,12 +49,15 @@ static mr_status voc_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
+/* Sides in the wrong order give a negative width, which mr_objects_settle() turns round. */
 static bool set_box(const mr_voc_object *from, bool pixels, mr_object *to)
 {
     mr_milli sides[4];
-    for (int i = 0; i < 4; i++)
-        if (!(from->seen & 1u << i) || !mr_milli_of(from->sides[i] - (pixels && i < 2), &sides[i]))
+    for (int i = 0; i < 4; i++) {
+        bool first = (i < 2) != (from->sides[i % 2] - from->sides[i % 2 + 2] > 1); /* the left or upper one */
+        if (!(from->seen & 1u << i) || !mr_milli_of(from->sides[i] - (pixels && first), &sides[i]))
             return false;
+    }
     to->has_box = true;
     memcpy(to->box, (mr_milli[]){sides[0], sides[1], sides[2] - sides[0], sides[3] - sides[1]}, sizeof to->box);
     return true;
@@ -77,16 +84,33 @@ static void add_object(const mr_plan *plan, const mr_voc_annotation *a, const mr
     int32_t label =
         from->name_len ? mr_plan_class_find(plan, (const char *)a->names.data + from->name_at, from->name_len) : -1;
     mr_object probe = {0}, *object;
-    if (!set_box(from, pixels, &probe)) {
+    bool boxed = set_box(from, pixels, &probe);
+    if (!boxed && (from->boxed || from->points < 6)) {
         out->unreadable++;
         return;
     }
     object = mr_objects_add(out, label);
     if (!object)
         return;
-    object->has_box = true;
+    object->has_box = boxed;
     memcpy(object->box, probe.box, sizeof probe.box);
     out->unreadable += !add_polygon(a, from, out);
+    if (boxed || out->failed)
+        return;
+    if (!object->ring_count)
+        out->count--;
+    else
+        mr_objects_box_around(out, out->points + out->rings[object->ring].at, from->points);
+}
+
+/* Whether the image counts pixels from 1 on. */
+static bool counts_pixels(const mr_tree *t, const mr_plan *plan, const mr_sample *sample)
+{
+    const mr_voc_state *st = plan->state;
+    size_t len, skip;
+    const char *path = mr_tree_path(t, sample->entry, &len);
+    const mr_voc_spot *spot = mr_voc_spot_of(&st->places, path, len, &skip);
+    return spot && !strcmp(spot->images, "JPEGImages");
 }
 
 static mr_status annotation_of(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_voc_annotation *out,
@@ -105,8 +129,8 @@ static mr_status annotation_of(const mr_tree *t, const mr_plan *plan, const mr_s
 static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                              mr_objects *out, mr_error *err)
 {
-    const mr_voc_state *st = plan->state;
     MR_AUTO(mr_voc_annotation_free) mr_voc_annotation a = {0};
+    bool pixels = counts_pixels(t, plan, sample);
     (void)picture;
     if (sample->aux == MR_VOC_NO_XML)
         return MR_OK;
@@ -115,7 +139,7 @@ static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sam
     out->width = a.width;
     out->height = a.height;
     for (size_t i = 0; i < a.count && !out->failed; i++)
-        add_object(plan, &a, &a.objects[i], st->pixels, out);
+        add_object(plan, &a, &a.objects[i], pixels, out);
     return out->failed ? mr_fail_memory(err, "reading an annotation") : MR_OK;
 }
 
@@ -133,7 +157,7 @@ const mr_layout mr_layout_voc = {
     .name = "voc",
     .title = "Pascal VOC: an XML for each image, of Roboflow and VOC2012",
     .needs = "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "
-             "Annotations/ and ImageSets/",
+             "Annotations/ (labels/) there, or with ImageSets/",
     .options = MR_OPTION_UNLISTED,
     .bid = voc_bid,
     .plan = mr_voc_plan,
