@@ -230,9 +230,9 @@ typedef struct mr_loader mr_loader;
  */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
 /* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
- * MR_END: the last epoch is over.  A failure is final: later calls return it again.  MR_MISUSE: a loader with threads
- * in a child of fork(), which does not have them; there it can only be freed, which keeps its memory and files until
- * the child exits. */
+ * MR_END: the last epoch is over.  A failure is final: later calls return it again.  MR_MISUSE: a child of
+ * fork(), which has none of the threads: there a loader opened before, if it has threads or another thread was in a
+ * call of it, can only be freed, which keeps its memory and files until the child exits. */
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err);
 /* The same, but waits at most about so many milliseconds (0: not at all): MR_AGAIN if no batch is ready by then.  A
  * loader without threads works in this call and looks at the time between two pieces of work. */
@@ -259,7 +259,7 @@ uint64_t mr_loader_steps(const mr_loader *l); /* per epoch, the same on every ra
 mr_cursor mr_loader_cursor(const mr_loader *l);
 /* Continues at `cursor`, as a loader opened with it as `start` would, without opening anything: prefetched batches are
  * dropped, lent ones stay valid, and an earlier failure or end is forgotten.  Not while another thread is in
- * mr_loader_next().  MR_MISUSE: no step of the plan begins there, or a child of fork(). */
+ * mr_loader_next().  MR_MISUSE: no step of the plan begins there, the loader is stopped, or a child of fork(). */
 mr_status mr_loader_seek(mr_loader *l, const mr_cursor *cursor, mr_error *err);
 
 typedef struct mr_loader_stats {
@@ -373,8 +373,13 @@ typedef struct mr_coded {
  * MR_BAD_SAMPLE, MR_BAD_DATA: the sample is damaged and cannot be replaced or masked. */
 mr_status mr_batch_decode(mr_loader *l, const mr_batch *batch, uint64_t slot, float *out, mr_error *err);
 
-/* Stops the threads, even in the middle of work (within 100 ms), and frees all batches.  May be called while another
- * thread waits in mr_loader_next(), which then returns MR_END; not twice. */
+/* Stops the threads, even in the middle of work (within 100 ms): mr_loader_next() returns MR_END at once, in the
+ * threads that wait in it and in those that call it later.  Lent batches stay valid.  Any thread, any number of times.
+ */
+void mr_loader_stop(mr_loader *l);
+/* Stops the loader, and frees it and all lent batches; not twice.  A thread that waits in mr_loader_next() by then gets
+ * MR_END, but none may begin a call any more: where threads share a loader, call mr_loader_stop(), wait until they have
+ * noticed, then free it. */
 void mr_loader_free(mr_loader *l);
 
 #ifdef __cplusplus

@@ -4,7 +4,8 @@
  * This room, from a sample's number to a batch:   shard_files <- work <- batch <- batch_queue <- loader
  *   options       mr_loader_options checked, defaults filled in
  *   shard_files   the split's shards, kept open          work      one sample: read, hash, decode, resize
- *   batch         one batch and its slots                batch_queue, loader   batches in flight; threads and callers
+ *   batch         one batch and its slots                batch_queue, loader   batches in flight; their threads
+ *   hand_out      batches to callers                     loader_state          what loader and hand_out share
  *   damage        damaged samples that were skipped */
 #ifndef MR_LOADER_H
 #define MR_LOADER_H

@@ -146,6 +146,72 @@ static void test_close_any_time(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* ---- shared by threads ---------------------------------------------------------------------------------------- */
+
+static void *read_on(void *arg)
+{
+    consumer *c = arg;
+    const mr_batch *b;
+    while ((c->status = mr_loader_next(c->loader, &b, NULL)) == MR_OK) {
+        c->calls++;
+        mr_batch_release(c->loader, b);
+    }
+    /* It may go on calling: only freeing the loader has to wait for it. */
+    for (int i = 0; i < 100 && c->status == MR_END; i++)
+        c->status = mr_loader_next_for(c->loader, 0, &b, NULL);
+    return NULL;
+}
+
+static void *stop_it(void *arg)
+{
+    mr_loader_stop(arg);
+    return NULL;
+}
+
+/* Stopped by two threads at once, in the middle of the calls of four others; then nobody is in it. */
+static void test_stop_while_threads_read(void **state)
+{
+    (void)state;
+    enum { READERS = 4, STOPPERS = 2 };
+    char *dir = support_tmpdir();
+    make_pictures(dir, 43, 9, NULL);
+    mr_dataset *ds = open_dataset_at(dir);
+    for (unsigned round = 0; round < 24; round++) {
+        mr_loader_options o = usual_options(MR_DELIVER_U8_NHWC, MR_TAIL_PAD);
+        const mr_batch *lent;
+        mr_cursor start = {0};
+        mr_error err;
+        pthread_t threads[READERS], stoppers[STOPPERS];
+        consumer readers[READERS];
+        o.threads = round % 3;
+        o.epochs = 1000000;
+        mr_loader *l = open_loader(ds, &o);
+        assert_int_equal(mr_loader_next(l, &lent, NULL), MR_OK);
+        uint8_t first = *(const uint8_t *)lent->data;
+        for (int i = 0; i < READERS; i++) {
+            readers[i] = (consumer){.loader = l};
+            assert_int_equal(pthread_create(&threads[i], NULL, read_on, &readers[i]), 0);
+        }
+        while (readers[0].calls < round)
+            usleep(100);
+        for (int i = 0; i < STOPPERS; i++)
+            assert_int_equal(pthread_create(&stoppers[i], NULL, stop_it, l), 0);
+        for (int i = 0; i < STOPPERS; i++)
+            pthread_join(stoppers[i], NULL);
+        for (int i = 0; i < READERS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(readers[i].status, MR_END);
+        }
+        assert_int_equal(mr_loader_seek(l, &start, &err), MR_MISUSE);
+        assert_non_null(strstr(err.text, "stopped"));
+        assert_int_equal(*(const uint8_t *)lent->data, first);
+        mr_loader_stop(l);
+        mr_loader_free(l);
+    }
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
 /* ---- in the middle of a picture ------------------------------------------------------------------------------- */
 
 typedef struct large {
@@ -231,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_close_any_time),
+        cmocka_unit_test(test_stop_while_threads_read),
         cmocka_unit_test(test_close_in_a_large_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

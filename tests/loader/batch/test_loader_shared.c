@@ -329,11 +329,65 @@ static void test_fork_at_work(void **state)
     support_tmpdir_remove(dir);
 }
 
+static void *read_until_end(void *arg)
+{
+    const mr_batch *b;
+    while (mr_loader_next(arg, &b, NULL) == MR_OK)
+        mr_batch_release(arg, b);
+    return NULL;
+}
+
+/* Either no call was under way, and the child may use the loader, or it is told; neither waits for the parent's thread.
+ */
+static int use_after_fork(const char *dir)
+{
+    (void)dir;
+    const mr_batch *b;
+    mr_error err;
+    mr_loader_stats stats = {.struct_size = sizeof stats};
+    support_watch("using a loader that a thread of the parent was in");
+    mr_loader_cursor(parents_loader);
+    mr_loader_get_stats(parents_loader, &stats);
+    mr_status status = mr_loader_next(parents_loader, &b, &err);
+    if (status != MR_OK && (status != MR_MISUSE || !strstr(err.text, "fork")))
+        return 1;
+    mr_loader_stop(parents_loader);
+    mr_loader_free(parents_loader);
+    return 0;
+}
+
+/* Without threads of its own a loader is at work where its callers are: none of those is in the child. */
+static void test_fork_in_a_call(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, 43, 9, NULL);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = usual_options(MR_DELIVER_F32_NCHW, MR_TAIL_PAD);
+    o.epochs = 1000000;
+    for (useconds_t i = 0; i < 24; i++) {
+        pthread_t readers[2];
+        o.threads = i % 4 == 3;
+        parents_loader = open_loader(ds, &o);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(pthread_create(&readers[k], NULL, read_until_end, parents_loader), 0);
+        usleep(300 * i);
+        in_child(use_after_fork, dir);
+        mr_loader_stop(parents_loader);
+        for (int k = 0; k < 2; k++)
+            pthread_join(readers[k], NULL);
+        mr_loader_free(parents_loader);
+    }
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork), /* first: TSan wants no threads before a fork */
         cmocka_unit_test(test_fork_at_work),
+        cmocka_unit_test(test_fork_in_a_call),
         cmocka_unit_test(test_few_files),
         cmocka_unit_test(test_allocator_and_bound),
         cmocka_unit_test(test_allocator_refuses),
