@@ -104,19 +104,44 @@ static PyObject *batch_release(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *meta_of(const Batch *self, uint64_t i)
+{
+    const mr_sample_facts *f = &self->batch->samples[i];
+    return PyBytes_FromStringAndSize(f->meta, f->meta ? (Py_ssize_t)f->meta_len : 0);
+}
+
+static PyObject *bad_of(const Batch *self, uint64_t i)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)(uintptr_t)self);
+    module_state *state = PyType_GetModuleState(type);
+    mr_bad_sample bad = {.struct_size = sizeof bad};
+    mr_error err;
+    if (mr_batch_bad(self->batch, i, &bad, &err) != MR_OK)
+        return fail(type, &err);
+    return PyObject_CallFunction(state->error, "is", (int)bad.error.status, bad.error.text);
+}
+
+/* Making objects may run other code of Python, which may release the batch, or close its loader so that it moves: it
+ * counts as in use meanwhile, and is looked up again each time. */
+static PyObject *list_of(Batch *self, uint64_t count, PyObject *(*make)(const Batch *, uint64_t))
+{
+    self->exports++;
+    PyObject *out = PyList_New(0);
+    for (uint64_t i = 0; out && i < count; i++) {
+        PyObject *item = make(self, i);
+        if (!item || PyList_Append(out, item) < 0)
+            Py_CLEAR(out);
+        Py_XDECREF(item);
+    }
+    self->exports--;
+    return out;
+}
+
 static PyObject *batch_metas(PyObject *object, PyObject *unused)
 {
     (void)unused;
     const mr_batch *batch = batch_held(object);
-    PyObject *out = batch ? PyList_New(0) : NULL;
-    for (uint64_t i = 0; out && i < batch->count; i++) {
-        const mr_sample_facts *f = &batch->samples[i];
-        PyObject *meta = PyBytes_FromStringAndSize(f->meta, f->meta ? (Py_ssize_t)f->meta_len : 0);
-        if (!meta || PyList_Append(out, meta) < 0)
-            Py_CLEAR(out);
-        Py_XDECREF(meta);
-    }
-    return out;
+    return batch ? list_of((Batch *)object, batch->count, meta_of) : NULL;
 }
 
 /* ---- members --------------------------------------------------------------------------------------------------- */
@@ -151,21 +176,7 @@ static PyObject *get_batch_bad(PyObject *object, void *unused)
 {
     (void)unused;
     const mr_batch *batch = batch_held(object);
-    module_state *state = PyType_GetModuleState(Py_TYPE(object));
-    PyObject *out = batch ? PyList_New(0) : NULL;
-    for (uint64_t i = 0; out && i < batch->replaced; i++) {
-        mr_bad_sample bad = {.struct_size = sizeof bad};
-        mr_error err;
-        PyObject *item = NULL;
-        if (mr_batch_bad(batch, i, &bad, &err) != MR_OK)
-            fail(Py_TYPE(object), &err);
-        else
-            item = PyObject_CallFunction(state->error, "is", (int)bad.error.status, bad.error.text);
-        if (!item || PyList_Append(out, item) < 0)
-            Py_CLEAR(out);
-        Py_XDECREF(item);
-    }
-    return out;
+    return batch ? list_of((Batch *)object, batch->replaced, bad_of) : NULL;
 }
 
 static PyGetSetDef members[] = {

@@ -1,6 +1,6 @@
 /* loader.c - Loader: batches one after the other, interruptible by signals.
- * Invariant: a loader is freed when no thread waits in it and no batch is lent from it; each lent batch holds a
- * reference to its Loader, and close() detaches what is lent. */
+ * Invariant: a loader is freed by the last to leave it once it is closing: no thread is in a call of it, and no batch
+ * is lent from it.  Each lent batch holds a reference to its Loader, and close() detaches what is lent. */
 #include <string.h>
 
 #include "module.h"
@@ -59,20 +59,6 @@ static void loader_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A thread that waits in next() frees the loader when it notices. */
-static PyObject *loader_close(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    Loader *self = (Loader *)object;
-    for (int i = 0; i < LENT_MAX; i++)
-        if (self->lent[i] && batch_detach(self->lent[i]) < 0)
-            return NULL;
-    self->closing = true;
-    if (!self->users)
-        free_loader(self);
-    Py_RETURN_NONE;
-}
-
 static bool is_closed(Loader *self)
 {
     if (self->loader && !self->closing)
@@ -81,30 +67,70 @@ static bool is_closed(Loader *self)
     return true;
 }
 
+/* Around every call that gives up the GIL: in between, neither the Loader nor its mr_loader goes away. */
+static void enter(Loader *self)
+{
+    Py_INCREF((PyObject *)self);
+    self->inside++;
+}
+
+static void leave(Loader *self)
+{
+    if (--self->inside == 0 && self->closing)
+        free_loader(self);
+    Py_DECREF((PyObject *)self);
+}
+
+/* Returns when the threads have stopped; threads that wait for a batch wake up and raise. */
+static PyObject *loader_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    Loader *self = (Loader *)object;
+    if (!self->loader)
+        Py_RETURN_NONE;
+    for (int i = 0; i < LENT_MAX; i++)
+        if (self->lent[i] && batch_detach(self->lent[i]) < 0)
+            return NULL;
+    self->closing = true;
+    enter(self);
+    Py_BEGIN_ALLOW_THREADS mr_loader_stop(self->loader);
+    Py_END_ALLOW_THREADS leave(self);
+    Py_RETURN_NONE;
+}
+
+/* What mr_loader_next_for() returned, as next() does: NULL without an exception is the end.  A batch that comes when
+ * the loader is being closed is dropped, so that what is not delivered is never taken for the end of an epoch. */
+static PyObject *deliver(Loader *self, mr_status status, const mr_batch *batch, const mr_error *err)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    module_state *state = PyType_GetModuleState(type);
+    if (self->closing && status == MR_OK)
+        mr_batch_release(self->loader, batch);
+    if (PyErr_Occurred())
+        return NULL;
+    if (status < 0)
+        return fail(type, err);
+    if (self->closing)
+        return fail(type, &(mr_error){MR_MISUSE, "the loader was closed while this thread waited for a batch"});
+    return status == MR_OK ? batch_new(state->batch, self, batch) : NULL;
+}
+
 static PyObject *loader_next(PyObject *object)
 {
     Loader *self = (Loader *)object;
-    module_state *state = PyType_GetModuleState(Py_TYPE(object));
     const mr_batch *batch = NULL;
     mr_error err;
     mr_status status = MR_AGAIN;
     if (is_closed(self))
         return NULL;
-    self->users++;
+    enter(self);
     do {
         Py_BEGIN_ALLOW_THREADS status = mr_loader_next_for(self->loader, LOOK_AROUND, &batch, &err);
         Py_END_ALLOW_THREADS
     } while (status == MR_AGAIN && !self->closing && PyErr_CheckSignals() == 0);
-    self->users--;
-    PyObject *out = status == MR_OK ? batch_new(state->batch, self, batch) : NULL;
-    if (status < 0)
-        fail(Py_TYPE(object), &err);
-    if (self->closing && !self->users && self->loader) {
-        if (out && batch_detach((Batch *)out) < 0)
-            Py_CLEAR(out);
-        free_loader(self);
-    }
-    return out; /* NULL without an exception: the end */
+    PyObject *out = deliver(self, status, batch, &err);
+    leave(self);
+    return out;
 }
 
 static PyObject *loader_self(PyObject *self)
@@ -138,16 +164,13 @@ static PyObject *loader_seek(PyObject *object, PyObject *args)
     mr_status status;
     if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || is_closed(self))
         return NULL;
-    if (self->users)
+    if (self->inside)
         return fail(Py_TYPE(object), &(mr_error){MR_MISUSE, "another thread is waiting for a batch of this loader"});
-    self->users++;
+    enter(self);
     Py_BEGIN_ALLOW_THREADS status = mr_loader_seek(self->loader, &(mr_cursor){epoch, position}, &err);
-    Py_END_ALLOW_THREADS self->users--;
-    if (self->closing && !self->users)
-        free_loader(self);
-    if (status != MR_OK)
-        return fail(Py_TYPE(object), &err);
-    Py_RETURN_NONE;
+    Py_END_ALLOW_THREADS PyObject *out = status == MR_OK ? Py_BuildValue("") : fail(Py_TYPE(object), &err);
+    leave(self);
+    return out;
 }
 
 static PyObject *loader_stats(PyObject *object, PyObject *unused)

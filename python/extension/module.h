@@ -42,8 +42,8 @@ typedef struct Loader {
     Py_buffer item_view;
     mr_loader_options options;
     Batch *lent[LENT_MAX]; /* borrowed: a batch removes itself */
-    unsigned users;        /* threads in mr_loader_next_for() */
-    bool closing;          /* the last of them frees the loader */
+    unsigned inside;       /* calls that use `loader` without the GIL */
+    bool closing;          /* no batch comes any more, and the last call to end frees the loader */
 } Loader;
 
 struct Batch {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DeviceFeed"]
 
 _HELD = 2
+_Ready = tuple[Any, Any, tuple[int, int]]  # a value, the event after its copy, where the loader is after it
 
 
 class DeviceFeed:
@@ -39,37 +40,8 @@ class DeviceFeed:
             raise MisuseError(f"device: {device} is not a CUDA device")
 
     def __call__(self, epoch: _Epoch) -> Iterator[Any]:
-        import torch
-
-        cuda = torch.cuda
-        stream = cuda.Stream(self._device)
-        held: deque[tuple[Any, Any]] = deque()
-        ready: tuple[Any, Any, tuple[int, int]] | None = None
         self._handle = epoch._handle
-        while True:
-            while len(held) >= _HELD:
-                held.popleft()[0].synchronize()
-            taken = self._loader._at
-            try:
-                batch = epoch.fetch()
-            except StopIteration:
-                break
-            after = self._loader._at
-            self._loader._at = taken  # what is only prefetched does not count for state_dict()
-            self._register(batch)
-            with cuda.stream(stream):
-                value = self._copy(self._loader._arrays(batch))
-                event = cuda.Event()
-                event.record(stream)
-            held.append((event, batch))
-            if ready is not None:
-                yield self._deliver(ready, stream)
-            ready = (value, event, after)
-            del batch, value
-        if ready is not None:
-            yield self._deliver(ready, stream)
-        while held:
-            held.popleft()[0].synchronize()
+        return _DeviceEpoch(self, epoch)
 
     def _copy(self, value: Any) -> Any:
         import torch
@@ -82,7 +54,7 @@ class DeviceFeed:
             return type(value)(self._copy(item) for item in value)
         return value
 
-    def _deliver(self, ready: tuple[Any, Any, tuple[int, int]], stream: Any) -> Any:
+    def _deliver(self, ready: _Ready, stream: Any) -> Any:
         import torch
 
         value, event, self._loader._at = ready
@@ -112,3 +84,50 @@ class DeviceFeed:
         for address in self._registered:
             torch.cuda.cudart().cudaHostUnregister(address)
         self._registered.clear()
+
+
+class _DeviceEpoch(Iterator[Any]):
+    """One pass over a loader whose batches are on the device. What next() raises leaves the pass where it was: a failure is
+    raised again, and an interrupted next() can be repeated."""
+
+    def __init__(self, feed: DeviceFeed, epoch: _Epoch) -> None:
+        import torch
+
+        self._feed = feed
+        self._epoch = epoch
+        self._stream = torch.cuda.Stream(feed._device)
+        self._held: deque[tuple[Any, Any]] = deque()
+        self._ready: _Ready | None = None
+
+    def __next__(self) -> Any:
+        with self._feed._loader._lock:
+            if self._ready is None:
+                self._ready = self._prepare()
+            ahead = self._prepare() if self._ready is not None else None
+            ready, self._ready = self._ready, ahead
+            if ready is None:
+                self._wait(0)
+                raise StopIteration
+            return self._feed._deliver(ready, self._stream)
+
+    def _wait(self, most: int) -> None:
+        """Until at most so many batches are held."""
+        while len(self._held) > most:
+            self._held.popleft()[0].synchronize()
+
+    def _prepare(self) -> _Ready | None:
+        """Begins to copy the next batch, which counts for state_dict() only once it is delivered. None: it was the last."""
+        import torch
+
+        self._wait(_HELD - 1)
+        try:
+            batch, after = self._epoch.fetch()
+        except StopIteration:
+            return None
+        self._feed._register(batch)
+        with torch.cuda.stream(self._stream):
+            value = self._feed._copy(self._feed._loader._arrays(batch))
+            event = torch.cuda.Event()
+            event.record(self._stream)
+        self._held.append((event, batch))
+        return value, event, after

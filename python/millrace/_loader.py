@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,13 +38,22 @@ _FOREVER = 2**64 - 1
 Batch = _millrace.Batch
 
 # The threads of loaders that are alive when the interpreter ends are stopped while it still stands.
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
-    for loader in list(_open_loaders):
+    for loader in list(_loaders):
         loader.close()
+
+
+def _renew_locks() -> None:
+    """In a child of fork, where a thread that held a lock does not exist."""
+    for loader in list(_loaders):
+        loader._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _choose(option: str, table: Mapping[Any, int], value: Any) -> int:
@@ -89,6 +99,9 @@ class Loader:
         BadSampleError: while iterating, with on_bad="fail".
 
     Arrays share the batch's memory (no copy), may be written to, and may be kept for ever.
+
+    Threads may share one pass, `it = iter(loader)`: each batch goes to one of them, and the pass ends for all. close() from
+    any thread ends the waiting of the others, with a MisuseError.
 
     >>> import millrace
     >>> train = millrace.Dataset("flowers")["train"]
@@ -171,6 +184,8 @@ class Loader:
         self._pass = 0
         self._handle: _millrace.Loader | None = None
         self._process = os.getpid()
+        self._lock = threading.RLock()  # one thread at a time goes on; close() does not wait for it
+        _loaders.add(self)
         self._steps = self._open().steps()
 
     # ---- what it is ------------------------------------------------------------------------------------------------
@@ -196,34 +211,42 @@ class Loader:
 
     def _open(self) -> _millrace.Loader:
         """The C loader, at any place; opened again in a child of fork, which has no threads of it."""
-        if self._closed:
+        handle = self._handle
+        if handle is None or self._process != os.getpid():
+            with self._lock:
+                handle = self._handle
+                if not self._closed and (handle is None or self._process != os.getpid()):
+                    options = self._options if self._items is None else {**self._options, "items": self._items}
+                    handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
+                    self._handle = handle
+                    self._process = os.getpid()
+        if self._closed or handle is None:
+            if handle is not None and self._process == os.getpid():
+                handle.close()  # opened while another thread closed the loader
             raise MisuseError("the loader is closed")
-        if self._handle is None or self._process != os.getpid():
-            options = self._options if self._items is None else {**self._options, "items": self._items}
-            self._handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
-            self._process = os.getpid()
-            _open_loaders.add(self)
-        return self._handle
+        return handle
 
     def __iter__(self) -> Iterator[Any]:
         """The rest of an epoch after load_state_dict(); otherwise a whole epoch, the next one if one was begun."""
-        handle = self._open()
-        if self._at[1] and not self._resumed:
-            self._at = (self._at[0] + 1, 0)
-        self._resumed = False
-        if handle.cursor() != self._at:
-            handle.seek(*self._at)
-        self._pass += 1
-        return self._feed(_Epoch(self, handle))
+        with self._lock:
+            handle = self._open()
+            if self._at[1] and not self._resumed:
+                self._at = (self._at[0] + 1, 0)
+            self._resumed = False
+            if handle.cursor() != self._at:
+                handle.seek(*self._at)
+            self._pass += 1
+            return self._feed(_Epoch(self, handle))
 
     def set_epoch(self, epoch: int) -> None:
         """The next `for` goes through this epoch, from its start; frameworks call it before each epoch.
 
         It does nothing where load_state_dict() left the loader within that epoch.
         """
-        if not (self._resumed and self._at[0] == epoch):
-            self._at = (epoch, 0)
-            self._resumed = False
+        with self._lock:
+            if not (self._resumed and self._at[0] == epoch):
+                self._at = (epoch, 0)
+                self._resumed = False
 
     def _arrays(self, batch: _millrace.Batch) -> Any:
         if self.array == "raw" and not self._as_dict and self.fields == ("image", "label"):
@@ -259,20 +282,24 @@ class Loader:
         for name in ("digest", "split", *self._order):
             if state.get(name) != own[name]:
                 raise MisuseError(f"the state is of another run: its {name} is {state.get(name)!r}, not {own[name]!r}")
-        self._at = (int(state["epoch"]), int(state["position"]))
-        self._resumed = True
-        self._open().seek(*self._at)
+        with self._lock:
+            self._at = (int(state["epoch"]), int(state["position"]))
+            self._resumed = True
+            self._open().seek(*self._at)
 
     def stats(self) -> dict[str, float]:
         """batches, samples, replaced; seconds waited in next(), reading and decoding (of all threads together)."""
         return self._open().stats()
 
     def close(self) -> None:
-        """Stops the threads. Batches and arrays that are held stay valid."""
+        """Stops the threads; any thread may call it. Batches and arrays that are held stay valid.
+
+        A thread that waits for a batch gets a MisuseError, and so does any later `for`.
+        """
         self._closed = True
-        if self._handle is not None and self._process == os.getpid():
-            self._handle.close()
-        self._handle = None
+        handle, self._handle = self._handle, None
+        if handle is not None and self._process == os.getpid():
+            handle.close()
 
     def __enter__(self) -> Loader:
         return self
@@ -281,17 +308,19 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": None, "_take": None}
+        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": None, "_take": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._take = make_fields(self.fields, self.output, self.array)
         self._feed = _choose_feed(self._device, self)
         self._process = os.getpid()
+        self._lock = threading.RLock()
+        _loaders.add(self)
 
 
 class _Epoch(Iterator[Any]):
-    """One pass over a loader; a later pass ends it."""
+    """One pass over a loader; a later pass ends it. Threads that share it take turns; each batch goes to one of them."""
 
     def __init__(self, loader: Loader, handle: _millrace.Loader) -> None:
         self._loader = loader
@@ -302,10 +331,12 @@ class _Epoch(Iterator[Any]):
         self._left = loader._steps - self._position // self._step
 
     def __next__(self) -> Any:
-        return self._loader._arrays(self.fetch())
+        with self._loader._lock:
+            batch, self._loader._at = self.fetch()
+        return self._loader._arrays(batch)
 
-    def fetch(self) -> _millrace.Batch:
-        """The next batch as the extension gives it."""
+    def fetch(self) -> tuple[_millrace.Batch, tuple[int, int]]:
+        """The next batch as the extension gives it, and where the loader is after it. Called with the loader's lock."""
         loader = self._loader
         if loader._pass != self._pass:
             raise MisuseError("a later pass over this loader has begun; use a loader for each")
@@ -314,8 +345,7 @@ class _Epoch(Iterator[Any]):
         batch = next(self._handle)
         self._left -= 1
         self._position += self._step
-        loader._at = (self._epoch, self._position) if self._left else (self._epoch + 1, 0)
-        return batch
+        return batch, (self._epoch, self._position) if self._left else (self._epoch + 1, 0)
 
     def __length_hint__(self) -> int:
         return max(self._left, 0)
