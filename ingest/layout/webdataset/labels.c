@@ -112,7 +112,24 @@ static mr_status listed_label(const mr_webdataset_facts *facts, const char *text
     return MR_OK;
 }
 
-static mr_status listed_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan, mr_error *err)
+/* A label that is not listed rejects its sample. */
+static void take_listed(const mr_webdataset_facts *facts, const mr_tree *t, const char *text, mr_plan *plan)
+{
+    size_t kept = 0;
+    mr_error why;
+    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1) {
+        mr_sample *s = &plan->samples[i];
+        const mr_entry *e = mr_source_entry(t->source, s->entry);
+        if (*text && listed_label(facts, text, &s->label, &why) != MR_OK)
+            mr_note_add(plan->notes, MR_NOTE_REJECT, e->path, e->path_len, e->size, "%s", why.text);
+        else
+            plan->samples[kept++] = *s;
+    }
+    plan->sample_count = kept;
+}
+
+static mr_status listed_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, const mr_tree *t,
+                                mr_plan *plan, mr_error *err)
 {
     const char *name = (const char *)facts->classes.data, *text = (const char *)l->texts.data;
     for (size_t i = 0; i < facts->class_count; i++, name += strlen(name) + 1)
@@ -120,18 +137,17 @@ static mr_status listed_classes(mr_webdataset_labels *l, const mr_webdataset_fac
     MR_TRY(mr_plan_classes_place(plan, err));
     l->census.minus_is_none = true; /* of a list */
     mr_label_census_note(&l->census, &l->gaps, ".cls", "samples", plan->notes);
-    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
-        if (*text)
-            MR_TRY(listed_label(facts, text, &plan->samples[i].label, err));
+    take_listed(facts, t, text, plan);
     return MR_OK;
 }
 
-mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan, mr_error *err)
+mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, const mr_tree *t,
+                                mr_plan *plan, mr_error *err)
 {
     if (l->column.asked)
         return mr_labels_plan(&l->column, plan, "the members of the .json files", err);
     if (facts->class_count)
-        return listed_classes(l, facts, plan, err);
+        return listed_classes(l, facts, t, plan, err);
     return own_classes(l, plan, err);
 }
 

@@ -8,17 +8,14 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "format/format.h"
+#include "layout/captions.h"
 #include "layout/folder_names.h"
+#include "webdataset/groups.h"
 #include "webdataset/webdataset.h"
 
 enum { LABEL_FILE_MAX = 4096, PLACES = 3 };
 
-typedef struct group { /* the files of one key */
-    const char *key;   /* not NUL-terminated */
-    size_t key_len;
-    uint32_t image, json, cls, text, first;
-    uint32_t second_image; /* MR_NO_ENTRY: there is one */
-} group;
+typedef mr_webdataset_group group;
 
 typedef struct build {
     const mr_tree *tree;
@@ -31,10 +28,9 @@ typedef struct build {
     bool split_known;     /* some folder names a split, so all must */
     uint32_t split;       /* of the current folder */
     int place;            /* the current splits: train, val, test, others */
+    group odd;            /* the first whose images are of other kinds only */
     mr_error *err;
 } build;
-
-static const group no_files = {NULL, 0, MR_NO_ENTRY, MR_NO_ENTRY, MR_NO_ENTRY, MR_NO_ENTRY, MR_NO_ENTRY, MR_NO_ENTRY};
 
 static const char *path_of(const build *b, uint32_t entry)
 {
@@ -179,6 +175,23 @@ static mr_status read_own(build *b, const group *g, const mr_buf *json, mr_sampl
     return read_label(b, g, label);
 }
 
+/* What meta() will need must be readable, so that a bad file costs one sample and not the run. */
+static mr_status check_captions(const build *b, const group *g)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    const char *column = b->state->text_column;
+    if (column && g->json != MR_NO_ENTRY) {
+        MR_TRY(mr_webdataset_json(b->tree, g->json, &text, b->err));
+        return mr_captions_add(b->tree, g->json, column, 0, &text, b->err);
+    }
+    if (g->text == MR_NO_ENTRY || column)
+        return MR_OK;
+    MR_TRY(mr_source_read(b->tree->source, g->text, &text, b->err));
+    if (!mr_utf8_valid((const char *)text.data, text.len))
+        return mr_fail(b->err, MR_BAD_DATA, "%s: not UTF-8 text", path_of(b, g->text));
+    return MR_OK;
+}
+
 static mr_status read_json(build *b, const group *g, mr_sample *sample)
 {
     MR_AUTO(mr_buf_free) mr_buf json = {0};
@@ -195,6 +208,7 @@ static mr_status read_json(build *b, const group *g, mr_sample *sample)
         b->field.kind = MR_JSONL_ABSENT;
         mr_buf_clear(&b->field.text);
     }
+    MR_TRY(check_captions(b, g));
     mr_buf_add(&b->labels.names, "", 1);
     if (b->labels.column.asked)
         return mr_labels_take(&b->labels.column, &b->field, path_of(b, g->json == MR_NO_ENTRY ? g->image : g->json),
@@ -202,27 +216,50 @@ static mr_status read_json(build *b, const group *g, mr_sample *sample)
     return read_label(b, g, "");
 }
 
-static mr_status add_sample(build *b, const group *g)
+static mr_status read_sample(build *b, const group *g, mr_sample *sample)
 {
-    const mr_source *s = b->tree->source;
     mr_webdataset_state *st = b->state;
-    mr_sample sample = {.split = b->split, .entry = g->image, .label = -1, .aux = st->count};
-    if (g->second_image != MR_NO_ENTRY)
-        return mr_fail(b->err, MR_BAD_DATA,
-                       "%s and %s are both the image of one sample; --image-column takes one kind: its name after the "
-                       "first dot",
-                       path_of(b, g->image), path_of(b, g->second_image));
+    const uint32_t members[] = {g->json, g->cls, g->text};
+    MR_TRY(mr_webdataset_group_check(b->tree, g, b->err));
     if (!MR_GROW(st->rows, st->count, st->room))
         return mr_fail_memory(b->err, "listing samples");
     st->rows[st->count++] = (mr_webdataset_row){.json = g->json, .text = g->text};
-    const uint32_t members[] = {g->json, g->cls, g->text};
     for (size_t i = 0; i < MR_COUNT(members); i++)
-        if (members[i] != MR_NO_ENTRY) {
+        if (members[i] != MR_NO_ENTRY)
+            sample->meta_bytes += mr_source_entry(b->tree->source, members[i])->size;
+    return read_json(b, g, sample);
+}
+
+/* All files of a sample are used, or rejected with it. */
+static void take_members(build *b, const group *g)
+{
+    const uint32_t members[] = {g->image, g->json, g->cls, g->text, g->second};
+    for (size_t i = 0; i < MR_COUNT(members); i++)
+        if (members[i] != MR_NO_ENTRY)
             b->plan->used[members[i]] = MR_USE_TAKEN;
-            sample.meta_bytes += mr_source_entry(s, members[i])->size;
-        }
-    MR_TRY(read_json(b, g, &sample));
-    return mr_plan_add(b->plan, &sample, b->err);
+}
+
+static mr_status add_sample(build *b, const group *g)
+{
+    mr_webdataset_labels *l = &b->labels;
+    mr_sample sample = {.split = b->split, .entry = g->image, .label = -1, .aux = b->state->count};
+    size_t texts = l->texts.len, names = l->names.len, column = l->column.texts.len;
+    mr_error why, *err = b->err;
+    b->err = &why;
+    mr_status status = read_sample(b, g, &sample);
+    b->err = err;
+    take_members(b, g);
+    if (status == MR_OK)
+        return mr_plan_add(b->plan, &sample, b->err);
+    if (status != MR_BAD_DATA)
+        return mr_fail(b->err, status, "%s", why.text);
+    b->state->count = sample.aux;
+    l->texts.len = texts;
+    l->names.len = names;
+    l->column.texts.len = column;
+    mr_note_add(b->plan->notes, MR_NOTE_REJECT, path_of(b, g->image), strlen(path_of(b, g->image)),
+                mr_source_entry(b->tree->source, g->image)->size, "%s", why.text);
+    return MR_OK;
 }
 
 static mr_status end_group(build *b, const group *g)
@@ -233,62 +270,48 @@ static mr_status end_group(build *b, const group *g)
         return add_sample(b, g);
     const char *path = path_of(b, g->first);
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    if (g->json != MR_NO_ENTRY || g->cls != MR_NO_ENTRY) { /* a README.txt is not a sample */
+    if (g->odd != MR_NO_ENTRY) {
+        b->odd = b->odd.key ? b->odd : *g;
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, (size_t)(base - path) + g->key_len, 0,
+                    "sample left out: its image is of another kind: %s", mr_webdataset_member(b->tree, g, g->odd));
+    } else if (g->json != MR_NO_ENTRY || g->cls != MR_NO_ENTRY) { /* a README.txt is not a sample */
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, (size_t)(base - path) + g->key_len, 0,
                     "sample left out: no file of this name is an image");
-        const uint32_t members[] = {g->json, g->cls, g->text};
-        for (size_t i = 0; i < MR_COUNT(members); i++)
-            if (members[i] != MR_NO_ENTRY)
-                b->plan->used[members[i]] = MR_USE_TAKEN;
     }
     return MR_OK;
 }
 
-static bool is_member(const char *name, size_t len, const char *want)
+/* No sample has an image of a usual kind: which member is meant cannot be known. */
+static mr_status check_odd(const build *b)
 {
-    return strlen(want) == len && strncasecmp(name, want, len) == 0;
-}
-
-/* The image of a sample: the requested member, or one of a supported kind. */
-static bool is_image(const build *b, const char *name, size_t len)
-{
-    if (b->options->image_column)
-        return is_member(name, len, b->options->image_column);
-    return is_member(name, len, "jpg") || is_member(name, len, "jpeg") || is_member(name, len, "png") ||
-           is_member(name, len, "webp");
-}
-
-static void add_member(const build *b, group *g, const mr_child *child)
-{
-    const char *name = child->name + g->key_len + 1;
-    size_t len = child->name_len - g->key_len - 1;
-    if (g->first == MR_NO_ENTRY)
-        g->first = child->entry;
-    if (is_image(b, name, len))
-        *(g->image == MR_NO_ENTRY ? &g->image : &g->second_image) = child->entry;
-    else if (is_member(name, len, "json"))
-        g->json = child->entry;
-    else if (is_member(name, len, "cls"))
-        g->cls = child->entry;
-    else if (is_member(name, len, "txt"))
-        g->text = child->entry;
+    const group *g = &b->odd;
+    if (b->plan->sample_count || !g->key)
+        return MR_OK;
+    const char *first = mr_webdataset_member(b->tree, g, g->odd);
+    bool several = g->odd_after != MR_NO_ENTRY;
+    return mr_fail(b->err, MR_BAD_DATA,
+                   "%s: samples have no member %s, but %s%s%s; --image-column takes one of them: --image-column %s",
+                   path_of(b, g->first), b->options->image_column ? b->options->image_column : "jpg, png or webp",
+                   first, several ? " and " : "", several ? mr_webdataset_member(b->tree, g, g->odd_after) : "", first);
 }
 
 static mr_status add_files(build *b, const char *dir, size_t dir_len)
 {
     mr_child child = {0};
-    group g = no_files;
+    group g = mr_webdataset_no_files;
     while (mr_tree_next(b->tree, dir, dir_len, &child)) {
         size_t key_len;
         if (child.is_dir || !mr_webdataset_name(child.name, child.name_len, &key_len))
             continue;
         if (!g.key || g.key_len != key_len || memcmp(g.key, child.name, key_len) != 0) {
             MR_TRY(end_group(b, &g));
-            g = no_files;
+            g = mr_webdataset_no_files;
             g.key = child.name;
             g.key_len = key_len;
         }
-        add_member(b, &g, &child);
+        mr_webdataset_group_add(b->options, &g, &child);
+        if (b->options->image_column && mr_name_is_image(child.name, child.name_len))
+            b->plan->used[child.entry] = MR_USE_LEFT_OUT; /* unless it becomes a sample's image */
     }
     return end_group(b, &g);
 }
@@ -299,7 +322,7 @@ static bool has_image(const build *b, const char *dir, size_t dir_len)
     size_t key_len;
     while (mr_tree_next(b->tree, dir, dir_len, &child))
         if (!child.is_dir && mr_webdataset_name(child.name, child.name_len, &key_len) &&
-            is_image(b, child.name + key_len + 1, child.name_len - key_len - 1))
+            mr_webdataset_is_image(b->options, child.name + key_len + 1, child.name_len - key_len - 1))
             return true;
     return false;
 }
@@ -368,7 +391,9 @@ mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_pl
     for (; status == MR_OK && b.place <= PLACES; b.place++)
         status = each_folder(&b, "", 0, plan_folder);
     if (status == MR_OK)
-        status = mr_webdataset_classes(&b.labels, &b.facts, plan, err);
+        status = check_odd(&b);
+    if (status == MR_OK)
+        status = mr_webdataset_classes(&b.labels, &b.facts, t, plan, err);
     mr_buf_free(&b.field.text);
     mr_webdataset_labels_free(&b.labels);
     mr_webdataset_facts_free(&b.facts);

@@ -70,9 +70,10 @@ static void the_image_is_chosen(void **state)
 {
     (void)state;
     support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/1.png", "train-000000.tar/1.edge.jpg"));
-    plan_says(
-        NULL, NULL,
-        "plan -2: train-000000.tar/1.jpg and train-000000.tar/1.png are both the image of one sample; --image-column");
+    plan_says(NULL, NULL,
+              "\nnote rejects train-000000.tar/1.jpg: train-000000.tar/1.jpg and train-000000.tar/1.png are both the "
+              "image of "
+              "one sample; --image-column");
     plan_says(&(mr_layout_options){.image_column = "PNG"}, NULL, "\ntrain train-000000.tar/1.png - - - ");
     plan_says(&(mr_layout_options){.image_column = "edge.jpg"}, NULL, "\ntrain train-000000.tar/1.edge.jpg - - - ");
 }
@@ -86,7 +87,8 @@ static void samples_without_an_image_are_named(void **state)
                   "train train-000000.tar/1.jpg - - - -\n"
                   "note missing train-000000.tar/3: sample left out: no file of this name is an image\n"
                   "unused train-000000.tar/.hidden.jpg\n"
-                  "unused train-000000.tar/2.txt\n");
+                  "unused train-000000.tar/2.txt\n"
+                  "unused train-000000.tar/3.json\n");
 }
 
 /* Tools for annotation write a .json beside each image: the folders are the classes all the same. */
@@ -151,28 +153,64 @@ static void numbers_keep_their_order(void **state)
     plan_says(NULL, NULL, "classes 9 10 100000\n");
 }
 
-static void bad_members_are_named(void **state)
+/* One bad file costs its sample, and is named. */
+static void bad_members_reject_their_sample(void **state)
 {
     static const struct {
         const char *name, *text, *words;
     } cases[] = {
         {"1.json", "{\"a\":", "train-000000.tar/1.json"},
-        {"1.json", "[1]", "train-000000.tar/1.json"},
+        {"1.json", "[1]", "train-000000.tar/1.json: not a JSON object"},
+        {"1.json", "{\"a\":NaN}", "train-000000.tar/1.json"},
         {"1.json", "{\"source\":\"x\",\"label\":\"y\"}", "train-000000.tar/1.json: meta: \"label\""},
         {"1.cls", "1\n2", "train-000000.tar/1.cls: not a label"},
+        {"1.txt", "caf\xE9", "train-000000.tar/1.txt: not UTF-8 text"},
+        {"1.CLS", "7", "train-000000.tar/1.CLS and train-000000.tar/1.cls differ only in case"},
+        {"1.JPG", "x", "train-000000.tar/1.JPG and train-000000.tar/1.jpg differ only in case"},
     };
     (void)state;
-    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg"));
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/2.jpg"));
+    plan_file("train-000000.tar/2.cls", "3");
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         char *name = support_path("train-000000.tar/%s", cases[i].name), *path = support_path("%s/%s", plan_dir, name);
-        char *words = support_path("plan -2: %s", cases[i].words);
+        char *words = support_path("\nnote rejects train-000000.tar/1.%s: %s", i == 7 ? "JPG" : "jpg", cases[i].words);
+        plan_file("train-000000.tar/1.cls", "0");
         plan_file(name, cases[i].text);
         plan_says(NULL, NULL, words);
+        plan_says(NULL, NULL, "\ntrain train-000000.tar/2.jpg 3 - - -\nnote rejects");
         assert_int_equal(unlink(path), 0);
         free(name);
         free(path);
         free(words);
     }
+}
+
+static void captions_of_another_type_reject_their_sample(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/2.jpg"));
+    plan_file("train-000000.tar/1.json", "{\"said\":{}}");
+    plan_file("train-000000.tar/2.json", "{\"said\":\"x\"}");
+    plan_is(&(mr_layout_options){.text_column = "said"},
+            "layout webdataset 97: variant shards, licence -, classes\n"
+            "train train-000000.tar/2.jpg - - - ,\"columns\":{\"said\":\"x\"},\"captions\":[\"x\"]\n"
+            "note rejects train-000000.tar/1.jpg: train-000000.tar/1.json: column said is neither a text nor a list of "
+            "texts\n");
+}
+
+/* Two images of a sample, none of them of a usual kind: the option is named, and takes one and leaves out the other. */
+static void images_of_other_members_need_an_option(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train-000000.tar/1.left.jpg", "train-000000.tar/1.right.jpg"));
+    plan_file("train-000000.tar/1.cls", "0");
+    plan_says(NULL, NULL,
+              "plan -2: train-000000.tar/1.cls: samples have no member jpg, png or webp, but left.jpg and right.jpg; "
+              "--image-column takes one of them: --image-column left.jpg");
+    plan_is(&(mr_layout_options){.image_column = "left.jpg"},
+            "layout webdataset 97: variant shards, licence -, classes 0\n"
+            "train train-000000.tar/1.left.jpg 0 - - -\n");
+    plan_says(&(mr_layout_options){.image_column = "up.jpg"}, NULL, "samples have no member up.jpg, but left.jpg and");
 }
 
 /* What only looks like a meta of millrace's own is kept as any other JSON, and forges nothing. */
@@ -205,9 +243,10 @@ static void a_listing_names_splits_and_classes(void **state)
               "odd odd/2.jpg zebra - - -\n"
               "odd odd/3.jpg - - - -\n");
     plan_file("odd/3.cls", "3");
-    plan_says(NULL, NULL, "plan -2: label 3: not among the 3 classes of __millrace__/dataset.json");
+    plan_says(NULL, NULL, "\nnote rejects odd/3.jpg: label 3: not among the 3 classes of __millrace__/dataset.json");
+    plan_says(NULL, NULL, "\nodd odd/2.jpg zebra - - -\nnote");
     plan_file("odd/3.cls", "cat");
-    plan_says(NULL, NULL, "plan -2: label cat: not among the 3 classes of __millrace__/dataset.json");
+    plan_says(NULL, NULL, "\nnote rejects odd/3.jpg: label cat: not among the 3 classes of __millrace__/dataset.json");
 }
 
 static void a_malformed_listing_is_refused(void **state)
@@ -286,7 +325,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_shard_has_a_split, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(labels_come_from_the_json_too, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(numbers_keep_their_order, plan_set_up, plan_tear_down),
-        cmocka_unit_test_setup_teardown(bad_members_are_named, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(bad_members_reject_their_sample, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(captions_of_another_type_reject_their_sample, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(images_of_other_members_need_an_option, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_forged_meta_is_only_json, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_listing_names_splits_and_classes, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_malformed_listing_is_refused, plan_set_up, plan_tear_down),
