@@ -182,6 +182,20 @@ static const char *products(const mr_device *device, mr_type type)
                                                 "memory, the same speed";
 }
 
+static void run(mr_device *device, const mr_op *op)
+{
+    switch (op->kind) {
+#define X(name, ...)                                                                                                   \
+    case MR_OP_##name:                                                                                                 \
+        mr_cpu_##name(device, op->arguments);                                                                          \
+        break;
+        MR_OPERATIONS(X)
+#undef X
+    default:
+        break;
+    }
+}
+
 const mr_device_card mr_device_cpu = {
     .name = "cpu",
     .what = "the processors of this machine",
@@ -197,31 +211,6 @@ const mr_device_card mr_device_cpu = {
     .zero = zero,
     .wait = wait_done,
     .host_memory = true,
-    .gemm = mr_cpu_gemm,
-    .sum_rows = mr_cpu_sum_rows,
-    .norm = mr_cpu_norm,
-    .norm_back = mr_cpu_norm_back,
-    .drop = mr_cpu_drop,
-    .activate = mr_cpu_activate,
-    .activate_back = mr_cpu_activate_back,
     .plan_attention = mr_cpu_plan_attention,
-    .attention = mr_cpu_attention,
-    .attention_back = mr_cpu_attention_back,
-    .patches = mr_cpu_patches,
-    .tokens = mr_cpu_tokens,
-    .tokens_back = mr_cpu_tokens_back,
-    .rows = mr_cpu_rows,
-    .add = mr_cpu_add,
-    .cross_entropy = mr_cpu_cross_entropy,
-    .sigmoid_loss = mr_cpu_sigmoid_loss,
-    .lookup = mr_cpu_lookup,
-    .lookup_back = mr_cpu_lookup_back,
-    .unit = mr_cpu_unit,
-    .unit_back = mr_cpu_unit_back,
-    .scale = mr_cpu_scale,
-    .scale_back = mr_cpu_scale_back,
-    .sum_squares = mr_cpu_sum_squares,
-    .sgd = mr_cpu_sgd,
-    .adamw = mr_cpu_adamw,
-    .decode = mr_cpu_decode,
+    .run = run,
 };

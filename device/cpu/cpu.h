@@ -90,7 +90,6 @@ typedef struct mr_cpu_product {
 } mr_cpu_product;
 /* On the calling thread; from any thread. */
 void mr_cpu_multiply(mr_cpu *d, const mr_cpu_product *p);
-void mr_cpu_gemm(mr_device *device, const mr_gemm *g);
 
 /* onednn.c.  Loads oneDNN if this processor's products are faster by it; otherwise `out` is without functions. */
 void mr_cpu_onednn_open(mr_cpu_onednn *out);
@@ -100,45 +99,11 @@ void mr_cpu_onednn_close(mr_cpu_onednn *o);
 /* On the calling thread; from any thread.  false: not computed, for lack of the function or of memory. */
 bool mr_cpu_onednn_multiply(const mr_cpu_onednn *o, const mr_cpu_product *p);
 
-/* norm.c */
-void mr_cpu_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums);
-void mr_cpu_norm(mr_device *device, const mr_norm *n);
-void mr_cpu_norm_back(mr_device *device, const mr_norm_back *n);
-
-/* elements.c */
-void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
-                 const mr_dropout *dropout, const void *d_y, void *d_x);
-void mr_cpu_activate(mr_device *device, const mr_activate *a);
-void mr_cpu_activate_back(mr_device *device, const mr_activate *a);
-void mr_cpu_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum);
-double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x);
-void mr_cpu_sgd(mr_device *device, const mr_update *u);
-void mr_cpu_adamw(mr_device *device, const mr_update *u);
-
-/* attention.c */
 mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
-void mr_cpu_attention(mr_device *device, const mr_attention *a);
-void mr_cpu_attention_back(mr_device *device, const mr_attention_back *a);
 
-/* tokens.c */
-void mr_cpu_patches(mr_device *device, const mr_patches *p);
-void mr_cpu_tokens(mr_device *device, const mr_tokens *t);
-void mr_cpu_tokens_back(mr_device *device, const mr_tokens *t);
-void mr_cpu_rows(mr_device *device, const mr_rows *r);
-
-/* loss.c */
-void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c);
-void mr_cpu_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l);
-
-/* pairs.c */
-void mr_cpu_lookup(mr_device *device, const mr_lookup *l);
-void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l);
-void mr_cpu_unit(mr_device *device, const mr_unit *u);
-void mr_cpu_unit_back(mr_device *device, const mr_unit *u);
-void mr_cpu_scale(mr_device *device, const mr_scale *s);
-void mr_cpu_scale_back(mr_device *device, const mr_scale *s);
-
-/* decode.c */
-void mr_cpu_decode(mr_device *device, const mr_decode *x);
+/* mr_cpu_NAME(), for each operation. */
+#define X(name, arguments, ...) void mr_cpu_##name(mr_device *device, const arguments *x);
+MR_OPERATIONS(X)
+#undef X
 
 #endif

@@ -51,16 +51,15 @@ static void drop_row(const mr_lines *l, const mr_activate *a, size_t row, const 
     mr_line_write(l, d_x, a->d_x, at);
 }
 
-void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
-                 const mr_dropout *dropout, const void *d_y, void *d_x)
+void mr_cpu_drop(mr_device *device, const mr_drop *x)
 {
-    mr_activate a = {.type = type,
-                     .rows = rows,
-                     .width = width,
-                     .sample_rows = sample_rows,
-                     .d_y = d_y,
-                     .d_x = d_x,
-                     .dropout = *dropout};
+    mr_activate a = {.type = x->type,
+                     .rows = x->rows,
+                     .width = x->width,
+                     .sample_rows = x->sample_rows,
+                     .d_y = x->d_y,
+                     .d_x = x->d_x,
+                     .dropout = x->dropout};
     run_rows(device, &a, WORK_COPY, drop_row);
 }
 
@@ -101,9 +100,8 @@ void mr_cpu_activate_back(mr_device *device, const mr_activate *a)
 typedef struct flat_job {
     mr_cpu *d;
     size_t count, per_task;
-    mr_type type; /* of a, b and sum */
-    const void *a, *b;
-    void *sum;
+    const mr_add *add;
+    const float *squared;
     const mr_update *u;
     mr_cpu_adam adam;
 } flat_job;
@@ -122,17 +120,17 @@ static void run_flat(flat_job *j, mr_team_fn fn)
 static void add_part(void *ctx, size_t task, unsigned member)
 {
     const flat_job *j = ctx;
+    const mr_add *x = j->add;
     size_t at, count = part(j, task, &at);
-    const mr_lines l = {.d = j->d, .member = member, .type = j->type, .width = count};
-    float *sum = mr_line_room(&l, 2, j->sum, at);
-    j->d->kernels->add(count, mr_line_read(&l, 0, j->a, at), mr_line_read(&l, 1, j->b, at), sum);
-    mr_line_write(&l, sum, j->sum, at);
+    const mr_lines l = {.d = j->d, .member = member, .type = x->type, .width = count};
+    float *sum = mr_line_room(&l, 2, x->sum, at);
+    j->d->kernels->add(count, mr_line_read(&l, 0, x->a, at), mr_line_read(&l, 1, x->b, at), sum);
+    mr_line_write(&l, sum, x->sum, at);
 }
 
-void mr_cpu_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum)
+void mr_cpu_add(mr_device *device, const mr_add *x)
 {
-    flat_job j = {
-        .d = mr_cpu_of(device), .type = type, .count = count, .per_task = WORK_COPY, .a = a, .b = b, .sum = sum};
+    flat_job j = {.d = mr_cpu_of(device), .count = x->count, .per_task = WORK_COPY, .add = x};
     run_flat(&j, add_part);
 }
 
@@ -141,20 +139,19 @@ static void squares_part(void *ctx, size_t task, unsigned member)
     const flat_job *j = ctx;
     size_t at, count = part(j, task, &at);
     (void)member;
-    j->d->squares[task] = j->d->kernels->sum_squares(count, (const float *)j->a + at);
+    j->d->squares[task] = j->d->kernels->sum_squares(count, j->squared + at);
 }
 
-double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x)
+void mr_cpu_sum_squares(mr_device *device, const mr_sum_squares *x)
 {
     mr_cpu *d = mr_cpu_of(device);
-    size_t per_task = (count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
+    size_t per_task = (x->count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
     per_task = per_task < WORK_SQUARES ? WORK_SQUARES : (per_task + 63) / 64 * 64;
-    flat_job j = {.d = d, .count = count, .per_task = per_task, .a = x};
+    flat_job j = {.d = d, .count = x->count, .per_task = per_task, .squared = x->x};
     run_flat(&j, squares_part);
-    double sum = 0;
-    for (size_t i = 0; i * per_task < count; i++)
-        sum += d->squares[i];
-    return sum;
+    *x->sum = 0;
+    for (size_t i = 0; i * per_task < x->count; i++)
+        *x->sum += d->squares[i];
 }
 
 static void sgd_part(void *ctx, size_t task, unsigned member)

@@ -116,12 +116,12 @@ static void sum_part(void *ctx, size_t task, unsigned member)
     }
 }
 
-void mr_cpu_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums)
+void mr_cpu_sum_rows(mr_device *device, const mr_sum_rows *s)
 {
-    job j = {.d = mr_cpu_of(device), .rows = rows, .width = width, .x = x, .type = type, .sums = {sums}};
-    cut_parts(&j, width);
+    job j = {.d = mr_cpu_of(device), .rows = s->rows, .width = s->width, .x = s->x, .type = s->type, .sums = {s->sums}};
+    cut_parts(&j, s->width);
     mr_team_run(j.d->team, j.parts, sum_part, &j);
-    add_parts(&j, 0, sums);
+    add_parts(&j, 0, s->sums);
 }
 
 static void norm_back_part(void *ctx, size_t task, unsigned member)

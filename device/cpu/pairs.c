@@ -83,7 +83,7 @@ void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l)
     mr_cpu *d = mr_cpu_of(device);
     if (!l->ids) { /* a single row gets all gradients */
         if (l->skip != 0)
-            mr_cpu_sum_rows(device, l->type, l->rows, l->width, l->d_y, l->d_table);
+            mr_cpu_sum_rows(device, &(mr_sum_rows){l->type, l->rows, l->width, l->d_y, l->d_table});
         return;
     }
     bool small = l->rows * l->width < WORK;

@@ -166,6 +166,14 @@ static mr_status wait_done(mr_device *device, mr_error *err)
     return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "cuda: %s", d->wrong) : MR_OK;
 }
 
+static void run(mr_device *device, const mr_op *op)
+{
+    if (op->kind == MR_OP_gemm)
+        mr_cuda_gemm(device, op->arguments);
+    else
+        mr_launch_run(device, op);
+}
+
 const mr_device_card mr_device_cuda = {
     .name = "cuda",
     .what = "an NVIDIA GPU",
@@ -180,8 +188,8 @@ const mr_device_card mr_device_cuda = {
     .download = mr_cuda_download,
     .zero = mr_cuda_zero,
     .wait = wait_done,
-    .gemm = mr_cuda_gemm,
-    MR_LAUNCH_OPERATIONS,
+    .plan_attention = mr_launch_plan_attention,
+    .run = run,
     .slabs = mr_cuda_slabs,
     .recorder = &mr_cuda_recorder,
     .sums = &mr_cuda_sums,

@@ -115,7 +115,7 @@ static mr_status run_piece(making *k, const mr_coded_piece *piece, mr_error *err
         .failed = m->failed.at,
     };
     m->device->card->zero(m->device, m->coef.at, piece->coef);
-    m->device->card->decode(m->device, &x);
+    mr_run_decode(m->device, &x);
     return MR_OK;
 }
 

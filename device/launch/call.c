@@ -149,3 +149,19 @@ void mr_call_run_images(mr_call *c, size_t items, size_t images)
 {
     launch(c, &(mr_grid){.groups = groups_of(items), .rows = images, .lanes = MR_LAUNCH_WIDTH});
 }
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+void mr_launch_run(mr_device *device, const mr_op *op)
+{
+    switch (op->kind) {
+#define X(name, ...)                                                                                                   \
+    case MR_OP_##name:                                                                                                 \
+        mr_launch_##name(device, op->arguments);                                                                       \
+        break;
+        MR_OPERATIONS(X)
+#undef X
+    default:
+        break;
+    }
+}

@@ -34,18 +34,17 @@ void mr_launch_gemm(mr_device *device, const mr_gemm *g)
                        c.d->one_lane ? 1 : MR_LAUNCH_GEMM_LANES);
 }
 
-void mr_launch_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
-                    const mr_dropout *dropout, const void *d_y, void *d_x)
+void mr_launch_drop(mr_device *device, const mr_drop *x)
 {
-    if (!rows || !width)
+    if (!x->rows || !x->width)
         return;
-    mr_call c = mr_call_of(device, MR_KERNEL_drop, type);
-    mr_call_typed(&c, d_y);
-    mr_call_typed(&c, d_x);
-    mr_call_u32(&c, width);
-    mr_call_u32(&c, sample_rows);
-    mr_call_dropout(&c, dropout);
-    mr_call_run_rows(&c, width, rows);
+    mr_call c = mr_call_of(device, MR_KERNEL_drop, x->type);
+    mr_call_typed(&c, x->d_y);
+    mr_call_typed(&c, x->d_x);
+    mr_call_u32(&c, x->width);
+    mr_call_u32(&c, x->sample_rows);
+    mr_call_dropout(&c, &x->dropout);
+    mr_call_run_rows(&c, x->width, x->rows);
 }
 
 static void run_activate(mr_device *device, const mr_activate *a, const void *d_y, void *to)
@@ -76,16 +75,16 @@ void mr_launch_activate_back(mr_device *device, const mr_activate *a)
 
 /* ---- flat buffers --------------------------------------------------------------------------------------------- */
 
-void mr_launch_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum)
+void mr_launch_add(mr_device *device, const mr_add *x)
 {
-    if (!count)
+    if (!x->count)
         return;
-    mr_call c = mr_call_of(device, MR_KERNEL_add, type);
-    mr_call_typed(&c, a);
-    mr_call_typed(&c, b);
-    mr_call_typed(&c, sum);
-    mr_call_u64(&c, count);
-    mr_call_run_flat(&c, count);
+    mr_call c = mr_call_of(device, MR_KERNEL_add, x->type);
+    mr_call_typed(&c, x->a);
+    mr_call_typed(&c, x->b);
+    mr_call_typed(&c, x->sum);
+    mr_call_u64(&c, x->count);
+    mr_call_run_flat(&c, x->count);
 }
 
 void mr_launch_sgd(mr_device *device, const mr_update *u)
@@ -136,26 +135,25 @@ static size_t groups_of(size_t count)
     return groups < GROUPS ? groups : GROUPS;
 }
 
-double mr_launch_sum_squares(mr_device *device, size_t count, const float *x)
+void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
 {
     enum { PARTS = 6 };
     static const int powers[PARTS] = {160, 160, 0, 0, -160, -160}; /* of mr_squares in device/kernels/loss.cl */
     mr_launcher *d = mr_launcher_of(device);
     float parts[GROUPS * PARTS];
-    size_t groups = groups_of(count);
-    double sum = 0;
-    if (!count)
-        return 0;
+    size_t groups = groups_of(x->count);
+    *x->sum = 0;
+    if (!x->count)
+        return;
     mr_call c = mr_call_of(device, MR_KERNEL_squares, MR_F32);
-    mr_call_floats(&c, x);
+    mr_call_floats(&c, x->x);
     mr_call_floats(&c, d->scratch);
-    mr_call_u64(&c, count);
+    mr_call_u64(&c, x->count);
     mr_call_u32(&c, groups);
     mr_call_run_groups(&c, groups, MR_LAUNCH_WIDTH);
     device->card->download(device, parts, d->scratch, groups * PARTS * sizeof *parts);
     for (size_t i = 0; i < groups * PARTS; i++)
-        sum += ldexp((double)parts[i], powers[i % PARTS]);
-    return sum;
+        *x->sum += ldexp((double)parts[i], powers[i % PARTS]);
 }
 
 void mr_launch_scale(mr_device *device, const mr_scale *s)

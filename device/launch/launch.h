@@ -132,50 +132,12 @@ void mr_call_run_flat(mr_call *c, size_t count);
 void mr_call_run_rows(mr_call *c, size_t width, size_t rows);
 void mr_call_run_images(mr_call *c, size_t items, size_t images);
 
-/* The operations, as in mr_device_card. */
-void mr_launch_gemm(mr_device *device, const mr_gemm *g);
-void mr_launch_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
-                    const mr_dropout *dropout, const void *d_y, void *d_x);
-void mr_launch_activate(mr_device *device, const mr_activate *a);
-void mr_launch_activate_back(mr_device *device, const mr_activate *a);
-void mr_launch_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum);
-void mr_launch_sgd(mr_device *device, const mr_update *u);
-void mr_launch_adamw(mr_device *device, const mr_update *u);
-double mr_launch_sum_squares(mr_device *device, size_t count, const float *x);
-void mr_launch_scale(mr_device *device, const mr_scale *s);
-void mr_launch_scale_back(mr_device *device, const mr_scale *s);
-
-void mr_launch_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums);
-void mr_launch_norm(mr_device *device, const mr_norm *n);
-void mr_launch_norm_back(mr_device *device, const mr_norm_back *n);
-void mr_launch_unit(mr_device *device, const mr_unit *u);
-void mr_launch_unit_back(mr_device *device, const mr_unit *u);
-void mr_launch_cross_entropy(mr_device *device, const mr_cross_entropy *c);
-void mr_launch_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l);
-
-void mr_launch_patches(mr_device *device, const mr_patches *p);
-void mr_launch_tokens(mr_device *device, const mr_tokens *t);
-void mr_launch_tokens_back(mr_device *device, const mr_tokens *t);
-void mr_launch_rows(mr_device *device, const mr_rows *r);
-void mr_launch_lookup(mr_device *device, const mr_lookup *l);
-void mr_launch_lookup_back(mr_device *device, const mr_lookup *l);
-
 mr_status mr_launch_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
-void mr_launch_attention(mr_device *device, const mr_attention *a);
-void mr_launch_attention_back(mr_device *device, const mr_attention_back *b);
+void mr_launch_run(mr_device *device, const mr_op *op);
 
-void mr_launch_decode(mr_device *device, const mr_decode *x);
-
-/* The members of a device's card that are launches; its product, mr_launch_gemm or a faster one, is its own. */
-#define MR_LAUNCH_OPERATIONS                                                                                           \
-    .sum_rows = mr_launch_sum_rows, .norm = mr_launch_norm, .norm_back = mr_launch_norm_back, .drop = mr_launch_drop,  \
-    .activate = mr_launch_activate, .activate_back = mr_launch_activate_back,                                          \
-    .plan_attention = mr_launch_plan_attention, .attention = mr_launch_attention,                                      \
-    .attention_back = mr_launch_attention_back, .patches = mr_launch_patches, .tokens = mr_launch_tokens,              \
-    .tokens_back = mr_launch_tokens_back, .rows = mr_launch_rows, .add = mr_launch_add,                                \
-    .cross_entropy = mr_launch_cross_entropy, .sigmoid_loss = mr_launch_sigmoid_loss, .lookup = mr_launch_lookup,      \
-    .lookup_back = mr_launch_lookup_back, .unit = mr_launch_unit, .unit_back = mr_launch_unit_back,                    \
-    .scale = mr_launch_scale, .scale_back = mr_launch_scale_back, .sum_squares = mr_launch_sum_squares,                \
-    .sgd = mr_launch_sgd, .adamw = mr_launch_adamw, .decode = mr_launch_decode
+/* mr_launch_NAME(), for each operation. */
+#define X(name, arguments, ...) void mr_launch_##name(mr_device *device, const arguments *x);
+MR_OPERATIONS(X)
+#undef X
 
 #endif

@@ -19,18 +19,18 @@ static void fold(mr_device *device, const float *parts, float *sums, size_t coun
     mr_call_run_flat(&c, width);
 }
 
-/* first += the sums of x, or with `n` of x h, and then n->d_bias += the sums of x. */
-static void sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, const mr_norm_back *n,
-                     float *first)
+/* s->sums += the sums of x, or with `n` of x h, and then n->d_bias += the sums of x. */
+static void sum_rows(mr_device *device, const mr_sum_rows *s, const mr_norm_back *n)
 {
     float *scratch = mr_launcher_of(device)->scratch;
-    size_t floats = n ? 2 * width : width, most = floats ? MR_LAUNCH_SCRATCH_FLOATS / floats : 1;
+    size_t rows = s->rows, width = s->width, floats = n ? 2 * width : width,
+           most = floats ? MR_LAUNCH_SCRATCH_FLOATS / floats : 1;
     most = most < 1 ? 1 : most > PARTS_MAX ? PARTS_MAX : most;
     size_t per_part = (rows + most - 1) / most;
     per_part = per_part < ROWS_MIN ? ROWS_MIN : per_part;
     size_t parts = (rows + per_part - 1) / per_part;
-    mr_call c = mr_call_of(device, MR_KERNEL_sum_part, type);
-    mr_call_typed(&c, x);
+    mr_call c = mr_call_of(device, MR_KERNEL_sum_part, s->type);
+    mr_call_typed(&c, s->x);
     mr_call_typed(&c, n ? n->total : NULL);
     mr_call_floats(&c, n ? n->mean : NULL);
     mr_call_floats(&c, n ? n->rstd : NULL);
@@ -42,15 +42,15 @@ static void sum_rows(mr_device *device, mr_type type, size_t rows, size_t width,
     mr_call_u32(&c, per_part);
     mr_call_u32(&c, n != NULL);
     mr_call_run_rows(&c, width, parts);
-    fold(device, scratch, first, parts, floats, width);
+    fold(device, scratch, s->sums, parts, floats, width);
     if (n)
         fold(device, scratch + width, n->d_bias, parts, floats, width);
 }
 
-void mr_launch_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums)
+void mr_launch_sum_rows(mr_device *device, const mr_sum_rows *s)
 {
-    if (rows && width)
-        sum_rows(device, type, rows, width, x, NULL, sums);
+    if (s->rows && s->width)
+        sum_rows(device, s, NULL);
 }
 
 /* ---- layer norm ----------------------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ void mr_launch_norm_back(mr_device *device, const mr_norm_back *n)
 {
     if (!n->rows || !n->width)
         return;
-    sum_rows(device, n->type, n->rows, n->width, n->d_y, n, n->d_gain);
+    sum_rows(device, &(mr_sum_rows){n->type, n->rows, n->width, n->d_y, n->d_gain}, n);
     mr_call c = mr_call_of(device, MR_KERNEL_norm_back, n->type);
     mr_call_typed(&c, n->d_y);
     mr_call_typed(&c, n->total);

@@ -85,7 +85,7 @@ void mr_launch_lookup_back(mr_device *device, const mr_lookup *l)
         return;
     if (!l->ids) { /* a single row gets all gradients */
         if (l->skip != 0)
-            mr_launch_sum_rows(device, l->type, l->rows, l->width, l->d_y, l->d_table);
+            mr_launch_sum_rows(device, &(mr_sum_rows){l->type, l->rows, l->width, l->d_y, l->d_table});
         return;
     }
     mr_call c = mr_call_of(device, MR_KERNEL_lookup_back, l->type);

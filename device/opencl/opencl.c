@@ -181,6 +181,6 @@ const mr_device_card mr_device_opencl = {
     .download = mr_cl_download,
     .zero = mr_cl_zero,
     .wait = wait_done,
-    .gemm = mr_launch_gemm,
-    MR_LAUNCH_OPERATIONS,
+    .plan_attention = mr_launch_plan_attention,
+    .run = mr_launch_run,
 };

@@ -29,7 +29,7 @@ static void fill(mr_device *d, size_t bytes, const operands *o)
 {
     void *const all[] = {o->a, o->b, o->c};
     for (size_t i = 0; i < MR_COUNT(all); i++)
-        d->card->add(d, MR_F32, bytes / sizeof(float), all[i], all[i], all[i]);
+        mr_run_add(d, &(mr_add){MR_F32, bytes / sizeof(float), all[i], all[i], all[i]});
 }
 
 static void multiply(mr_device *d, mr_type type, const operands *o)
@@ -43,12 +43,12 @@ static void multiply(mr_device *d, mr_type type, const operands *o)
                        .a = o->a,
                        .b = o->b,
                        .c = o->c};
-    d->card->gemm(d, &g);
+    mr_run_gemm(d, &g);
 }
 
 static void sum(mr_device *d, mr_type type, const operands *o)
 {
-    d->card->add(d, type, MR_LIMIT_BYTES / mr_type_size(type), o->a, o->b, o->c);
+    mr_run_add(d, &(mr_add){type, MR_LIMIT_BYTES / mr_type_size(type), o->a, o->b, o->c});
 }
 
 /* Rounds of `work` a second, at best; the first round warms up. */

@@ -9,7 +9,7 @@ typedef void run_fn(device_bench *b);
 static void copy(device_bench *b)
 {
     mr_rows r = {.rows = b->rows, .width = MLP, .from = b->x, .to = b->y};
-    b->d->card->rows(b->d, &r);
+    mr_run_rows(b->d, &r);
 }
 
 static mr_activate activate_of(device_bench *b, float rate)
@@ -28,25 +28,25 @@ static mr_activate activate_of(device_bench *b, float rate)
 static void gelu(device_bench *b)
 {
     mr_activate a = activate_of(b, 0);
-    b->d->card->activate(b->d, &a);
+    mr_run_activate(b->d, &a);
 }
 
 static void gelu_dropout(device_bench *b)
 {
     mr_activate a = activate_of(b, 0.1F);
-    b->d->card->activate(b->d, &a);
+    mr_run_activate(b->d, &a);
 }
 
 static void gelu_back(device_bench *b)
 {
     mr_activate a = activate_of(b, 0);
-    b->d->card->activate_back(b->d, &a);
+    mr_run_activate_back(b->d, &a);
 }
 
 static void gelu_dropout_back(device_bench *b)
 {
     mr_activate a = activate_of(b, 0.1F);
-    b->d->card->activate_back(b->d, &a);
+    mr_run_activate_back(b->d, &a);
 }
 
 static void run_norm(device_bench *b, float rate)
@@ -64,7 +64,7 @@ static void run_norm(device_bench *b, float rate)
                  .rstd = b->rstd,
                  .eps = 1e-6F,
                  .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
-    b->d->card->norm(b->d, &n);
+    mr_run_norm(b->d, &n);
 }
 
 static void norm(device_bench *b)
@@ -90,23 +90,23 @@ static void norm_back(device_bench *b)
                       .d_total = b->z,
                       .d_gain = b->g,
                       .d_bias = b->g + HIDDEN};
-    b->d->card->norm_back(b->d, &n);
+    mr_run_norm_back(b->d, &n);
 }
 
 static void sum_rows(device_bench *b)
 {
-    b->d->card->sum_rows(b->d, MR_F32, b->rows, MLP, b->x, b->g);
+    mr_run_sum_rows(b->d, &(mr_sum_rows){MR_F32, b->rows, MLP, b->x, b->g});
 }
 
 static void drop(device_bench *b)
 {
     mr_dropout d = {.rate = 0.1F, .site = 1, .keys = b->keys};
-    b->d->card->drop(b->d, MR_F32, b->rows, HIDDEN, b->tokens, &d, b->x, b->y);
+    mr_run_drop(b->d, &(mr_drop){MR_F32, b->rows, HIDDEN, b->tokens, d, b->x, b->y});
 }
 
 static void add(device_bench *b)
 {
-    b->d->card->add(b->d, MR_F32, b->rows * HIDDEN, b->x, b->y, b->y);
+    mr_run_add(b->d, &(mr_add){MR_F32, b->rows * HIDDEN, b->x, b->y, b->y});
 }
 
 mr_attention bench_attention(const device_bench *b)
@@ -130,7 +130,7 @@ mr_attention bench_attention(const device_bench *b)
 static void attention(device_bench *b)
 {
     mr_attention a = bench_attention(b);
-    b->d->card->attention(b->d, &a);
+    mr_run_attention(b->d, &a);
 }
 
 static void attention_back(device_bench *b)
@@ -138,13 +138,13 @@ static void attention_back(device_bench *b)
     mr_attention a = bench_attention(b);
     mr_attention_back back = {
         .forward = &a, .d_out = b->y, .d_q = b->z, .d_k = b->z + HIDDEN, .d_v = b->z + 2 * HIDDEN};
-    b->d->card->attention_back(b->d, &back);
+    mr_run_attention_back(b->d, &back);
 }
 
 static void patches(device_bench *b)
 {
     mr_patches p = {.batch = BATCH, .side = b->image, .patch = PATCH, .images = b->x, .rows = b->y};
-    b->d->card->patches(b->d, &p);
+    mr_run_patches(b->d, &p);
 }
 
 static void run_tokens(device_bench *b, float rate, bool back)
@@ -161,7 +161,7 @@ static void run_tokens(device_bench *b, float rate, bool back)
                    .d_first = b->g,
                    .d_position = b->g + HIDDEN,
                    .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
-    (back ? b->d->card->tokens_back : b->d->card->tokens)(b->d, &t);
+    (back ? mr_run_tokens_back : mr_run_tokens)(b->d, &t);
 }
 
 static void tokens(device_bench *b)
@@ -176,7 +176,7 @@ static void tokens_back(device_bench *b)
 
 static void squares(device_bench *b)
 {
-    b->v[0] += (float)b->d->card->sum_squares(b->d, PARAMETERS, b->g) * 0;
+    b->v[0] += (float)mr_squares_of(b->d, PARAMETERS, b->g) * 0;
 }
 
 static mr_update update_of(device_bench *b)
@@ -199,13 +199,13 @@ static mr_update update_of(device_bench *b)
 static void sgd(device_bench *b)
 {
     mr_update u = update_of(b);
-    b->d->card->sgd(b->d, &u);
+    mr_run_sgd(b->d, &u);
 }
 
 static void adamw(device_bench *b)
 {
     mr_update u = update_of(b);
-    b->d->card->adamw(b->d, &u);
+    mr_run_adamw(b->d, &u);
 }
 
 static double best_of(device_bench *b, run_fn *fn, double worst)

@@ -1,7 +1,7 @@
 /* test_train_decode.c - where a run's pictures are decoded does not change what is learned.
  * Invariant tested: with --decode-on device the weights are those of --decode-on host on the same device, to the bit:
  * with one rank and two, on the CPU, and where the device flags pictures.
- * Covers images/images.c, feed/feed.c.  The program runs on MILLRACE_TEST_DEVICE, usually `apart`. */
+ * Covers images/images.c, feed/feed.c.  The program runs on MILLRACE_TEST_DEVICE, usually `isolated`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +145,7 @@ int main(void)
     const struct CMUnitTest elsewhere[] = {here[0], here[1]};
     device = getenv("MILLRACE_TEST_DEVICE");
     if (!device) {
-        device = "apart";
+        device = "isolated";
         return cmocka_run_group_tests(here, set_up, tear_down);
     }
     mr_device_close(support_device(1)); /* where there is none, the test ends here */

@@ -1,7 +1,7 @@
 /* test_train_device.c - runs on a device whose memory the host cannot touch.
- * Invariant tested: the same arithmetic gives the same bits on a device apart: feeding, gradients and negatives of
+ * Invariant tested: the same arithmetic gives the same bits on isolated memory: feeding, gradients and negatives of
  * other ranks, checkpoints both ways, evaluation, predictions.
- * Covers apart/apart.c, run/gradients.c. */
+ * Covers run/gradients.c.  The program is millrace_isolated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void labels_on_one_rank_and_on_two(void **state)
     } cases[] = {{0, "flat", "2", "0.1"}, {2, "flat", "1", "0"}, {2, "buckets", "2", "0.1"}};
     TRAIN_PATH(dir, *state, "labels");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        static const char *const devices[] = {"cpu", "apart"};
+        static const char *const devices[] = {"cpu", "isolated"};
         char *outputs[2];
         for (size_t d = 0; d < 2; d++) {
             outputs[d] = support_path("%s-%zu", devices[d], i);
@@ -58,13 +58,13 @@ static void pairs_alone_and_with_negatives_of_all_ranks(void **state)
 {
     const char *dir = *state;
     train_pairs_expect(0, dir, 0, "--steps", "4", "--output", "c1", "--dropout", "0.1", (char *)NULL);
-    train_pairs_expect(0, dir, 0, "--steps", "4", "--output", "a1", "--dropout", "0.1", "--device", "apart",
+    train_pairs_expect(0, dir, 0, "--steps", "4", "--output", "a1", "--dropout", "0.1", "--device", "isolated",
                        (char *)NULL);
     expect_same(dir, "c1", "a1", "step-00000004/model.safetensors");
     train_pairs_expect(0, dir, 2, "--steps", "4", "--output", "c2", "--gather-negatives", "--unique-images",
                        (char *)NULL);
     train_pairs_expect(0, dir, 2, "--steps", "4", "--output", "a2", "--gather-negatives", "--unique-images", "--device",
-                       "apart", (char *)NULL);
+                       "isolated", (char *)NULL);
     expect_same(dir, "c2", "a2", "step-00000004/model.safetensors");
     expect_same(dir, "c2", "a2", "step-00000004/optimizer.npz");
 }
@@ -72,7 +72,7 @@ static void pairs_alone_and_with_negatives_of_all_ranks(void **state)
 /* Three updates on one device, three on the other. */
 static void checkpoints_move_between_devices(void **state)
 {
-    static const char *const from[] = {"cpu", "apart"}, *const to[] = {"apart", "cpu"};
+    static const char *const from[] = {"cpu", "isolated"}, *const to[] = {"isolated", "cpu"};
     TRAIN_PATH(dir, *state, "labels");
     train_expect(0, dir, 0, "--steps", "6", "--output", "whole", (char *)NULL);
     for (size_t i = 0; i < 2; i++) {
@@ -90,14 +90,14 @@ static void checkpoints_move_between_devices(void **state)
 static void expect_same_output(const char *dir, const char *command, const char *option, const char *run)
 {
     support_result cpu = train_command(0, dir, 0, command, "data", run, option, "--device", "cpu", (char *)NULL);
-    support_result apart = train_command(0, dir, 0, command, "data", run, option, "--device", "apart", (char *)NULL);
-    char *seconds = strstr(cpu.out, "\"seconds\""), *others = strstr(apart.out, "\"seconds\"");
+    support_result other = train_command(0, dir, 0, command, "data", run, option, "--device", "isolated", (char *)NULL);
+    char *seconds = strstr(cpu.out, "\"seconds\""), *others = strstr(other.out, "\"seconds\"");
     if (seconds && others)
         *seconds = *others = '\0';
-    assert_string_equal(cpu.out, apart.out);
+    assert_string_equal(cpu.out, other.out);
     assert_true(cpu.out_len > 20);
     support_result_free(&cpu);
-    support_result_free(&apart);
+    support_result_free(&other);
 }
 
 static void evaluations_and_predictions_are_the_same(void **state)

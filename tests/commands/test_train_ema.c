@@ -84,9 +84,9 @@ static void expect_same(const char *dir, const char *run, double most)
 static void ranks_devices_and_resumes_change_nothing(void **state)
 {
     const char *dir = *state;
-    train_expect(0, dir, 0, "--steps", "4", "--batch", "4", "--ema", "0.75", "--output", "apart", "--device", "apart",
-                 (char *)NULL);
-    expect_same(dir, "apart", 0);
+    train_expect(0, dir, 0, "--steps", "4", "--batch", "4", "--ema", "0.75", "--output", "isolated", "--device",
+                 "isolated", (char *)NULL);
+    expect_same(dir, "isolated", 0);
     train_expect(0, dir, 2, "--steps", "4", "--batch", "2", "--ema", "0.75", "--output", "two", (char *)NULL);
     expect_same(dir, "two", 1e-5);
     for (unsigned ranks = 0; ranks <= 2; ranks += 2) {

@@ -37,7 +37,7 @@ static void one_gemm(support_trial *t, size_t m, size_t n, size_t k, unsigned ki
     g.lda = wide ? lda : 0;
     g.ldb = wide ? ldb : 0;
     g.ldc = wide ? ldc : 0;
-    t->card->gemm(t->d, &g);
+    mr_run_gemm(t->d, &g);
     double *got = support_take(t, g.c, c_count);
     for (size_t i = 0; i < m; i++) {
         for (size_t j = 0; j < n; j++) {
@@ -92,7 +92,7 @@ static void many_threads_at_once(void **state)
         mr_gemm g = {.m = M, .n = N, .k = K, .a = a, .b = b, .c = c[i]};
         for (int k = 0; k < (i ? TIMES : 1); k++) {
             memset(c[i], 0xff, M * N * sizeof *c[i]);
-            d->card->gemm(d, &g);
+            mr_run_gemm(d, &g);
             assert_memory_equal(c[i], c[0], M * N * sizeof *c[i]);
         }
         mr_device_close(d);
@@ -114,17 +114,17 @@ static void empty(support_trial *t)
                  .b = support_give(t, none, 1),
                  .c = support_give(t, bad, 6),
                  .bias = support_give(t, bias, 3)};
-    t->card->gemm(t->d, &g);
+    mr_run_gemm(t->d, &g);
     support_near(t, "gemm of nothing", support_take(t, g.c, 6), want, 6, 0);
     g.bias = NULL;
-    t->card->gemm(t->d, &g);
+    mr_run_gemm(t->d, &g);
     support_near(t, "gemm of nothing", support_take(t, g.c, 6), none, 6, 0);
     g = (mr_gemm){.m = 0, .n = 3, .k = 2, .a = g.a, .b = g.b, .c = g.c};
-    t->card->gemm(t->d, &g);
-    t->card->sum_rows(t->d, MR_F32, 0, 6, g.a, g.c);
-    t->card->add(t->d, MR_F32, 0, g.a, g.a, g.c);
+    mr_run_gemm(t->d, &g);
+    mr_run_sum_rows(t->d, &(mr_sum_rows){MR_F32, 0, 6, g.a, g.c});
+    mr_run_add(t->d, &(mr_add){MR_F32, 0, g.a, g.a, g.c});
     support_near(t, "operations on nothing", support_take(t, g.c, 6), none, 6, 0);
-    assert_true(t->card->sum_squares(t->d, 0, g.a) == 0);
+    assert_true(mr_squares_of(t->d, 0, g.a) == 0);
 }
 
 static void nothing_is_fine(void **state)
@@ -142,7 +142,7 @@ static void sums(support_trial *t)
     double *x = support_draw(t, count, -1, 3), *y = support_draw(t, count, -1, 1);
     double *want = support_draw(t, width, -1, 1);
     void *dx = support_give(t, x, count), *dy = support_give(t, y, count), *to = support_give(t, want, width);
-    t->card->sum_rows(t->d, MR_F32, rows, width, dx, to);
+    mr_run_sum_rows(t->d, &(mr_sum_rows){MR_F32, rows, width, dx, to});
     double squares = 0;
     for (size_t i = 0; i < count; i++) {
         want[i % width] += x[i];
@@ -150,10 +150,10 @@ static void sums(support_trial *t)
         y[i] += x[i];
     }
     support_near(t, "sum_rows", support_take(t, to, width), want, width, 1e-6);
-    double got = t->card->sum_squares(t->d, count, dx);
+    double got = mr_squares_of(t->d, count, dx);
     support_near(t, "sum_squares", &got, &squares, 1, 2e-12);
     void *sum = t->round % 2 ? dy : support_blank(t, count);
-    t->card->add(t->d, MR_F32, count, dx, dy, sum);
+    mr_run_add(t->d, &(mr_add){MR_F32, count, dx, dy, sum});
     support_near(t, "add", support_take(t, sum, count), y, count, 1e-7);
 }
 
@@ -171,12 +171,12 @@ static void wrong_squares(support_trial *t)
     for (size_t i = 0; i < 3; i++) {
         double *x = support_draw(t, count, -1, 1);
         x[mr_random_below(&t->r, count)] = bad[i];
-        assert_false(isfinite(t->card->sum_squares(t->d, count, support_give(t, x, count))));
+        assert_false(isfinite(mr_squares_of(t->d, count, support_give(t, x, count))));
     }
     double *x = support_doubles(t, count);
     for (size_t i = 0; i < count; i++)
         x[i] = bad[3];
-    double got = t->card->sum_squares(t->d, count, support_give(t, x, count)), huge = (double)(float)bad[3];
+    double got = mr_squares_of(t->d, count, support_give(t, x, count)), huge = (double)(float)bad[3];
     double want = huge * huge * (double)count; /* beyond float32, not beyond double */
     support_near(t, "sum_squares", &got, &want, 1, 1e-12);
 }
@@ -224,8 +224,8 @@ static tensors draw_tensors(support_trial *t)
 static void updates(support_trial *t)
 {
     tensors a = draw_tensors(t), s = draw_tensors(t);
-    t->card->sgd(t->d, &s.u);
-    t->card->adamw(t->d, &a.u);
+    mr_run_sgd(t->d, &s.u);
+    mr_run_adamw(t->d, &a.u);
     for (size_t i = 0; i < s.count; i++) {
         s.m[i] = s.u.momentum * s.m[i] + s.g[i] * s.u.g_scale + s.u.decay * s.w[i];
         s.w[i] -= s.u.lr * s.m[i];
@@ -270,7 +270,7 @@ static void tiny_updates(support_trial *t)
                    .eps = 1e-8,
                    .correction1 = 0.1,
                    .correction2 = 0.001};
-    t->card->adamw(t->d, &u);
+    mr_run_adamw(t->d, &u);
     double *got = support_take(t, u.w, n);
     for (size_t i = 0; i < n; i++)
         w[i] -= u.lr * g[i] / (fabs(g[i]) + u.eps);

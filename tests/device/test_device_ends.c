@@ -33,8 +33,8 @@ static void tokens(support_trial *t)
     back.d_x = support_blank(t, x_count);
     back.d_first = support_give(t, d_first, width);
     back.d_position = support_give(t, d_position, places);
-    t->card->tokens(t->d, &k);
-    t->card->tokens_back(t->d, &back);
+    mr_run_tokens(t->d, &k);
+    mr_run_tokens_back(t->d, &back);
     for (size_t i = 0; i < y_count; i++) {
         size_t sample = i / places, place = i % places, column = i % width, row = place / width;
         size_t in_x = sample * (rows - 1) * width + place - width;
@@ -67,7 +67,7 @@ static void patches(support_trial *t)
                         .channel_first = first,
                         .images = support_give(t, image, batch * 3 * side * side),
                         .rows = support_blank(t, count)};
-        t->card->patches(t->d, &p);
+        mr_run_patches(t->d, &p);
         for (size_t i = 0; i < count; i++) {
             size_t in = i % width, at = i / width, b = at / (grid * grid), gy = at / grid % grid, gx = at % grid;
             size_t c = first ? in / (patch * patch) : in % 3, pixel = first ? in % (patch * patch) : in / 3;
@@ -96,7 +96,7 @@ static void rows_of_a_table(support_trial *t)
                  .from = support_give(t, x, from_count),
                  .to = support_give(t, y, to_count),
                  .accumulate = t->round % 2};
-    t->card->rows(t->d, &r);
+    mr_run_rows(t->d, &r);
     for (size_t i = 0; i < n * width; i++) {
         double *place = &y[i / width * to + i % width];
         *place = x[i / width * from + i % width] + (r.accumulate ? *place : 0);
@@ -165,7 +165,7 @@ static void cross_entropy(support_trial *t)
                           .losses = support_blank(t, c.rows),
                           .d_logits = support_blank(t, n),
                           .best = support_blank(t, c.rows)};
-    t->card->cross_entropy(t->d, &k);
+    mr_run_cross_entropy(t->d, &k);
     all_losses(&c);
     support_near(t, "losses", support_take(t, k.losses, c.rows), c.losses, c.rows, 1e-6);
     support_take_bytes(t, best, k.best, c.rows * sizeof *best);
@@ -174,7 +174,7 @@ static void cross_entropy(support_trial *t)
     k.d_logits = NULL; /* evaluation: nothing but losses, and all count */
     k.best = NULL;
     k.weights = NULL;
-    t->card->cross_entropy(t->d, &k);
+    mr_run_cross_entropy(t->d, &k);
     for (size_t r = 0; r < c.rows; r++)
         c.weights[r] = 1;
     all_losses(&c);
@@ -225,7 +225,7 @@ static void smoothing(support_trial *t)
                           .losses = support_blank(t, c.rows),
                           .d_logits = support_blank(t, n),
                           .smoothing = 0.1F};
-    t->card->cross_entropy(t->d, &k);
+    mr_run_cross_entropy(t->d, &k);
     double *losses = support_take(t, k.losses, c.rows);
     for (size_t r = 0; r < c.rows; r++)
         sum += losses[r];
@@ -289,7 +289,7 @@ static void sigmoid_loss(support_trial *t)
                          .losses = support_blank(t, c.rows),
                          .d_logits = support_blank(t, n),
                          .best = support_blank(t, c.rows)};
-    t->card->sigmoid_loss(t->d, &k);
+    mr_run_sigmoid_loss(t->d, &k);
     sigmoid_losses(&c);
     support_near(t, "losses", support_take(t, k.losses, c.rows), c.losses, c.rows, 1e-6);
     support_take_bytes(t, best, k.best, c.rows * sizeof *best);
@@ -297,7 +297,7 @@ static void sigmoid_loss(support_trial *t)
     support_slopes(t, "d_logits", support_take(t, k.d_logits, n), c.logits, n, sigmoid_losses, &c, 1e-5);
     k = (mr_sigmoid_loss){
         .rows = c.rows, .classes = c.classes, .logits = k.logits, .targets = k.targets, .losses = k.losses};
-    t->card->sigmoid_loss(t->d, &k);
+    mr_run_sigmoid_loss(t->d, &k);
     for (size_t i = 0; i < c.classes; i++)
         c.positive[i] = 1;
     for (size_t r = 0; r < c.rows; r++)
@@ -331,8 +331,8 @@ static void oracle(support_trial *t)
                           .labels = support_give_bytes(t, labels, sizeof labels),
                           .losses = support_blank(t, 2),
                           .smoothing = 0.1F};
-    t->card->sigmoid_loss(t->d, &s);
-    t->card->cross_entropy(t->d, &c);
+    mr_run_sigmoid_loss(t->d, &s);
+    mr_run_cross_entropy(t->d, &c);
     support_near(t, "of several labels", support_take(t, s.losses, 2), (double[]){0.294643596173, 2.93409758788}, 2,
                  1e-6);
     support_near(t, "smoothed", support_take(t, c.losses, 2), (double[]){2.9638305085, 8.43803909156}, 2, 1e-6);
@@ -353,7 +353,7 @@ static void no_number(support_trial *t)
                           .logits = support_give(t, logits, 6),
                           .labels = support_give_bytes(t, labels, sizeof labels),
                           .losses = support_blank(t, 2)};
-    t->card->cross_entropy(t->d, &k);
+    mr_run_cross_entropy(t->d, &k);
     double *got = support_take(t, k.losses, 2);
     assert_true(isnan(got[0]) && isfinite(got[1]));
 }

@@ -83,10 +83,10 @@ static void norm_forward(support_trial *t, norm_case *c, mr_norm *n)
     n->bias = support_give(t, c->bias, c->width);
     if (n->dropout.rate == 0 && !c->add) { /* then the total is x itself */
         n->total = NULL;
-        t->card->norm(t->d, n);
+        mr_run_norm(t->d, n);
         n->total = (void *)(uintptr_t)n->x;
     } else {
-        t->card->norm(t->d, n);
+        mr_run_norm(t->d, n);
     }
     support_near(t, "norm total", support_take(t, n->total, count), c->total, count, 3e-7);
     support_near(t, "norm y", support_take(t, n->y, count), c->y, count, 2e-6);
@@ -122,7 +122,7 @@ static void norm(support_trial *t)
     bool goes_around = t->round % 3 != 0;
     b.d_residual = goes_around ? support_give(t, around, count) : NULL;
     b.d_total = t->round % 3 == 1 ? (void *)(uintptr_t)b.d_residual : support_blank(t, count);
-    t->card->norm_back(t->d, &b);
+    mr_run_norm_back(t->d, &b);
     double *d_total = support_take(t, b.d_total, count), *got_gain = support_take(t, b.d_gain, c.width);
     double *got_bias = support_take(t, b.d_bias, c.width);
     for (size_t i = 0; i < count; i++)
@@ -156,7 +156,7 @@ static void plain_sum(support_trial *t)
                  .x = support_give(t, x, count),
                  .residual = support_give(t, r, count),
                  .total = support_blank(t, count)};
-    t->card->norm(t->d, &n);
+    mr_run_norm(t->d, &n);
     for (size_t i = 0; i < count; i++) {
         x[i] += r[i];
         same[i] = 3;
@@ -172,7 +172,7 @@ static void plain_sum(support_trial *t)
                   .mean = support_blank(t, rows),
                   .rstd = support_blank(t, rows),
                   .eps = 1e-6F};
-    t->card->norm(t->d, &n);
+    mr_run_norm(t->d, &n);
     for (size_t i = 0; i < count; i++)
         want[i] = bias[i % width];
     support_near(t, "norm of equal values", support_take(t, n.y, count), want, count, 1e-5);
@@ -217,10 +217,10 @@ static void activation(support_trial *t)
         back.y = NULL;
         back.d_y = support_give(t, d_y, n);
         back.d_x = t->round % 3 ? support_blank(t, n) : (void *)(uintptr_t)back.d_y;
-        t->card->activate(t->d, &a);
-        t->card->activate_back(t->d, &back);
+        mr_run_activate(t->d, &a);
+        mr_run_activate_back(t->d, &back);
         in_place.y = (void *)(uintptr_t)a.x;
-        t->card->activate(t->d, &in_place);
+        mr_run_activate(t->d, &in_place);
         support_near(t, "activate", support_take(t, a.y, n), y, n, 1e-6);
         support_near(t, "activate in place", support_take(t, in_place.y, n), y, n, 1e-6);
         support_near(t, "activate_back", support_take(t, back.d_x, n), slope, n, 2e-6);

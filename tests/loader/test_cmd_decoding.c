@@ -1,7 +1,7 @@
 /* test_cmd_decoding.c - `millrace replay --decode-on device` prints the digests of the host.
  * Invariant tested: for every transform, with damaged samples and ranks, a device's float32 is the host's to the bit.
  * Covers loader/cmd_decoding.c, bench/bench_device.c, images/images.c.  The device is MILLRACE_TEST_DEVICE, usually
- * `apart`. */
+ * `isolated`. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void digests_are_those_of_the_host(void **state)
 
 static void other_forms_are_refused(void **state)
 {
-    static const char *const wrong[] = {"--decode-on=device", "--device=apart", "--device=none"};
+    static const char *const wrong[] = {"--decode-on=device", "--device=isolated", "--device=none"};
     static const char *const says[] = {
         "--decode-on device: devices decode to float32 only; add --size or --deliver f32",
         "--device: devices decode to float32 only; add --size or --deliver f32", "--device"};
@@ -108,7 +108,7 @@ static void a_benchmark_counts_pictures(void **state)
     assert_true(json_real_value(json_object_get(work, "moved_bytes")) > 4 * 3 * 16 * 16);
     json_decref(doc);
     support_result_free(&r);
-    r = support_millrace("bench", whole, "--stage", "read", "--device", "apart", (char *)NULL);
+    r = support_millrace("bench", whole, "--stage", "read", "--device", "isolated", (char *)NULL);
     support_assert_status(&r, 2);
     assert_non_null(strstr(r.err, "--device: devices decode to float32 only; use --stage decode or input"));
     support_result_free(&r);
@@ -126,6 +126,6 @@ int main(void)
     if (device)
         mr_device_close(support_device(1)); /* where there is none, the test ends here */
     else
-        device = "apart";
+        device = "isolated";
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

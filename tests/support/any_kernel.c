@@ -122,7 +122,7 @@ static void one_label(input *in)
                                 .columns = yes(in) ? floats(in, classes) : NULL,
                                 .groups = yes(in) ? ids(in, classes, 3) : NULL,
                                 .smoothing = yes(in) ? 0.1F : 0};
-    in->d->card->cross_entropy(in->d, &c);
+    mr_run_cross_entropy(in->d, &c);
 }
 
 static void several_labels(input *in)
@@ -138,7 +138,7 @@ static void several_labels(input *in)
                                .losses = floats(in, rows),
                                .d_logits = yes(in) ? reals(in, rows * classes) : NULL,
                                .best = yes(in) ? floats(in, rows) : NULL};
-    in->d->card->sigmoid_loss(in->d, &l);
+    mr_run_sigmoid_loss(in->d, &l);
 }
 
 static void table(input *in)
@@ -155,8 +155,8 @@ static void table(input *in)
                    .d_y = reals(in, rows * width),
                    .d_table = floats(in, entries * width),
                    .skip = yes(in) ? -1 : (int32_t)pick(in, entries)};
-    in->d->card->lookup(in->d, &l);
-    in->d->card->lookup_back(in->d, &l);
+    mr_run_lookup(in->d, &l);
+    mr_run_lookup_back(in->d, &l);
 }
 
 static void attend(input *in)
@@ -184,8 +184,8 @@ static void attend(input *in)
                                  .d_q = reals(in, batch * queries * wide),
                                  .d_k = reals(in, batch * keys * wide),
                                  .d_v = reals(in, batch * keys * wide)};
-    in->d->card->attention(in->d, &a);
-    in->d->card->attention_back(in->d, &b);
+    mr_run_attention(in->d, &a);
+    mr_run_attention_back(in->d, &b);
 }
 
 static void norms(input *in)
@@ -216,8 +216,8 @@ static void norms(input *in)
                             .d_total = reals(in, rows * width),
                             .d_gain = floats(in, width),
                             .d_bias = floats(in, width)};
-    in->d->card->norm(in->d, &n);
-    in->d->card->norm_back(in->d, &b);
+    mr_run_norm(in->d, &n);
+    mr_run_norm_back(in->d, &b);
 }
 
 static void product(input *in)
@@ -235,7 +235,7 @@ static void product(input *in)
                        .transpose_b = yes(in),
                        .accumulate = yes(in),
                        .bias = yes(in) ? floats(in, n) : NULL};
-    in->d->card->gemm(in->d, &g);
+    mr_run_gemm(in->d, &g);
 }
 
 static void arrange(input *in)
@@ -261,9 +261,9 @@ static void arrange(input *in)
                          .d_first = floats(in, width),
                          .d_position = floats(in, 3 * width),
                          .dropout = dropout(in, batch)};
-    in->d->card->patches(in->d, &p);
-    in->d->card->tokens(in->d, &t);
-    in->d->card->tokens_back(in->d, &t);
+    mr_run_patches(in->d, &p);
+    mr_run_tokens(in->d, &t);
+    mr_run_tokens_back(in->d, &t);
 }
 
 static void elements(input *in)
@@ -288,11 +288,11 @@ static void elements(input *in)
                        .eps = 1e-6F,
                        .d_y = floats(in, count),
                        .d_x = a.d_x};
-    in->d->card->activate(in->d, &a);
-    in->d->card->activate_back(in->d, &a);
-    in->d->card->unit(in->d, &u);
-    in->d->card->unit_back(in->d, &u);
-    double squares = in->d->card->sum_squares(in->d, count, u.x);
+    mr_run_activate(in->d, &a);
+    mr_run_activate_back(in->d, &a);
+    mr_run_unit(in->d, &u);
+    mr_run_unit_back(in->d, &u);
+    double squares = mr_squares_of(in->d, count, u.x);
     in->digest = mr_hash64_seeded(&squares, sizeof squares, in->digest);
 }
 

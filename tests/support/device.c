@@ -138,7 +138,7 @@ double *support_mask(support_trial *t, const mr_dropout *d, size_t rows, size_t 
     for (size_t i = 0; i < rows * width; i++)
         ones[i] = 1;
     void *x = support_give(t, ones, rows * width), *y = support_blank(t, rows * width);
-    t->card->drop(t->d, MR_F32, rows, width, sample_rows, d, x, y);
+    mr_run_drop(t->d, &(mr_drop){MR_F32, rows, width, sample_rows, *d, x, y});
     return support_take(t, y, rows * width);
 }
 
@@ -213,5 +213,5 @@ void support_on_devices(void (*op)(support_trial *t))
         run_threads("cpu", loops[k], op);
     }
     unsetenv("MILLRACE_CPU");
-    run_threads("apart", "own", op);
+    run_threads("isolated", "own", op);
 }

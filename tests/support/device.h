@@ -23,8 +23,8 @@ typedef struct support_trial {
     size_t hosts, devices, host_room, device_room;
 } support_trial;
 
-/* Runs `op` on the CPU, each set of loops x 1, 2, 3 threads x a few rounds of other chance, and on `apart`; or on the
- * device MILLRACE_TEST_DEVICE alone, twice (the tests NAME@opencl). */
+/* Runs `op` on the CPU, each set of loops x 1, 2, 3 threads x a few rounds of other chance, and on `isolated`; or on
+ * the device MILLRACE_TEST_DEVICE alone, twice (the tests NAME@opencl). */
 void support_on_devices(void (*op)(support_trial *t));
 
 size_t support_size_of(support_trial *t, size_t most);   /* 1 .. most, often small or odd */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launch/launch.h"
+#include "support/isolated.h"
 #include "support/lanes.h"
 #include "support/plain_table.h"
 
@@ -186,6 +187,8 @@ static const char *products(const mr_device *device, mr_type type)
 mr_status support_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
     bool mma = strcmp(word, "mma") == 0;
+    if (strcmp(word, mr_device_isolated.name) == 0)
+        return mr_device_isolated.open(options, out, err);
     if (!mma && strcmp(word, support_plain.name) != 0)
         return mr_device_open(word, options, out, err);
     mr_status status = open_plain(options, out, err);
@@ -208,6 +211,6 @@ const mr_device_card support_plain = {
     .download = copy,
     .zero = zero,
     .wait = wait_done,
-    .gemm = mr_launch_gemm,
-    MR_LAUNCH_OPERATIONS,
+    .plan_attention = mr_launch_plan_attention,
+    .run = mr_launch_run,
 };

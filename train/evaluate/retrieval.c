@@ -76,7 +76,7 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
                           .b = s->to,
                           .transpose_b = true,
                           .c = s->result};
-    c->gemm(s->device, &gemm);
+    mr_run_gemm(s->device, &gemm);
     if (!c->host_memory)
         c->download(s->device, s->scores, s->result, rows * g->count * sizeof *s->scores);
     return c->wait(s->device, err);

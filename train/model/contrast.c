@@ -251,7 +251,6 @@ static void return_gradients(mr_contrast *c, const mr_contrast_input *in)
 
 static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
 {
-    const mr_device_card *card = c->device->card;
     const pair *p = &pairs[k];
     const mr_gemm g = {.m = in->count,
                        .n = all->count,
@@ -272,14 +271,13 @@ static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns
                                 .d_logits = in->training ? c->products : NULL,
                                 .columns = all->weights,
                                 .groups = all->groups};
-    card->gemm(c->device, &g);
-    card->scale(c->device, &s);
-    card->cross_entropy(c->device, &e);
+    mr_run_gemm(c->device, &g);
+    mr_run_scale(c->device, &s);
+    mr_run_cross_entropy(c->device, &e);
 }
 
 static void pair_backward(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
 {
-    const mr_device_card *card = c->device->card;
     const pair *p = &pairs[k];
     const mr_scale s = {.count = in->count * all->count,
                         .log_scale = in->log_scale,
@@ -302,9 +300,9 @@ static void pair_backward(mr_contrast *c, const mr_contrast_input *in, const col
                           .b = c->y[p->row],
                           .c = c->d_side[p->side],
                           .accumulate = p->side_again};
-    card->scale_back(c->device, &s);
-    card->gemm(c->device, &row);
-    card->gemm(c->device, &side);
+    mr_run_scale_back(c->device, &s);
+    mr_run_gemm(c->device, &row);
+    mr_run_gemm(c->device, &side);
 }
 
 static mr_unit unit_of(const mr_contrast *c, const mr_contrast_input *in, int kind)
@@ -319,17 +317,16 @@ static mr_unit unit_of(const mr_contrast *c, const mr_contrast_input *in, int ki
 
 static void backward(mr_contrast *c, const mr_contrast_input *in, bool joined)
 {
-    const mr_device_card *card = c->device->card;
     if (joined)
         return_gradients(c, in);
-    card->add(c->device, MR_F32, in->count * c->embed, c->d_y[IMAGE], c->d_side[0], c->d_y[IMAGE]);
+    mr_run_add(c->device, &(mr_add){MR_F32, in->count * c->embed, c->d_y[IMAGE], c->d_side[0], c->d_y[IMAGE]});
     const float *d_y[KINDS] = {c->d_y[TEXT], c->d_y[IMAGE], c->d_side[1]};
     for (int i = 0; i < KINDS; i++) {
         mr_unit u = unit_of(c, in, i);
         u.type = in->type;
         u.d_y = d_y[i];
         u.d_x = in->d_x[i];
-        card->unit_back(c->device, &u);
+        mr_run_unit_back(c->device, &u);
     }
 }
 
@@ -347,7 +344,7 @@ void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_ou
         return;
     for (int i = 0; i < KINDS; i++) {
         const mr_unit u = unit_of(c, in, i);
-        c->device->card->unit(c->device, &u);
+        mr_run_unit(c->device, &u);
     }
     const columns all = columns_of(c, in, joined);
     for (int k = 0; k < (int)MR_COUNT(pairs); k++) {

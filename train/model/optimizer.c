@@ -118,9 +118,9 @@ static void update_part(const mr_optimizer *o, const mr_update *whole, const run
     u.v = u.v ? u.v + part->from : NULL;
     u.decay = part->decays ? o->options.weight_decay : 0;
     if (o->options.kind == MR_ADAMW)
-        o->device->card->adamw(o->device, &u);
+        mr_run_adamw(o->device, &u);
     else
-        o->device->card->sgd(o->device, &u);
+        mr_run_sgd(o->device, &u);
 }
 
 mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, const float *gradients, float *values,
@@ -133,7 +133,7 @@ mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, 
     if (!(divisor > 0) || !isfinite(divisor))
         return mr_fail(err, MR_MISUSE, "update %llu: the samples have a weight of %g; it must be above 0", number,
                        divisor);
-    double norm = sqrt(o->device->card->sum_squares(o->device, o->params->total, gradients)) / divisor;
+    double norm = sqrt(mr_squares_of(o->device, o->params->total, gradients)) / divisor;
     if (!isfinite(norm))
         MR_TRY(o->device->card->wait(o->device, err)); /* the reason may be a device that was lost */
     if (!isfinite(norm))

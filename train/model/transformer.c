@@ -59,13 +59,12 @@ void mr_dense_forward(const mr_transformer *t, const mr_dense *at, size_t rows, 
                        .transpose_b = at->out_first,
                        .c = y,
                        .bias = at->bias == MR_NO_BIAS ? NULL : t->values + at->bias};
-    t->device->card->gemm(t->device, &g);
+    mr_run_gemm(t->device, &g);
 }
 
 void mr_dense_backward(const mr_transformer *t, const mr_dense *at, size_t rows, const void *x, const void *d_y,
                        void *d_x, bool accumulate)
 {
-    const mr_device_card *card = t->device->card;
     mr_type type = t->config.compute;
     const mr_gemm kernel = {.a_type = type,
                             .b_type = type,
@@ -89,11 +88,11 @@ void mr_dense_backward(const mr_transformer *t, const mr_dense *at, size_t rows,
                            .transpose_b = !at->out_first,
                            .c = d_x,
                            .accumulate = accumulate};
-    card->gemm(t->device, &kernel);
+    mr_run_gemm(t->device, &kernel);
     if (at->bias != MR_NO_BIAS)
-        card->sum_rows(t->device, type, rows, at->out, d_y, t->gradients + at->bias);
+        mr_run_sum_rows(t->device, &(mr_sum_rows){type, rows, at->out, d_y, t->gradients + at->bias});
     if (d_x)
-        card->gemm(t->device, &input);
+        mr_run_gemm(t->device, &input);
 }
 
 /* ---- norms ------------------------------------------------------------------------------------------------------ */
@@ -124,7 +123,7 @@ void mr_norm_forward(const mr_transformer *t, const mr_norm_at *at, const mr_nor
                        .rstd = k->rstd,
                        .eps = t->eps,
                        .dropout = dropout};
-    t->device->card->norm(t->device, &n);
+    mr_run_norm(t->device, &n);
 }
 
 void mr_norm_backward(const mr_transformer *t, const mr_norm_at *at, const mr_normed *k, size_t rows, const void *d_y,
@@ -142,7 +141,7 @@ void mr_norm_backward(const mr_transformer *t, const mr_norm_at *at, const mr_no
                             .d_total = d_total,
                             .d_gain = t->gradients + at->gain,
                             .d_bias = t->gradients + at->bias};
-    t->device->card->norm_back(t->device, &n);
+    mr_run_norm_back(t->device, &n);
 }
 
 /* ---- attention -------------------------------------------------------------------------------------------------- */
@@ -184,7 +183,7 @@ void mr_attended_forward(const mr_transformer *t, const mr_attention_at *at, mr_
     mr_dense_forward(t, &at->query, asking, k->x, k->q, type);
     mr_dense_forward(t, &at->key, answering, k->from, k->k, type);
     mr_dense_forward(t, &at->value, answering, k->from, k->v, type);
-    t->device->card->attention(t->device, &k->attention);
+    mr_run_attention(t->device, &k->attention);
     mr_dense_forward(t, &at->out, asking, k->out, t->branch, type);
 }
 
@@ -206,7 +205,7 @@ void mr_mlp_widen(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, 
     k->activation.x = k->wide;
     k->activation.y = k->active;
     mr_dense_forward(t, &at->wide, f->rows, x, k->wide, t->config.compute);
-    t->device->card->activate(t->device, &k->activation);
+    mr_run_activate(t->device, &k->activation);
 }
 
 void mr_mlp_forward(const mr_transformer *t, const mr_mlp_at *at, mr_mlp_kept *k, const void *x, const mr_activate *f)
@@ -221,7 +220,7 @@ void mr_mlp_backward(const mr_transformer *t, const mr_mlp_at *at, const mr_mlp_
     mr_activate f = k->activation;
     f.d_y = f.d_x = t->d_wide;
     mr_dense_backward(t, &at->narrow, f.rows, k->active, d_y, t->d_wide, false);
-    t->device->card->activate_back(t->device, &f);
+    mr_run_activate_back(t->device, &f);
     mr_dense_backward(t, &at->wide, f.rows, k->x, t->d_wide, d_x, accumulate);
 }
 
@@ -229,8 +228,8 @@ const void *mr_branch_gradient(const mr_transformer *t, size_t sample_rows, mr_d
 {
     if (!(dropout.rate > 0))
         return d;
-    t->device->card->drop(t->device, t->config.compute, t->in.count * sample_rows, t->config.hidden, sample_rows,
-                          &dropout, d, t->branch);
+    mr_run_drop(t->device, &(mr_drop){t->config.compute, t->in.count * sample_rows, t->config.hidden, sample_rows,
+                                      dropout, d, t->branch});
     return t->branch;
 }
 
@@ -248,7 +247,6 @@ static mr_tokens tokens_of(const mr_transformer *t, mr_dropout dropout)
 
 void mr_image_forward(const mr_transformer *t, const mr_image_at *at, void *pixels, void *y, mr_dropout dropout)
 {
-    const mr_device_card *card = t->device->card;
     mr_tokens tokens = tokens_of(t, dropout);
     const mr_patches patches = {.type = t->config.compute,
                                 .batch = t->in.count,
@@ -261,9 +259,9 @@ void mr_image_forward(const mr_transformer *t, const mr_image_at *at, void *pixe
     tokens.first = t->values + at->cls;
     tokens.position = t->values + at->position;
     tokens.y = y;
-    card->patches(t->device, &patches);
+    mr_run_patches(t->device, &patches);
     mr_dense_forward(t, &at->patches, t->in.count * (tokens.rows - 1), pixels, t->branch, t->config.compute);
-    card->tokens(t->device, &tokens);
+    mr_run_tokens(t->device, &tokens);
 }
 
 /* Pixels need no gradient. */
@@ -275,7 +273,7 @@ void mr_image_backward(const mr_transformer *t, const mr_image_at *at, const voi
     tokens.d_x = t->branch;
     tokens.d_first = t->gradients + at->cls;
     tokens.d_position = t->gradients + at->position;
-    t->device->card->tokens_back(t->device, &tokens);
+    mr_run_tokens_back(t->device, &tokens);
     mr_dense_backward(t, &at->patches, t->in.count * (tokens.rows - 1), pixels, t->branch, NULL, false);
 }
 
@@ -290,5 +288,5 @@ void mr_first_rows(const mr_transformer *t, const void *from, size_t from_rows, 
                        .from = from,
                        .to = to,
                        .accumulate = accumulate};
-    t->device->card->rows(t->device, &r);
+    mr_run_rows(t->device, &r);
 }

@@ -39,7 +39,7 @@ void mr_losses_keep(mr_losses *l, const float *losses, size_t count)
 {
     assert(count <= l->room - l->count);
     const mr_rows copy = {.type = MR_F32, .rows = 1, .width = count, .from = losses, .to = l->kept + l->count};
-    l->device->card->rows(l->device, &copy);
+    mr_run_rows(l->device, &copy);
     l->count += count;
 }
 

@@ -76,8 +76,6 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
 
 /* ---- trainer_profile.c: nothing without --profile ---------------------------------------------------------------- */
 
-/* The device is measured from now on. */
-mr_status mr_trainer_profile_open(mr_trainer *t, mr_error *err);
 void mr_trainer_profile_count(mr_trainer *t, bool on); /* off: evaluations and checkpoints */
 /* Measures what the device can do, at the end of the run. */
 void mr_trainer_profile_limits(mr_trainer *t);

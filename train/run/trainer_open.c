@@ -227,7 +227,7 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     mr_device_options device = {.threads = t->threads, .local_rank = on_host};
     MR_TRY(mr_device_open(s->device, &device, &t->device, err));
     if (s->profile)
-        MR_TRY(mr_trainer_profile_open(t, err));
+        MR_TRY(mr_profile_open(t->device, &t->profile, err));
     MR_TRY(t->config.card->open(&t->config, &t->params, t->device, mr_trainer_rows(t), true, &t->model, err));
     MR_TRY(
         t->device->card->alloc(t->device, t->params.total * sizeof *t->values, "parameters", (void **)&t->values, err));

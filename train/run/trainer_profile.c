@@ -8,15 +8,6 @@
 #include "profile/limits.h"
 #include "run/trainer.h"
 
-mr_status mr_trainer_profile_open(mr_trainer *t, mr_error *err)
-{
-    mr_device *measured = t->device;
-    t->device = NULL;
-    MR_TRY(mr_profile_open(measured, &t->profile, err));
-    t->device = mr_profile_device(t->profile);
-    return MR_OK;
-}
-
 void mr_trainer_profile_count(mr_trainer *t, bool on)
 {
     if (t->profile)

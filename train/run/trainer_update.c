@@ -101,7 +101,7 @@ static void update_mean(mr_trainer *t)
                          .g_scale = 1 - t->settings->ema,
                          .momentum = t->settings->ema};
     if (t->mean)
-        t->device->card->sgd(t->device, &u);
+        mr_run_sgd(t->device, &u);
 }
 
 mr_status mr_trainer_update_make(mr_trainer *t, mr_trainer_update *u, mr_error *err)

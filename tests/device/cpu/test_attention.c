@@ -155,8 +155,8 @@ static void attention(support_trial *t)
                               .d_q = support_blank(t, c.q_count),
                               .d_k = support_blank(t, c.k_count),
                               .d_v = support_blank(t, c.v_count)};
-    t->card->attention(t->d, &given);
-    t->card->attention_back(t->d, &back);
+    mr_run_attention(t->d, &given);
+    mr_run_attention_back(t->d, &back);
     double *out = support_doubles(t, c.out_count), *d_q = support_doubles(t, c.q_count);
     double *d_k = support_doubles(t, c.k_count), *d_v = support_doubles(t, c.v_count);
     take_rows(t, a->out, out, c.out_count, a->out_stride, dense);
@@ -198,8 +198,8 @@ static void far_apart(support_trial *t)
                               .d_v = support_blank(t, 3)};
     double d_v[] = {1, 1, 0};
     reserve_saved(t, &a);
-    t->card->attention(t->d, &a);
-    t->card->attention_back(t->d, &back);
+    mr_run_attention(t->d, &a);
+    mr_run_attention_back(t->d, &back);
     support_near(t, "far apart", support_take(t, a.out, 2), want, 2, 1e-6);
     support_near(t, "far apart d_v", support_take(t, back.d_v, 3), d_v, 3, 1e-6);
     double *d_q = support_take(t, back.d_q, 2);
@@ -277,7 +277,7 @@ static void same_mask(support_trial *t)
     mr_dropout d = {.rate = 0.5F, .site = 1, .keys = support_give_bytes(t, keys, sizeof keys)};
     double *x = support_draw(t, 5 * n, -1, 1);
     void *in_place = support_give(t, x, 5 * n);
-    t->card->drop(t->d, MR_F32, 5 * rows, width, rows, &d, in_place, in_place);
+    mr_run_drop(t->d, &(mr_drop){MR_F32, 5 * rows, width, rows, d, in_place, in_place});
     double *dropped = support_take(t, in_place, 5 * n);
     for (size_t i = 0; i < 5 * n; i++)
         assert_true(dropped[i] == x[i] * m[i]); /* twice a number, or 0 */

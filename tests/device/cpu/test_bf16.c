@@ -48,7 +48,7 @@ static void product(support_trial *t, mr_type type, bf16_results *all)
                            .transpose_b = way & 2,
                            .accumulate = way & 4,
                            .bias = way & 8 ? support_give(t, bias, n) : NULL};
-        t->card->gemm(t->d, &g);
+        mr_run_gemm(t->d, &g);
         bf16_keep(t, all, type, names[kind], c_type, g.c, m * c.stride);
     }
 }
@@ -74,7 +74,7 @@ static void norm(support_trial *t, mr_type type, bf16_results *all)
                  .mean = support_blank(t, rows),
                  .rstd = support_blank(t, rows),
                  .eps = 1e-6F};
-    t->card->norm(t->d, &n);
+    mr_run_norm(t->d, &n);
     bf16_keep(t, all, type, "y", type, n.y, count);
     const mr_norm_back back = {.type = type,
                                .rows = rows,
@@ -88,18 +88,18 @@ static void norm(support_trial *t, mr_type type, bf16_results *all)
                                .d_total = bf16_blank(t, type, count),
                                .d_gain = support_give(t, gain, width),
                                .d_bias = support_give(t, bias, width)};
-    t->card->norm_back(t->d, &back);
+    mr_run_norm_back(t->d, &back);
     bf16_keep(t, all, type, "d_total", type, back.d_total, count);
     bf16_keep(t, all, type, "d_gain", MR_F32, back.d_gain, width);
     bf16_keep(t, all, type, "d_bias", MR_F32, back.d_bias, width);
     float *sums = support_give(t, bias, width);
-    t->card->sum_rows(t->d, type, rows, width, back.d_y, sums);
+    mr_run_sum_rows(t->d, &(mr_sum_rows){type, rows, width, back.d_y, sums});
     bf16_keep(t, all, type, "sums", MR_F32, sums, width);
     n.residual = bf16_give(t, type, residual, count);
     n.total = bf16_blank(t, type, count);
     n.dropout = support_dropout(t, rows);
     n.y = NULL;
-    t->card->norm(t->d, &n);
+    mr_run_norm(t->d, &n);
     bf16_keep(t, all, type, "total", type, n.total, count);
 }
 
@@ -128,11 +128,11 @@ static void norm_of_sum(support_trial *t)
                  .mean = support_blank(t, rows),
                  .rstd = support_blank(t, rows),
                  .eps = 1e-6F};
-    t->card->norm(t->d, &n);
+    mr_run_norm(t->d, &n);
     double *once = bf16_take(t, MR_BF16, n.y, count);
     n.x = n.total;
     n.residual = n.total = NULL;
-    t->card->norm(t->d, &n);
+    mr_run_norm(t->d, &n);
     assert_memory_equal(bf16_take(t, MR_BF16, n.y, count), once, count * sizeof *once);
 }
 
@@ -152,15 +152,15 @@ static void elementwise(support_trial *t, mr_type type, bf16_results *all)
         a.kind = (mr_activation)kind;
         a.y = bf16_blank(t, type, count);
         a.d_x = bf16_blank(t, type, count);
-        t->card->activate(t->d, &a);
-        t->card->activate_back(t->d, &a);
+        mr_run_activate(t->d, &a);
+        mr_run_activate_back(t->d, &a);
         bf16_keep(t, all, type, names[kind][0], type, a.y, count);
         bf16_keep(t, all, type, names[kind][1], type, a.d_x, count);
     }
     void *dropped = bf16_blank(t, type, count), *sum = bf16_give(t, type, x, count);
-    t->card->drop(t->d, type, rows, width, 1, &a.dropout, a.d_y, dropped);
+    mr_run_drop(t->d, &(mr_drop){type, rows, width, 1, a.dropout, a.d_y, dropped});
     bf16_keep(t, all, type, "drop", type, dropped, count);
-    t->card->add(t->d, type, count, sum, a.d_y, sum);
+    mr_run_add(t->d, &(mr_add){type, count, sum, a.d_y, sum});
     bf16_keep(t, all, type, "add", type, sum, count);
 }
 
@@ -207,14 +207,14 @@ static void attend(support_trial *t, mr_type type, bf16_results *all)
     mr_error err;
     assert_int_equal(t->card->plan_attention(t->d, &a, &bytes, &err), MR_OK);
     a.saved = support_give_bytes(t, support_room(t, bytes), bytes);
-    t->card->attention(t->d, &a);
+    mr_run_attention(t->d, &a);
     keep_weighted(t, all, type, "out", a.out, asking); /* what is between the heads' rows is as it was */
     const mr_attention_back back = {.forward = &a,
                                     .d_out = bf16_give(t, type, bf16_draw(t, asking, -1, 1), asking),
                                     .d_q = bf16_give(t, type, bf16_draw(t, asking, -1, 1), asking),
                                     .d_k = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering),
                                     .d_v = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering)};
-    t->card->attention_back(t->d, &back);
+    mr_run_attention_back(t->d, &back);
     /* Kernels sum d_out * out, as it was rounded, where the CPU has the probabilities at hand. */
     bf16_keep_loose(t, all, type, "d_q", back.d_q, asking);
     bf16_keep_loose(t, all, type, "d_k", back.d_k, answering);
@@ -238,7 +238,7 @@ static void image_rows(support_trial *t, mr_type type, bf16_results *all)
                           .channel_first = mr_random_below(&t->r, 2) == 1,
                           .images = support_give(t, bf16_draw(t, pixels, -1, 1), pixels),
                           .rows = bf16_blank(t, type, count)};
-    t->card->patches(t->d, &p);
+    mr_run_patches(t->d, &p);
     bf16_keep(t, all, type, "patches", type, p.rows, count);
     size_t rows = 1 + support_size_of(t, 8), width = support_size_of(t, 300);
     size_t all_rows = batch * rows * width, fewer = batch * (rows - 1) * width;
@@ -255,8 +255,8 @@ static void image_rows(support_trial *t, mr_type type, bf16_results *all)
                          .d_first = support_give(t, bf16_draw(t, width, -1, 1), width),
                          .d_position = support_give(t, bf16_draw(t, rows * width, -1, 1), rows * width),
                          .dropout = support_dropout(t, batch)};
-    t->card->tokens(t->d, &k);
-    t->card->tokens_back(t->d, &k);
+    mr_run_tokens(t->d, &k);
+    mr_run_tokens_back(t->d, &k);
     bf16_keep(t, all, type, "tokens", type, k.y, all_rows);
     bf16_keep(t, all, type, "d_x", type, k.d_x, fewer);
     bf16_keep(t, all, type, "d_first", MR_F32, k.d_first, width);
@@ -286,8 +286,8 @@ static void table_rows(support_trial *t, mr_type type, bf16_results *all)
                    .d_y = bf16_give(t, type, bf16_draw(t, count, -1, 1), count),
                    .d_table = support_give(t, bf16_draw(t, entries * width, -1, 1), entries * width),
                    .skip = 0};
-    t->card->lookup(t->d, &l);
-    t->card->lookup_back(t->d, &l);
+    mr_run_lookup(t->d, &l);
+    mr_run_lookup_back(t->d, &l);
     bf16_keep(t, all, type, "lookup", type, l.y, count);
     bf16_keep(t, all, type, "d_table", MR_F32, l.d_table, entries * width);
     const mr_rows r = {.type = type,
@@ -298,7 +298,7 @@ static void table_rows(support_trial *t, mr_type type, bf16_results *all)
                        .from = l.d_y,
                        .to = bf16_give(t, type, bf16_draw(t, rows * stride, -1, 1), rows * stride),
                        .accumulate = mr_random_below(&t->r, 2) == 1};
-    t->card->rows(t->d, &r);
+    mr_run_rows(t->d, &r);
     bf16_keep(t, all, type, "rows", type, r.to, rows * stride);
     const mr_unit u = {.type = type,
                        .rows = rows,
@@ -309,8 +309,8 @@ static void table_rows(support_trial *t, mr_type type, bf16_results *all)
                        .eps = 1e-12F,
                        .d_y = support_give(t, bf16_draw(t, count, -1, 1), count),
                        .d_x = bf16_blank(t, type, count)};
-    t->card->unit(t->d, &u);
-    t->card->unit_back(t->d, &u);
+    mr_run_unit(t->d, &u);
+    mr_run_unit_back(t->d, &u);
     bf16_keep(t, all, type, "unit", type, u.d_x, count);
 }
 
@@ -340,8 +340,8 @@ static void loss(support_trial *t, mr_type type, bf16_results *all)
                                      .targets = support_give(t, targets, count),
                                      .losses = support_blank(t, rows),
                                      .d_logits = bf16_blank(t, type, count)};
-    t->card->cross_entropy(t->d, &one);
-    t->card->sigmoid_loss(t->d, &several);
+    mr_run_cross_entropy(t->d, &one);
+    mr_run_sigmoid_loss(t->d, &several);
     bf16_keep(t, all, type, "losses", MR_F32, one.losses, rows);
     bf16_keep(t, all, type, "d_logits", type, one.d_logits, count);
     bf16_keep(t, all, type, "losses of several", MR_F32, several.losses, rows);

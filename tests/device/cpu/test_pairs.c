@@ -55,8 +55,8 @@ static void look_up(support_trial *t, const lookup_case *c, bool by_ids)
     back.y = NULL;
     back.d_y = support_give(t, c->d_y, count);
     back.d_table = support_give(t, c->d_table, table_count);
-    t->card->lookup(t->d, &l);
-    t->card->lookup_back(t->d, &back);
+    mr_run_lookup(t->d, &l);
+    mr_run_lookup_back(t->d, &back);
     double *y = support_doubles(t, count), *d_table = support_doubles(t, table_count);
     bool *met = support_room(t, c->entries);
     memcpy(d_table, c->d_table, table_count * sizeof *d_table);
@@ -141,11 +141,11 @@ static void unit(support_trial *t)
                  .x = support_give(t, c.x, n),
                  .y = support_blank(t, n),
                  .lengths = support_blank(t, c.rows)};
-    t->card->unit(t->d, &u);
+    mr_run_unit(t->d, &u);
     u.x = NULL;
     u.d_y = support_give(t, c.d_y, n);
     u.d_x = t->round % 3 ? support_blank(t, n) : (void *)(uintptr_t)u.d_y;
-    t->card->unit_back(t->d, &u);
+    mr_run_unit_back(t->d, &u);
     unit_loss(&c);
     support_near(t, "unit", support_take(t, u.y, n), c.y, n, 3e-7);
     support_near(t, "lengths", support_take(t, u.lengths, c.rows), c.lengths, c.rows, 3e-7);
@@ -171,8 +171,8 @@ static void odd_lengths(support_trial *t)
                  .lengths = support_blank(t, 2),
                  .d_y = support_give(t, d_y, 6),
                  .d_x = support_blank(t, 6)};
-    t->card->unit(t->d, &u);
-    t->card->unit_back(t->d, &u);
+    mr_run_unit(t->d, &u);
+    mr_run_unit_back(t->d, &u);
     support_near(t, "unit of odd lengths", support_take(t, u.y, 6), y, 6, 3e-7);
     double *got = support_take(t, u.lengths, 2), *d_x = support_take(t, u.d_x, 6);
     for (size_t i = 0; i < 2; i++)
@@ -224,9 +224,9 @@ static void scale(support_trial *t)
                   .d_y = support_give(t, c.d_y, c.count),
                   .d_log_scale = support_give(t, &start, 1)};
     s.d_x = t->round % 2 ? support_blank(t, c.count) : (void *)(uintptr_t)s.d_y;
-    t->card->scale(t->d, &s);
+    mr_run_scale(t->d, &s);
     s.x = NULL;
-    t->card->scale_back(t->d, &s);
+    mr_run_scale_back(t->d, &s);
     scale_loss(&c);
     support_near(t, "scale", support_take(t, s.y, c.count), c.y, c.count, 3e-7);
     support_near(t, "scale d_x", support_take(t, s.d_x, c.count), c.d_x, c.count, 3e-7);
@@ -326,7 +326,7 @@ static void losses_among(support_trial *t)
                           .add_losses = true,
                           .columns = c.columns ? support_give(t, c.columns, c.classes) : NULL,
                           .groups = c.groups ? support_give_bytes(t, c.groups, c.classes * sizeof *c.groups) : NULL};
-    t->card->cross_entropy(t->d, &k);
+    mr_run_cross_entropy(t->d, &k);
     all_losses(&c);
     double *losses = support_take(t, k.losses, c.rows), *d_logits = support_take(t, k.d_logits, n);
     for (size_t r = 0; r < c.rows; r++)
@@ -366,8 +366,8 @@ static void nothing_left_out(support_trial *t)
     all.share = 1;
     all.columns = support_give(t, columns, CLASSES);
     all.groups = support_give_bytes(t, groups, sizeof groups);
-    t->card->cross_entropy(t->d, &k);
-    t->card->cross_entropy(t->d, &all);
+    mr_run_cross_entropy(t->d, &k);
+    mr_run_cross_entropy(t->d, &all);
     support_take_bytes(t, plain, k.d_logits, sizeof plain);
     support_take_bytes(t, same, all.d_logits, sizeof same);
     assert_memory_equal(plain, same, sizeof plain);
@@ -376,7 +376,7 @@ static void nothing_left_out(support_trial *t)
     assert_memory_equal(plain, same, ROWS * sizeof(float));
     columns[3] = 0;
     all.columns = support_give(t, columns, CLASSES);
-    t->card->cross_entropy(t->d, &all);
+    mr_run_cross_entropy(t->d, &all);
     double *got = support_take(t, all.losses, ROWS);
     assert_true(isinf(got[0]) && isfinite(got[1]) && isfinite(got[2]) && got[3] == 0 && isinf(got[4]));
 }

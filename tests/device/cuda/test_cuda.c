@@ -65,7 +65,7 @@ static void copies_keep_their_order(void **state)
         for (size_t i = 0; i < N; i++)
             host[i] = (float)k;
         d->card->upload(d, x, host, sizeof host);
-        d->card->add(d, MR_F32, N, sum, x, sum);
+        mr_run_add(d, &(mr_add){MR_F32, N, sum, x, sum});
         want += (float)k;
     }
     d->card->download(d, out, sum, sizeof out);
@@ -93,7 +93,7 @@ static void slabs_are_uploaded_in_order(void **state)
         for (size_t i = 0; i < count - from; i++)
             want[i] += slab[i + from];
         d->card->upload(d, x, slab + from, (count - from) * sizeof *slab);
-        d->card->add(d, MR_F32, count - from, sum, x, sum);
+        mr_run_add(d, &(mr_add){MR_F32, count - from, sum, x, sum});
     }
     memset(slab, 0, MOST * sizeof *slab);
     d->card->download(d, out, sum, MOST * sizeof *out);
@@ -112,21 +112,21 @@ static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x)
     float *x = give(d, 4, 1), out[4] = {5, 5, 5, 5};
     mr_error err;
     wrong(d, x);
-    d->card->add(d, MR_F32, 4, x, x, x); /* does nothing any more */
+    mr_run_add(d, &(mr_add){MR_F32, 4, x, x, x}); /* does nothing any more */
     d->card->download(d, out, x, sizeof out);
     assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
     if (!strstr(err.text, text))
         fail_msg("'%s' instead of '%s'", err.text, text);
     for (size_t i = 0; i < MR_COUNT(out); i++)
         assert_true(isnan(out[i]));
-    assert_false(isfinite(d->card->sum_squares(d, 4, x)));
+    assert_false(isfinite(mr_squares_of(d, 4, x)));
     mr_device_close(d);
 }
 
 static void add_of_host_memory(mr_device *d, float *x)
 {
     float host[4] = {0};
-    d->card->add(d, MR_F32, 4, x, host, x);
+    mr_run_add(d, &(mr_add){MR_F32, 4, x, host, x});
 }
 
 static void upload_past_the_end(mr_device *d, float *x)
@@ -137,12 +137,12 @@ static void upload_past_the_end(mr_device *d, float *x)
 
 static void crooked_pointer(mr_device *d, float *x)
 {
-    d->card->add(d, MR_F32, 2, (char *)x + 2, x, x);
+    mr_run_add(d, &(mr_add){MR_F32, 2, (char *)x + 2, x, x});
 }
 
 static void too_wide(mr_device *d, float *x)
 {
-    d->card->rows(d, &(mr_rows){.type = MR_F32, .rows = 1, .width = (size_t)65536 * 64, .from = x, .to = x});
+    mr_run_rows(d, &(mr_rows){.type = MR_F32, .rows = 1, .width = (size_t)65536 * 64, .from = x, .to = x});
 }
 
 static void what_is_wrong_is_reported(void **state)
@@ -176,7 +176,7 @@ static void many_rows_are_fine(void **state)
     mr_error err;
     float *x = give(d, ROWS, 2), *y = give(d, 2 * ROWS, 3), *out = malloc(2 * ROWS * sizeof *out);
     assert_non_null(out);
-    d->card->rows(d, &(mr_rows){.type = MR_F32, .rows = ROWS, .width = 1, .to_stride = 2, .from = x, .to = y});
+    mr_run_rows(d, &(mr_rows){.type = MR_F32, .rows = ROWS, .width = 1, .to_stride = 2, .from = x, .to = y});
     d->card->download(d, out, y, 2 * ROWS * sizeof *out);
     assert_int_equal(d->card->wait(d, &err), MR_OK);
     for (size_t i = 0; i < 2 * ROWS; i++)
@@ -195,7 +195,7 @@ static void products_of_slices(void **state)
     float out[ROOM];
     for (size_t at = 0; at < 5; at++) {
         float *a = give(d, ROOM, 2), *b = give(d, ROOM, 3), *c = give(d, ROOM, 1);
-        d->card->gemm(d, &(mr_gemm){.m = M, .n = N, .k = K, .a = a + at, .b = b + 2 * at, .c = c + 3 * at});
+        mr_run_gemm(d, &(mr_gemm){.m = M, .n = N, .k = K, .a = a + at, .b = b + 2 * at, .c = c + 3 * at});
         d->card->download(d, out, c, sizeof out);
         if (d->card->wait(d, &err) != MR_OK)
             fail_msg("%s", err.text);

@@ -77,7 +77,7 @@ static void run(card *c, const coded_batch *b, float *values, uint32_t *failed)
     x.lines = memory(c, NULL, x.piece.lines);
     x.out = memory(c, NULL, tensors);
     x.failed = memory(c, NULL, flags);
-    c->device->card->decode(c->device, &x);
+    mr_run_decode(c->device, &x);
     c->device->card->download(c->device, failed, x.failed, flags);
     c->device->card->download(c->device, values, x.out, tensors);
     assert_int_equal(c->device->card->wait(c->device, &err), MR_OK);

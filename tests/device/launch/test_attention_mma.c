@@ -123,8 +123,8 @@ static void compute(mr_device *d, const attention_case *c, uint16_t **results)
     a.out = out[OUT];
     const mr_attention_back back = {
         .forward = &a, .d_out = in[D_OUT], .d_q = out[D_Q], .d_k = out[D_K], .d_v = out[D_V]};
-    d->card->attention(d, &a);
-    d->card->attention_back(d, &back);
+    mr_run_attention(d, &a);
+    mr_run_attention_back(d, &back);
     if (d->card->wait(d, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (unsigned i = 0; i < RESULTS; i++)
@@ -156,7 +156,7 @@ static float *factors_of(mr_device *d, const attention_case *c)
         return x;
     const mr_dropout dropout = {.rate = 0.25F, .site = 3, .keys = give(d, c->keys, sizeof c->keys)};
     float *from = give(d, x, count * sizeof *x), *to = give(d, x, count * sizeof *x);
-    d->card->drop(d, MR_F32, rows, s->keys, s->heads * s->queries, &dropout, from, to);
+    mr_run_drop(d, &(mr_drop){MR_F32, rows, s->keys, s->heads * s->queries, dropout, from, to});
     d->card->download(d, x, to, count * sizeof *x);
     void *taken[] = {from, to, (void *)(uintptr_t)dropout.keys};
     for (size_t i = 0; i < MR_COUNT(taken); i++)

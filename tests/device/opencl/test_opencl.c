@@ -71,7 +71,7 @@ static void pointers_are_reckoned_with(void **state)
     for (size_t i = 0; i < MR_COUNT(others); i++)
         others[i] = give(d, 1 + i * 700, 3);
     d->card->free(d, others[3]);
-    d->card->add(d, MR_F32, COUNT, x + AT, others[7] + 1, x + AT);
+    mr_run_add(d, &(mr_add){MR_F32, COUNT, x + AT, others[7] + 1, x + AT});
     d->card->zero(d, (char *)(x + 10) + 1, 3); /* bytes, not elements */
     d->card->download(d, out, x, sizeof out);
     for (size_t i = 0; i < N; i++)
@@ -128,21 +128,21 @@ static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x)
     float *x = give(d, 4, 1), out[4] = {5, 5, 5, 5};
     mr_error err;
     wrong(d, x);
-    d->card->add(d, MR_F32, 4, x, x, x); /* does nothing any more */
+    mr_run_add(d, &(mr_add){MR_F32, 4, x, x, x}); /* does nothing any more */
     d->card->download(d, out, x, sizeof out);
     assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
     if (!strstr(err.text, text))
         fail_msg("'%s' instead of '%s'", err.text, text);
     for (size_t i = 0; i < MR_COUNT(out); i++)
         assert_true(isnan(out[i]));
-    assert_false(isfinite(d->card->sum_squares(d, 4, x)));
+    assert_false(isfinite(mr_squares_of(d, 4, x)));
     mr_device_close(d);
 }
 
 static void add_of_host_memory(mr_device *d, float *x)
 {
     float host[4] = {0};
-    d->card->add(d, MR_F32, 4, x, host, x);
+    mr_run_add(d, &(mr_add){MR_F32, 4, x, host, x});
 }
 
 static void upload_past_the_end(mr_device *d, float *x)
@@ -153,7 +153,7 @@ static void upload_past_the_end(mr_device *d, float *x)
 
 static void crooked_pointer(mr_device *d, float *x)
 {
-    d->card->add(d, MR_F32, 2, (char *)x + 2, x, x);
+    mr_run_add(d, &(mr_add){MR_F32, 2, (char *)x + 2, x, x});
 }
 
 static void what_is_wrong_is_reported(void **state)

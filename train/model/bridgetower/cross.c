@@ -37,7 +37,7 @@ void mr_bt_bridge_forward(mr_bt *m, unsigned side, size_t j)
                             .table = m->t.values + m->layout.side_type + side * c->hidden,
                             .accumulate = true};
     mr_dense_forward(&m->t, &m->layout.transform[side], rows, b->x, to, c->compute);
-    m->t.device->card->lookup(m->t.device, &type);
+    mr_run_lookup(m->t.device, &type);
     if (side == MR_BT_IMAGE && j + 1 == c->cross_layers)
         mr_first_rows(&m->t, to, m->tokens[side], m->head_x[MR_BT_IMAGE], 1, false);
     mr_norm_forward(&m->t, j ? &m->layout.link[side][j - 1] : &m->layout.cross_norm[side], &b->norm, m->tokens[side],
@@ -61,8 +61,8 @@ static void join(mr_bt *m, const mr_bt_kept_layer *k)
         mr_first_rows(&m->t, m->d_cross[side], 1, m->d_other[side], m->tokens[side], true);
         mr_bt_swap(&m->d_cross[side], &m->d_other[side]);
     } else if (side == MR_BT_IMAGE) {
-        m->t.device->card->add(m->t.device, m->t.config.compute, mr_bt_rows(m, side) * m->t.config.hidden,
-                               m->d_cross[side], m->d_other[side], m->d_cross[side]);
+        mr_run_add(m->t.device, &(mr_add){m->t.config.compute, mr_bt_rows(m, side) * m->t.config.hidden,
+                                          m->d_cross[side], m->d_other[side], m->d_cross[side]});
     }
 }
 
@@ -93,14 +93,13 @@ static const void *with_head(mr_bt *m, const void *d)
                          .width = m->t.config.hidden,
                          .from = d,
                          .to = m->d_other[MR_BT_IMAGE]};
-    m->t.device->card->rows(m->t.device, &all);
+    mr_run_rows(m->t.device, &all);
     mr_first_rows(&m->t, m->d_head_x[MR_BT_IMAGE], 1, m->d_other[MR_BT_IMAGE], tokens, true);
     return m->d_other[MR_BT_IMAGE];
 }
 
 void mr_bt_bridge_backward(mr_bt *m, unsigned side, size_t j)
 {
-    const mr_device_card *card = m->t.device->card;
     const mr_model_config *c = &m->t.config;
     const mr_bt_bridge *b = &m->bridge[side][j];
     size_t rows = mr_bt_rows(m, side);
@@ -111,8 +110,8 @@ void mr_bt_bridge_backward(mr_bt *m, unsigned side, size_t j)
     const void *d = m->d_cross[side];
     if (side == MR_BT_IMAGE && j + 1 == c->cross_layers)
         d = with_head(m, d);
-    card->sum_rows(m->t.device, c->compute, rows, c->hidden, d,
-                   m->t.gradients + m->layout.side_type + side * c->hidden);
+    mr_run_sum_rows(m->t.device, &(mr_sum_rows){c->compute, rows, c->hidden, d,
+                                                m->t.gradients + m->layout.side_type + side * c->hidden});
     if (side == MR_BT_TEXT || !m->learns[side]) {
         mr_dense_backward(&m->t, &m->layout.transform[side], rows, b->x, d, m->learns[side] ? d_stream : NULL, true);
         return;

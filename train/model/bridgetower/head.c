@@ -41,9 +41,9 @@ static void pool(mr_bt *m)
                            .bias = m->t.values + l->bias,
                            .c = (uint8_t *)m->pooler + side * c->hidden * mr_type_size(c->compute)};
         mr_first_rows(&m->t, last->norm.y, last->self.attended.attention.queries, m->first[side], 1, false);
-        m->t.device->card->gemm(m->t.device, &g);
+        mr_run_gemm(m->t.device, &g);
     }
-    m->t.device->card->activate(m->t.device, &a);
+    mr_run_activate(m->t.device, &a);
 }
 
 /* The number of ranks is known from the first pass with peers on: then memory for them is planned, once.  A rank
@@ -117,7 +117,7 @@ static void pool_backward(mr_bt *m, unsigned side)
                           .from = (uint8_t *)m->d_pooled + side * c->hidden * mr_type_size(c->compute),
                           .from_stride = 2 * (size_t)c->hidden,
                           .to = m->d_few[0]};
-    m->t.device->card->rows(m->t.device, &half);
+    mr_run_rows(m->t.device, &half);
     mr_dense_backward(&m->t, &m->layout.pooler[side], m->t.in.count, m->first[side], m->d_few[0],
                       first_only ? m->d_cross[side] : m->d_few[1], false);
     if (!first_only)
@@ -126,14 +126,13 @@ static void pool_backward(mr_bt *m, unsigned side)
 
 void mr_bt_head_backward(mr_bt *m)
 {
-    const mr_device_card *card = m->t.device->card;
     size_t count = m->t.in.count;
     mr_activate a = tanh_of(m);
     a.d_y = a.d_x = m->d_pooled;
     float *d_scale = m->t.gradients + m->layout.logit_scale;
-    card->add(m->t.device, MR_F32, 1, d_scale, m->d_scale, d_scale);
+    mr_run_add(m->t.device, &(mr_add){MR_F32, 1, d_scale, m->d_scale, d_scale});
     mr_dense_backward(&m->t, &m->layout.head[BOTH], count, m->pooled, m->d_head_y[BOTH], m->d_pooled, false);
-    card->activate_back(m->t.device, &a);
+    mr_run_activate_back(m->t.device, &a);
     for (unsigned side = 0; side < 2; side++) {
         bool continues = side == MR_BT_IMAGE || m->learns[side]; /* that of images goes through the last bridge first */
         pool_backward(m, side);

@@ -76,7 +76,7 @@ static void attend_backward(mr_bt *m, const mr_bt_attention *at, const mr_bt_att
     mr_bt_swap(g->d, spare);
     const void *d_branch = mr_branch_gradient(t, shape->queries, dropout_at(m, site + 1), *g->d);
     mr_dense_backward(t, &at->attention.out, asking, a->out, d_branch, d_out, false);
-    t->device->card->attention_back(t->device, &back);
+    mr_run_attention_back(t->device, &back);
     void *d_from = g->d_from ? g->d_from : *g->d;
     mr_dense_backward(t, &at->attention.query, asking, a->x, d_q, *g->d, true);
     mr_dense_backward(t, &at->attention.key, answering, a->from, d_k, d_from, g->d_from ? g->from_more : true);

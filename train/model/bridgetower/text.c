@@ -15,7 +15,6 @@ static mr_lookup table(const mr_bt *m, uint64_t at, uint32_t entries, const int3
 
 void mr_bt_text_embedding_forward(mr_bt *m)
 {
-    const mr_device_card *card = m->t.device->card;
     const mr_model_config *c = &m->t.config;
     size_t rows = mr_bt_rows(m, MR_BT_TEXT);
     mr_lookup l[] = {table(m, m->layout.words, c->vocab, m->t.in.tokens), table(m, m->layout.word_type, 1, NULL),
@@ -24,12 +23,13 @@ void mr_bt_text_embedding_forward(mr_bt *m)
     for (size_t i = 0; i < MR_COUNT(l); i++) {
         l[i].y = m->words.total;
         l[i].accumulate = i > 0;
-        card->lookup(m->t.device, &l[i]);
+        mr_run_lookup(m->t.device, &l[i]);
     }
     mr_norm_forward(&m->t, &m->layout.word_norm, &m->words, m->tokens[MR_BT_TEXT], m->words.total, NULL,
                     (mr_dropout){0});
     if (dropout.rate > 0)
-        card->drop(m->t.device, c->compute, rows, c->hidden, m->tokens[MR_BT_TEXT], &dropout, m->words.y, m->words.y);
+        mr_run_drop(m->t.device,
+                    &(mr_drop){c->compute, rows, c->hidden, m->tokens[MR_BT_TEXT], dropout, m->words.y, m->words.y});
 }
 
 void mr_bt_text_forward(mr_bt *m, size_t i)
@@ -47,7 +47,6 @@ void mr_bt_text_backward(mr_bt *m, size_t i)
 
 void mr_bt_text_embedding_backward(mr_bt *m)
 {
-    const mr_device_card *card = m->t.device->card;
     const mr_model_config *c = &m->t.config;
     size_t rows = mr_bt_rows(m, MR_BT_TEXT);
     void *d = m->d_stream[MR_BT_TEXT], *d_total = m->d_spare[MR_BT_TEXT];
@@ -55,12 +54,13 @@ void mr_bt_text_embedding_backward(mr_bt *m)
     mr_lookup places = table(m, m->layout.positions, c->positions, m->t.in.places);
     mr_dropout dropout = mr_dropout_at(&m->t, c->dropout, 0);
     if (dropout.rate > 0)
-        card->drop(m->t.device, c->compute, rows, c->hidden, m->tokens[MR_BT_TEXT], &dropout, d, d);
+        mr_run_drop(m->t.device, &(mr_drop){c->compute, rows, c->hidden, m->tokens[MR_BT_TEXT], dropout, d, d});
     mr_norm_backward(&m->t, &m->layout.word_norm, &m->words, rows, d, NULL, d_total);
     words.d_y = places.d_y = d_total;
     words.d_table = m->t.gradients + m->layout.words;
     places.d_table = m->t.gradients + m->layout.positions;
-    card->lookup_back(m->t.device, &words);
-    card->lookup_back(m->t.device, &places);
-    card->sum_rows(m->t.device, c->compute, rows, c->hidden, d_total, m->t.gradients + m->layout.word_type);
+    mr_run_lookup_back(m->t.device, &words);
+    mr_run_lookup_back(m->t.device, &places);
+    mr_run_sum_rows(m->t.device,
+                    &(mr_sum_rows){c->compute, rows, c->hidden, d_total, m->t.gradients + m->layout.word_type});
 }

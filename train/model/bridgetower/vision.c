@@ -39,7 +39,7 @@ static void attend(mr_bt *m, mr_bt_kept_block *k)
     shape.out = k->out;
     shape.saved = k->attention.saved;
     k->attention = shape;
-    m->t.device->card->attention(m->t.device, &k->attention);
+    mr_run_attention(m->t.device, &k->attention);
 }
 
 static mr_activate quick_gelu_of(const mr_bt *m)
@@ -94,7 +94,7 @@ void mr_bt_vision_backward(mr_bt *m, size_t i)
     mr_mlp_backward(t, &at->mlp, &k->mlp, d, t->branch, false);
     mr_norm_backward(t, &at->norm2, &k->norm2, rows, t->branch, d, d);
     mr_dense_backward(t, &at->out, rows, k->out, d, t->branch, false);
-    t->device->card->attention_back(t->device, &back);
+    mr_run_attention_back(t->device, &back);
     mr_dense_backward(t, &at->qkv, rows, k->norm1.y, d_qkv, t->branch, false);
     mr_norm_backward(t, &at->norm1, &k->norm1, rows, t->branch, d, d);
 }

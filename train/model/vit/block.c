@@ -83,7 +83,7 @@ static void attend_backward(mr_vit *m, size_t i, void *d)
     const mr_attention_back back = {
         .forward = &b->attended.attention, .d_out = t->branch, .d_q = d_q, .d_k = d_k, .d_v = d_v};
     mr_dense_backward(t, &at->attention.out, few, b->attended.out, d, t->branch, false);
-    t->device->card->attention_back(t->device, &back);
+    mr_run_attention_back(t->device, &back);
     mr_dense_backward(t, &at->attention.key, rows, b->norm0.y, d_k, t->branch, false);
     mr_dense_backward(t, &at->attention.value, rows, b->norm0.y, d_v, t->branch, true);
     if (b->kept == m->tokens) {

@@ -65,7 +65,6 @@ static mr_status open_model(const mr_model_config *c, const mr_params *p, mr_dev
 /* The last block's output, then its first tokens through the last norm and the head. */
 static void classify(mr_vit *m)
 {
-    const mr_device_card *card = m->t.device->card;
     const mr_model_config *c = &m->t.config;
     const mr_vit_block *b = &m->blocks[c->layers - 1];
     const mr_norm sum = {.type = c->compute,
@@ -76,7 +75,7 @@ static void classify(mr_vit *m)
                          .residual = b->norm2.total,
                          .total = m->last_total,
                          .dropout = mr_vit_mlp_dropout(m, c->layers - 1)};
-    card->norm(m->t.device, &sum);
+    mr_run_norm(m->t.device, &sum);
     mr_first_rows(&m->t, m->last_total, b->kept, m->encoded.total, 1, false);
     mr_norm_forward(&m->t, &m->layout.norm, &m->encoded, 1, m->encoded.total, NULL, (mr_dropout){0});
     mr_dense_forward(&m->t, &m->layout.head, m->t.in.count, m->encoded.y, m->logits, MR_F32);
@@ -90,7 +89,6 @@ static mr_dropout embedding_dropout(const mr_vit *m)
 static void take_loss(mr_vit *m, const mr_model_input *in)
 {
     const mr_model_config *c = &m->t.config;
-    const mr_device_card *card = m->t.device->card;
     void *d_logits = m->t.in.training ? m->d_logits : NULL;
     const mr_sigmoid_loss several = {.type = c->compute,
                                      .rows = in->count,
@@ -113,9 +111,9 @@ static void take_loss(mr_vit *m, const mr_model_input *in)
                                   .best = m->best,
                                   .smoothing = in->smoothing};
     if (in->targets)
-        card->sigmoid_loss(m->t.device, &several);
+        mr_run_sigmoid_loss(m->t.device, &several);
     else
-        card->cross_entropy(m->t.device, &one);
+        mr_run_cross_entropy(m->t.device, &one);
 }
 
 static void forward(mr_model *model, const float *values, const mr_model_input *in, mr_model_output *out)

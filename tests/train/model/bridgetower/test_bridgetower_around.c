@@ -30,23 +30,15 @@ static void take_note(const mr_dropout *d)
     }
 }
 
-static void noted_norm(mr_device *d, const mr_norm *n)
+static void noted_run(mr_device *d, const mr_op *op)
 {
-    take_note(&n->dropout);
-    notes.device->norm(d, n);
-}
-
-static void noted_drop(mr_device *d, mr_type type, size_t rows, size_t width, size_t sample_rows,
-                       const mr_dropout *dropout, const void *d_y, void *d_x)
-{
-    take_note(dropout);
-    notes.device->drop(d, type, rows, width, sample_rows, dropout, d_y, d_x);
-}
-
-static void noted_attention(mr_device *d, const mr_attention *a)
-{
-    take_note(&a->dropout);
-    notes.device->attention(d, a);
+    if (op->kind == MR_OP_norm)
+        take_note(&((const mr_norm *)op->arguments)->dropout);
+    else if (op->kind == MR_OP_drop)
+        take_note(&((const mr_drop *)op->arguments)->dropout);
+    else if (op->kind == MR_OP_attention)
+        take_note(&((const mr_attention *)op->arguments)->dropout);
+    notes.device->run(d, op);
 }
 
 static mr_status noted_alloc(mr_device *d, size_t bytes, const char *purpose, void **out, mr_error *err)
@@ -58,9 +50,7 @@ static mr_status noted_alloc(mr_device *d, size_t bytes, const char *purpose, vo
 static void listen(mr_device *d)
 {
     notes = (struct notes){.device = d->card, .card = *d->card};
-    notes.card.norm = noted_norm;
-    notes.card.drop = noted_drop;
-    notes.card.attention = noted_attention;
+    notes.card.run = noted_run;
     notes.card.alloc = noted_alloc;
     d->card = &notes.card;
 }

@@ -1,4 +1,4 @@
-/* test_apart.c - the device whose memory only its operations can touch.
+/* test_isolated.c - the device whose memory only its operations can touch.
  * Invariant tested: a host that uses device memory ends at once, and an operation that is given memory of the host is
  * reported by wait(). */
 #include <signal.h>
@@ -7,15 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/device.h"
+#include "support/isolated.h"
+#include "support/plain.h"
 #include "support/support.h"
 
-static mr_device *open_apart(void)
+static mr_device *open_isolated(void)
 {
     const mr_device_options options = {.threads = 1};
     mr_device *d;
     mr_error err;
-    if (mr_device_open("apart", &options, &d, &err) != MR_OK)
+    if (support_open("isolated", &options, &d, &err) != MR_OK)
         fail_msg("%s", err.text);
     return d;
 }
@@ -37,11 +38,11 @@ static void test_what_goes_in_comes_out(void **state)
 {
     (void)state;
     static const size_t counts[] = {1, 1023, 1024, 5000};
-    mr_device *d = open_apart();
+    mr_device *d = open_isolated();
     mr_error err;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         float *x = give(d, counts[i], 1.5F), out[2] = {0};
-        d->card->add(d, MR_F32, counts[i], x, x, x);
+        mr_run_add(d, &(mr_add){MR_F32, counts[i], x, x, x});
         d->card->download(d, out, x + counts[i] - 1, sizeof *out);
         assert_true(out[0] == 3.0F);
         d->card->zero(d, x, sizeof *x);
@@ -82,7 +83,7 @@ static void write_it(volatile float *x)
 static void test_the_host_cannot_touch_it(void **state)
 {
     (void)state;
-    mr_device *d = open_apart();
+    mr_device *d = open_isolated();
     float *x = give(d, 100, 1);
     assert_int_equal(signal_of(read_it, x), SIGSEGV);
     assert_int_equal(signal_of(write_it, x), SIGSEGV);
@@ -92,23 +93,23 @@ static void test_the_host_cannot_touch_it(void **state)
 static void test_memory_of_the_host_is_reported(void **state)
 {
     (void)state;
-    mr_device *d = open_apart();
+    mr_device *d = open_isolated();
     float *x = give(d, 4, 1), host[4] = {0};
     mr_error err;
-    d->card->add(d, MR_F32, 4, x, host, x);
+    mr_run_add(d, &(mr_add){MR_F32, 4, x, host, x});
     assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
-    assert_string_equal(err.text, "apart: add: argument 2 is not memory of the device");
+    assert_string_equal(err.text, "isolated: add: argument 2 is not memory of the device");
     mr_device_close(d);
 }
 
 static void test_too_much_is_refused(void **state)
 {
     (void)state;
-    mr_device *d = open_apart();
+    mr_device *d = open_isolated();
     mr_error err;
     void *memory = NULL;
     assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
-    assert_non_null(strstr(err.text, "apart: no memory for"));
+    assert_non_null(strstr(err.text, "isolated: no memory for"));
     mr_device_close(d);
 }
 
