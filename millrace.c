@@ -111,7 +111,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("millrace %s, dataset format 1\n", MILLRACE_VERSION);
+        printf("millrace %s, dataset formats 1 and 2\n", MILLRACE_VERSION);
         return 0;
     }
     return run(argc - 1, argv + 1);

@@ -43,7 +43,8 @@ typedef struct mr_dataset mr_dataset;
 /* Opens the dataset directory `path`: reads manifest.json and the header of each index, and checks the size of each
  * file; beyond 10,000 shards, of each shard when it is first read.  Rows are read on demand, so a million samples open
  * in milliseconds.  An index is compared with the digest in the manifest when it is first read, and each record with
- * its hash; `millrace verify` checks everything else.  Thread-safe once open. MR_MISUSE: no dataset there; MR_BAD_DATA:
+ * its hash; `millrace verify` checks everything else.  Thread-safe once open. MR_MISUSE: no dataset there, or one of a
+ * later format; MR_BAD_DATA:
  * damaged manifest or index; MR_SYSTEM: cannot be read. */
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);

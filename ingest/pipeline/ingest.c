@@ -2,6 +2,7 @@
  * Invariant: each step ends with an agreement of all ranks, so a failure anywhere ends all of them together. */
 #include "pipeline/ingest.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,15 +264,25 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     return in->options->dry_run ? MR_OK : mr_ranks_agree(in->ranks, write_dataset(in, stage, err), err);
 }
 
+/* Of one that cannot be opened for misuse: whether it is there. */
+static bool is_newer_dataset(const char *path)
+{
+    MR_AUTO(mr_scope_close) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir >= 0 && mr_manifest_is_there(dir);
+}
+
 /* A dataset inside its source would be ingested as a part of it the next time. */
 static mr_status check_paths(const mr_ingest_options *o, mr_error *err)
 {
     for (size_t i = 0; i < o->source_count; i++) {
         const char *source = o->sources[i];
         mr_manifest *dataset = NULL;
-        bool is_dataset = mr_manifest_open(source, &dataset, NULL, NULL) == MR_OK;
+        mr_error why;
+        mr_status status = mr_manifest_open(source, &dataset, NULL, &why);
         mr_manifest_free(dataset);
-        if (is_dataset)
+        if (status == MR_MISUSE && is_newer_dataset(source))
+            return mr_fail(err, status, "%s", why.text);
+        if (status == MR_OK)
             return mr_fail(err, MR_MISUSE,
                            "%s: is already a millrace dataset; `millrace inspect` shows what is in it, `millrace "
                            "export` writes its files again",

@@ -146,6 +146,21 @@ static mr_status parse_classes(const json_t *doc, const char *name, mr_manifest 
     return mr_classes_check(m->classes, count, name, err);
 }
 
+/* A later version says in "needs" which millrace reads it.  It is a stranger's text: only a version is repeated. */
+static mr_status fail_newer(const json_t *doc, const char *name, mr_error *err)
+{
+    enum { LONGEST = 20 };
+    const char *needs = json_string_value(json_object_get(doc, "needs"));
+    size_t len = needs ? strlen(needs) : 0;
+    bool known = len && len <= LONGEST && strspn(needs, "0123456789.") == len;
+    return mr_fail(
+        err, MR_MISUSE,
+        "%s: the dataset is newer, of format %lld, and needs %s%s, or a later one; this is millrace " MILLRACE_VERSION
+        ", which reads formats %d and %d",
+        name, (long long)json_integer_value(json_object_get(doc, "format")),
+        known ? "millrace " : "the millrace that made it", known ? needs : "", MR_FORMAT_LIST, MR_FORMAT_TABLE);
+}
+
 /* What kind of file it is comes first: the rest may mean something else in another version. */
 static mr_status parse_kind(const json_t *doc, const char *name, unsigned *version, mr_error *err)
 {
@@ -155,10 +170,11 @@ static mr_status parse_kind(const json_t *doc, const char *name, unsigned *versi
         return mr_fail(err, MR_BAD_DATA, "%s: is not the manifest of a millrace dataset", name);
     if (!json_is_integer(format))
         return mr_fail(err, MR_BAD_DATA, "%s: \"format\" is not an integer", name);
-    if (json_integer_value(format) != MR_FORMAT_LIST && json_integer_value(format) != MR_FORMAT_TABLE)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s: format version %lld; this program reads versions %d and %d: use a newer millrace", name,
-                       (long long)json_integer_value(format), MR_FORMAT_LIST, MR_FORMAT_TABLE);
+    if (json_integer_value(format) > MR_FORMAT_TABLE)
+        return fail_newer(doc, name, err);
+    if (json_integer_value(format) < MR_FORMAT_LIST)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"format\" is %lld; formats count from %d", name,
+                       (long long)json_integer_value(format), MR_FORMAT_LIST);
     *version = (unsigned)json_integer_value(format);
     return MR_OK;
 }
@@ -239,5 +255,15 @@ mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32
     if (fstatat(fd, MR_MANIFEST, &st, 0) != 0 && errno == ENOENT)
         return mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made", dir,
                        MR_MANIFEST);
-    return mr_manifest_read(fd, out, digest, err);
+    mr_error why;
+    mr_status status = mr_manifest_read(fd, out, digest, &why);
+    if (status == MR_OK)
+        return status;
+    return status == MR_MISUSE ? mr_fail(err, status, "%s: %s", dir, why.text) : mr_fail(err, status, "%s", why.text);
+}
+
+bool mr_manifest_is_there(int dirfd)
+{
+    struct stat st;
+    return fstatat(dirfd, MR_MANIFEST, &st, 0) == 0;
 }

@@ -64,7 +64,8 @@ static inline void mr_manifest_release(mr_manifest **m) /* for MR_AUTO */
 
 /* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
-/* Of MR_FORMAT_TABLE, splits have counts of shards, but no shards before mr_manifest_take_table(). */
+/* MR_MISUSE: of a later format; MR_BAD_DATA: damaged.  Of MR_FORMAT_TABLE, splits have counts of shards, but no shards
+ * before mr_manifest_take_table(). */
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
 
 /* The bytes of MR_TABLE, appended.  They are a function of the shards. */
@@ -88,10 +89,12 @@ mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err);
 mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name, mr_error *err);
 
 /* Opens DIR/manifest.json: the parsed manifest and the dataset's digest (SHA-256 of the manifest's bytes).
- * MR_MISUSE: no dataset there. MR_BAD_DATA: damaged. */
+ * MR_MISUSE: no dataset there, or one of a later format. MR_BAD_DATA: damaged. */
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
 /* The same of an open folder in which there is a manifest. */
 mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_error *err);
+/* Tells a dataset of a later format from no dataset. */
+bool mr_manifest_is_there(int dirfd);
 
 /* The shards of all splits, in order; *list is the caller's to free, also after a failure. */
 mr_status mr_manifest_shards(const mr_manifest *m, const mr_shard ***list, size_t *count, mr_error *err);

@@ -80,7 +80,7 @@ static mr_status read_manifest(run *v, const char *dir, mr_error *err)
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s", why.text);
         return MR_OK;
     }
-    if (status == MR_MISUSE && v->dirfd >= 0 &&
+    if (status == MR_MISUSE && v->dirfd >= 0 && !mr_manifest_is_there(v->dirfd) &&
         mr_verify_beside(v->dirfd, dir, &v->find, NULL, &shards, NULL) == MR_OK && shards) {
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL,
                        "manifest.json: the manifest of %zu shard%s is missing; restore it or ingest again", shards,

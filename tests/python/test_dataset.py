@@ -3,6 +3,7 @@
 import json
 import pathlib
 import pickle
+import shutil
 import threading
 
 import numpy as np
@@ -50,6 +51,30 @@ def test_a_missing_dataset_is_a_value_error(tmp_path: pathlib.Path) -> None:
         millrace.Dataset(tmp_path / "none")
     assert isinstance(caught.value, millrace.MisuseError) and caught.value.status == -4
     assert caught.value.where.endswith("none")
+
+
+def test_a_dataset_of_a_later_format_is_not_damaged(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    shutil.copytree(dataset.path, tmp_path / "later")
+    manifest = tmp_path / "later" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format": 1,', '"format": 3, "needs": "7.12",', 1))
+    words = "later: manifest.json: the dataset is newer, of format 3, and needs millrace 7.12"
+    with pytest.raises(millrace.MisuseError, match=words):
+        millrace.Dataset(tmp_path / "later")
+    with pytest.raises(millrace.MisuseError, match=words):
+        millrace.verify(tmp_path / "later")
+
+
+def test_an_index_of_another_dataset_is_refused(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    shutil.copytree(dataset.path, tmp_path / "mixed")
+    index = tmp_path / "mixed" / "train-00000.idx"
+    data = bytearray(index.read_bytes())
+    data[64 + 48] ^= 1  # a label
+    index.write_bytes(data)
+    mixed = millrace.Dataset(tmp_path / "mixed")
+    for read in (lambda: mixed["train"][0], lambda: mixed["train"].labels, lambda: images(mixed)):
+        with pytest.raises(millrace.BadDataError, match="train-00000.idx: does not have the manifest's digest"):
+            read()
+    assert len(mixed["val"][0]["image"]) > 0
 
 
 def test_samples_are_the_files_of_the_source(made: pathlib.Path, dataset: millrace.Dataset) -> None:

@@ -101,7 +101,9 @@ static void test_refusals(void **state)
     } trials[] = {
         {"\"dataset\"", "\"checkpoint\"", "not the manifest"},
         {"\"millrace\":\"dataset\",", "", "not the manifest"},
-        {"\"format\":1", "\"format\":3", "format version 3; this program reads versions 1 and 2"},
+        {"\"format\":1", "\"format\":0", "\"format\" is 0; formats count from 1"},
+        {"\"format\":1", "\"format\":-1", "\"format\" is -1; formats count from 1"},
+        {"\"format\":1", "\"format\":3.0", "\"format\" is not an integer"},
         {"\"format\":1", "\"format\":2", "\"table\" is missing"},
         {"\"format\":1", "\"format\":\"1\"", "\"format\" is not an integer"},
         {"\"layout\":\"coco\"", "\"layout\":3", "\"layout\" is not a string"},
