@@ -4,7 +4,7 @@
 #ifndef MR_FILE_H
 #define MR_FILE_H
 
-#include "base/buf.h"
+#include "base/hash.h"
 
 /* Opens `path` (relative to `dirfd`, or AT_FDCWD) for reading.  MR_BAD_DATA: not a regular file; MR_SYSTEM: the system
  * call failed.  `size` may be NULL.  `follow`: whether a symbolic link as the last component is followed. */
@@ -61,5 +61,8 @@ bool mr_file_is_at(int fd, int dirfd, const char *name, bool follow);
 /* MR_MISUSE: it is a mount point, which cannot be replaced. */
 mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err); /* the whole tree; links are not followed */
+
+/* The digest of the first `size` bytes of an open file (MR_BAD_DATA if it is shorter). */
+mr_status mr_file_digest(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err);
 
 #endif

@@ -19,7 +19,6 @@
 #include <xxhash.h>
 #endif
 
-#include "base/file.h"
 #include "base/scope.h"
 
 struct mr_hasher {
@@ -108,27 +107,6 @@ mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
     }
     release(h);
     return MR_OK;
-}
-
-mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err)
-{
-    enum { CHUNK = 256 * 1024 }; /* stays in the second-level cache between read and hash */
-    mr_hasher *h;
-    MR_AUTO(mr_scope_free) uint8_t *chunk = mr_alloc(1, CHUNK);
-    if (!chunk)
-        return mr_fail_memory(err, "hashing");
-    MR_TRY(mr_hasher_begin(with_sha256, &h, err));
-    for (uint64_t at = 0; at < size;) {
-        size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
-        mr_status status = mr_file_pread(fd, chunk, n, at, name, err);
-        if (status != MR_OK) {
-            mr_hasher_end(h, NULL, NULL);
-            return status;
-        }
-        mr_hasher_add(h, chunk, n);
-        at += n;
-    }
-    return mr_hasher_end(h, out, err);
 }
 
 struct mr_hash64_stream {

@@ -25,9 +25,6 @@ mr_status mr_hasher_begin(bool with_sha256, mr_hasher **out, mr_error *err);
 void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len);
 mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err); /* out may be NULL: only release */
 
-/* The digest of the first `size` bytes of an open file (MR_BAD_DATA if it is shorter). */
-mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err);
-
 /* A record's XXH3-64 computed in pieces, for readers that stream a file. */
 typedef struct mr_hash64_stream mr_hash64_stream;
 mr_hash64_stream *mr_hash64_new(void); /* NULL: out of memory */

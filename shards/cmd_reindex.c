@@ -63,7 +63,7 @@ static mr_status open_checked(int dirfd, const char *name, const mr_digest *list
     if (size != listed->bytes)
         return mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu; " AGAIN, name,
                        (unsigned long long)size, (unsigned long long)listed->bytes);
-    MR_TRY(mr_digest_file(*fd, size, true, name, &found, err));
+    MR_TRY(mr_file_digest(*fd, size, true, name, &found, err));
     return same(&found, listed) ? MR_OK
                                 : mr_fail(err, MR_BAD_DATA, "%s: its digest is not the manifest's; " AGAIN, name);
 }

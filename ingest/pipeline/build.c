@@ -43,7 +43,7 @@ static mr_status finish(mr_build *b, mr_error *err)
     MR_AUTO(mr_buf_free) mr_buf index = {0};
     uint64_t size = 0;
     MR_TRY(mr_file_open(b->dir, b->mdb, false, &fd, &size, err));
-    MR_TRY(mr_digest_file(fd, size, true, b->mdb, &b->shard.mdb, err));
+    MR_TRY(mr_file_digest(fd, size, true, b->mdb, &b->shard.mdb, err));
     MR_TRY(mr_build_index(b, fd, size, &index, err));
     if (fsync(fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", b->mdb);

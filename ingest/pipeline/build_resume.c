@@ -84,7 +84,7 @@ static bool same_shard(mr_build *b, int mdb)
            mr_index_parse(idx.data, idx.len, s, &rows, NULL) == MR_OK && same_records(b, mdb, rows) &&
            mr_build_index(b, mdb, s->mdb.bytes, &computed, NULL) == MR_OK && computed.len == idx.len &&
            memcmp(computed.data, idx.data, idx.len) == 0 &&
-           mr_digest_file(mdb, s->mdb.bytes, true, b->mdb, &found, NULL) == MR_OK &&
+           mr_file_digest(mdb, s->mdb.bytes, true, b->mdb, &found, NULL) == MR_OK &&
            memcmp(found.sha256, s->mdb.sha256, 32) == 0 && memcmp(found.xxh3_128, s->mdb.xxh3_128, 16) == 0;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/scope.h"
 #include "format/index.h"
 
@@ -102,7 +103,7 @@ mr_status mr_index_trust_check(mr_index_trust *t, const mr_shard *shard, int idx
     uint64_t file = stamp_of_file(&st);
     if (stamp && atomic_load_explicit(stamp, memory_order_relaxed) == file)
         return MR_OK;
-    MR_TRY(mr_digest_file(idx, shard->idx.bytes, false, shard->name, &found, err));
+    MR_TRY(mr_file_digest(idx, shard->idx.bytes, false, shard->name, &found, err));
     MR_TRY(mr_index_check_digest(shard, found.xxh3_128, err));
     if (stamp && is_settled(&st))
         atomic_store_explicit(stamp, file, memory_order_relaxed);

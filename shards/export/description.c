@@ -37,7 +37,7 @@ mr_status mr_description_file(mr_export_run *run, mr_description *d, const char 
     uint64_t size;
     mr_digest digest;
     MR_TRY(mr_file_open(run->out.dirfd, path, false, &fd, &size, err));
-    MR_TRY(mr_digest_file(fd, size, true, path, &digest, err));
+    MR_TRY(mr_file_digest(fd, size, true, path, &digest, err));
     const mr_croissant_object object = {.path = path, .format = format, .sha256 = digest.sha256, .bytes = size};
     mr_croissant_add_object(&object, mr_description_item(d));
     return mr_out_text_push(&d->files, err);

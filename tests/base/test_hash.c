@@ -66,11 +66,11 @@ static void test_files(void **state)
     int fd;
     support_write_text(path, "some bytes");
     assert_int_equal(mr_file_open(AT_FDCWD, path, false, &fd, NULL, &err), MR_OK);
-    assert_int_equal(mr_digest_file(fd, 4, false, "file", &digest, &err), MR_OK);
+    assert_int_equal(mr_file_digest(fd, 4, false, "file", &digest, &err), MR_OK);
     mr_hash128("some", 4, expected);
     assert_memory_equal(digest.xxh3_128, expected, 16);
     assert_int_equal(digest.sha256[0] | digest.sha256[31], 0); /* not requested */
-    assert_int_equal(mr_digest_file(fd, 11, true, "file", &digest, &err),
+    assert_int_equal(mr_file_digest(fd, 11, true, "file", &digest, &err),
                      MR_BAD_DATA); /* one byte more than there is */
     assert_non_null(strstr(err.text, "file"));
     close(fd);

@@ -16,7 +16,7 @@ static void digest_of(const char *path, mr_digest *out)
     int fd;
     uint64_t size;
     if (mr_file_open(AT_FDCWD, path, false, &fd, &size, &err) != MR_OK ||
-        mr_digest_file(fd, size, true, path, out, &err) != MR_OK)
+        mr_file_digest(fd, size, true, path, out, &err) != MR_OK)
         fail_msg("%s", err.text);
     close(fd);
 }

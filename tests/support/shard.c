@@ -92,10 +92,10 @@ mr_shard draw_shard(const char *dir, const char *name, uint64_t seed, uint64_t f
     if (mr_index_build(fd, size, name, first, samples, &index, &err) != MR_OK)
         fail_msg("%s", err.text);
     support_write(idx, index.data, index.len);
-    assert_int_equal(mr_digest_file(fd, size, true, mdb, &s.mdb, &err), MR_OK);
+    assert_int_equal(mr_file_digest(fd, size, true, mdb, &s.mdb, &err), MR_OK);
     close(fd);
     assert_int_equal(mr_file_open(AT_FDCWD, idx, false, &fd, &size, &err), MR_OK);
-    assert_int_equal(mr_digest_file(fd, size, true, idx, &s.idx, &err), MR_OK);
+    assert_int_equal(mr_file_digest(fd, size, true, idx, &s.idx, &err), MR_OK);
     close(fd);
     mr_buf_free(&index);
     free(mdb);

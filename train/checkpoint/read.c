@@ -166,7 +166,7 @@ static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, cons
     if (size != want->bytes)
         return mr_fail(err, MR_BAD_DATA, "%s: has %" PRIu64 " bytes, state.json says %" PRIu64 "; it is damaged", name,
                        size, want->bytes);
-    MR_TRY(mr_digest_file(fd, size, false, name, &have, err));
+    MR_TRY(mr_file_digest(fd, size, false, name, &have, err));
     if (memcmp(have.xxh3_128, want->xxh3_128, sizeof have.xxh3_128) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged", name);
     return MR_OK;
