@@ -3,6 +3,7 @@
  * its delimiter were; the last cell has the byte that mr_buf keeps after its length. */
 #include "tables/csv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ typedef struct reader {
     mr_csv *csv;
     size_t cell_count, cell_room;
     char delimiter;
+    bool any;     /* rows may have any number of cells */
+    size_t added; /* cells that rows lack */
 } reader;
 
 static bool is_blank(const reader *r, char c)
@@ -122,7 +125,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Two columns of one name would become a JSON object with a duplicate key, or a class with two numbers. */
-static mr_status check_header(const mr_csv *csv, const char *name, size_t line, mr_error *err)
+mr_status mr_csv_check_header(const mr_csv *csv, const char *name, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char **sorted = mr_alloc(csv->columns, sizeof *sorted);
     if (!sorted)
@@ -133,39 +136,63 @@ static mr_status check_header(const mr_csv *csv, const char *name, size_t line, 
         if (!strcmp(sorted[i - 1], sorted[i]))
             return mr_fail(err, MR_BAD_DATA,
                            "%s: line %zu: the header names the column \"%s\" twice: rename or remove one of them", name,
-                           line, sorted[i]);
+                           csv->header_line, sorted[i]);
+    return MR_OK;
+}
+
+/* Completes the row that begins at `first`, of `cells` cells, or cuts it. */
+static mr_status settle_row(reader *r, size_t line, size_t first, size_t cells, bool empty, mr_error *err)
+{
+    mr_csv *csv = r->csv;
+    bool odd = cells > csv->columns && !empty;
+    r->added += cells < csv->columns ? csv->columns - cells : 0;
+    if (r->added > csv->text.len) /* a few bytes are not to become many cells */
+        return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu cells, where the header has %zu", r->name, line, cells,
+                       csv->columns);
+    for (size_t c = cells; c < csv->columns; c++) {
+        odd = odd || *csv->cells[c]; /* an unnamed last column may be absent */
+        MR_TRY(put_cell(r, csv->cells[first] + strlen(csv->cells[first]), err));
+    }
+    if (!odd)
+        return MR_OK;
+    if (!MR_GROW(csv->odd, csv->odd_count, csv->odd_room))
+        return mr_fail_memory(err, "reading a CSV file");
+    csv->odd[csv->odd_count++] = (mr_csv_odd){csv->rows, line, cells};
     return MR_OK;
 }
 
 static mr_status read_rows(reader *r, mr_error *err)
 {
     mr_csv *csv = r->csv;
-    size_t header = 1;
     while (r->at < r->end) {
         if (skip_blank_line(r))
             continue;
         size_t line = r->line, before = r->cell_count, cells = 0, max = before ? csv->columns : COLUMNS_MAX;
+        bool empty = true; /* what is too much */
         for (bool last = false; !last;) {
             char *cell = NULL;
             MR_TRY(read_cell(r, &cell, &last, err));
             if (++cells <= max) /* the others are only counted, for the message */
                 MR_TRY(put_cell(r, cell, err));
+            else
+                empty = empty && !*cell;
         }
         if (!before && cells > COLUMNS_MAX)
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, more than %d", r->name, line, cells,
                            COLUMNS_MAX);
-        header = before ? header : line;
+        csv->header_line = before ? csv->header_line : line;
         if (!before)
             csv->columns = cells;
-        else if (cells != csv->columns)
+        else if (cells != csv->columns && !r->any)
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu cells, where the header has %zu", r->name, line, cells,
                            csv->columns);
-        else
-            csv->rows++;
+        if (before && cells != csv->columns)
+            MR_TRY(settle_row(r, line, before, cells, empty, err));
+        csv->rows += before > 0;
     }
     if (!csv->columns)
         return mr_fail(err, MR_BAD_DATA, "%s: empty: there is no header line", r->name);
-    return check_header(csv, r->name, header, err);
+    return r->any ? MR_OK : mr_csv_check_header(csv, r->name, err);
 }
 
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err)
@@ -173,14 +200,20 @@ mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *er
     return mr_csv_parse_by(text, name, ',', out, err);
 }
 
-mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err)
+static mr_status parse(mr_buf *text, const char *name, char delimiter, bool any, mr_csv *out, mr_error *err)
 {
     MR_AUTO(mr_csv_free) mr_csv csv = {.text = *text};
     *text = (mr_buf){0};
     mr_buf_text(&csv.text);
     MR_TRY(mr_buf_status(&csv.text, err, "reading a CSV file"));
     char *begin = (char *)csv.text.data;
-    reader r = {.at = begin, .end = begin + csv.text.len, .line = 1, .name = name, .csv = &csv, .delimiter = delimiter};
+    reader r = {.at = begin,
+                .end = begin + csv.text.len,
+                .line = 1,
+                .name = name,
+                .csv = &csv,
+                .delimiter = delimiter,
+                .any = any};
     const char *nul = memchr(begin, '\0', csv.text.len);
     if (nul) {
         size_t line = 1;
@@ -195,6 +228,52 @@ mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv
     *out = csv;
     csv = (mr_csv){0};
     return MR_OK;
+}
+
+mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err)
+{
+    return parse(text, name, delimiter, false, out, err);
+}
+
+mr_status mr_csv_parse_any(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err)
+{
+    return parse(text, name, delimiter, true, out, err);
+}
+
+mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error *err)
+{
+    enum { NAME = 32 };
+    size_t count = (csv->rows + 1) * csv->columns;
+    char **cells = mr_realloc(csv->cells, count + csv->columns, sizeof *cells);
+    csv->cells = cells ? cells : csv->cells;
+    if (!cells || !(csv->names = mr_alloc(csv->columns, NAME)))
+        return mr_fail_memory(err, "reading a CSV file");
+    memmove(cells + csv->columns, cells, count * sizeof *cells);
+    for (size_t c = 0; c < csv->columns; c++) {
+        cells[c] = csv->names + c * NAME;
+        if (names)
+            snprintf(cells[c], NAME, "%s", names[c]);
+        else
+            snprintf(cells[c], NAME, "column %zu", c + 1);
+    }
+    csv->header = cells;
+    csv->rows++;
+    for (size_t i = 0; i < csv->odd_count; i++)
+        csv->odd[i].row++;
+    return MR_OK;
+}
+
+const mr_csv_odd *mr_csv_odd_row(const mr_csv *csv, size_t row)
+{
+    size_t low = 0, high = csv->odd_count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (csv->odd[mid].row < row)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < csv->odd_count && csv->odd[low].row == row ? &csv->odd[low] : NULL;
 }
 
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column)
@@ -214,5 +293,7 @@ void mr_csv_free(mr_csv *csv)
 {
     mr_buf_free(&csv->text);
     free(csv->cells);
+    free(csv->odd);
+    free(csv->names);
     *csv = (mr_csv){0};
 }

@@ -11,7 +11,15 @@ typedef struct mr_csv {
     char **cells;         /* rows * columns pointers into text; row 0 is the header */
     size_t columns, rows; /* rows without the header: cell(r, c) for r in 0..rows-1 */
     char **header;
+    size_t header_line;
+    struct mr_csv_odd *odd; /* of mr_csv_parse_any(): rows with another number of cells, ascending */
+    size_t odd_count, odd_room;
+    char *names; /* of the columns of a table without a header */
 } mr_csv;
+
+typedef struct mr_csv_odd {
+    size_t row, line, cells;
+} mr_csv_odd;
 
 /* Takes over `text`. Blank lines are skipped; blanks around unquoted cells and a byte order mark are removed.
  * MR_BAD_DATA, naming the file (`name`) and line: a row with a different number of cells, an unclosed quote, a NUL
@@ -19,6 +27,15 @@ typedef struct mr_csv {
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
 /* The same with another delimiter than the comma: ';' or a tab. */
 mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err);
+/* The same for tables of any origin: a row with more or fewer cells is completed or cut, and listed in `odd`, unless
+ * what it has too many or lacks is empty; names of columns may occur twice. */
+mr_status mr_csv_parse_any(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err);
+/* MR_BAD_DATA: two columns have one name. */
+mr_status mr_csv_check_header(const mr_csv *csv, const char *name, mr_error *err);
+/* What was the header becomes the first row, and the columns have these names; NULL: "column 1", ... */
+mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error *err);
+/* The entry of a row in `odd`; NULL: it has as many cells as the header. */
+const mr_csv_odd *mr_csv_odd_row(const mr_csv *csv, size_t row);
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);
 int mr_csv_column(const mr_csv *csv, const char *name); /* -1: none */
 void mr_csv_free(mr_csv *csv);

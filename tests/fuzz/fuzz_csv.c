@@ -2,6 +2,7 @@
  * Promises: every cell is a text inside the file's own bytes, columns are found by their names, and the same cells
  * come back when they are written out with every one in quotes. */
 #include "fuzz/fuzz.h"
+#include "tables/csv_form.h"
 #include "tables/csv.h"
 
 static void add_quoted(mr_buf *out, const char *cell)
@@ -51,6 +52,26 @@ static void check_delimiter(const uint8_t *data, size_t size, char delimiter)
     mr_csv_free(&csv);
 }
 
+/* As tables of any origin are read. */
+static void check_any(const uint8_t *data, size_t size)
+{
+    mr_buf text = {0};
+    mr_csv csv = {0};
+    mr_error err;
+    char delimiter;
+    mr_buf_add(&text, data, size);
+    if (mr_csv_prepare(&text, "fuzz.csv", &delimiter, &err) == MR_OK &&
+        mr_csv_parse_any(&text, "fuzz.csv", delimiter, &csv, &err) == MR_OK) {
+        for (size_t i = 0; i < (csv.rows + 1) * csv.columns; i++)
+            check_inside(&csv, csv.cells[i]);
+        FUZZ_MUST(csv.odd_count <= csv.rows);
+        FUZZ_MUST(mr_csv_without_header(&csv, NULL, &err) == MR_OK);
+        check_round_trip(&csv);
+    }
+    mr_buf_free(&text);
+    mr_csv_free(&csv);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mr_buf text = {0};
@@ -59,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_buf_add(&text, data, size);
     check_delimiter(data, size, '\t');
     check_delimiter(data, size, ';');
+    check_any(data, size);
     mr_status status = mr_csv_parse(&text, "fuzz.csv", &csv, &err);
     FUZZ_MUST(text.data == NULL && text.len == 0);
     if (status != MR_OK) {

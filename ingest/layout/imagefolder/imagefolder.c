@@ -107,8 +107,9 @@ static mr_status imagefolder_objects(const mr_tree *t, const mr_plan *plan, cons
     MR_AUTO(mr_buf_free) mr_buf row = {0};
     const mr_table_state *st = plan->state;
     const mr_sheet *s = sample->aux ? &st->sheets[sample->aux >> 32] : NULL;
-    (void)picture;
-    if (!s || !s->at || !s->objects)
+    if (!s || !s->at)
+        return mr_table_objects(t, plan, sample, picture, out, err);
+    if (!s->objects)
         return MR_OK;
     size_t number = (uint32_t)sample->aux - 1;
     MR_TRY(mr_jsonl_copy(t->source, s->entry, s->at[number], s->len[number], &row, err));

@@ -108,7 +108,7 @@ static mr_status read_lines(const mr_tree *t, const mr_layout_options *o, uint32
     size_t len;
     mr_jsonl_row row;
     mr_status status;
-    *s = (mr_sheet){.entry = entry, .name = mr_tree_path(t, entry, &len), .split = -1, .text = -1};
+    *s = (mr_sheet){.entry = entry, .name = mr_tree_path(t, entry, &len), .split = -1, .text = -1, .utf8 = true};
     while ((status = mr_jsonl_next(&l.file, &row, err)) == MR_OK)
         MR_TRY(add_line(&l, &row, o->label_column != NULL, err));
     if (status != MR_END)
@@ -125,6 +125,7 @@ static mr_status read_csv(const mr_tree *t, const mr_layout_options *o, uint32_t
                           mr_error *err)
 {
     MR_TRY(mr_sheet_read(t, entry, false, s, err));
+    MR_TRY(mr_csv_check_header(&s->csv, s->name, err));
     s->beside = true;
     s->path = mr_csv_column(&s->csv, "file_name");
     if (s->path < 0)

@@ -145,7 +145,7 @@ static mr_status survey_all(mr_table_state *st, const mr_layout_options *o, mr_p
     bool texts = true;
     for (size_t i = 0; i < st->sheet_count; i++) {
         columns += st->sheets[i].label_count;
-        texts = texts && !st->sheets[i].flags && st->sheets[i].label_count < 2;
+        texts = texts && !st->sheets[i].flags && !st->sheets[i].boxes.form && st->sheets[i].label_count < 2;
     }
     MR_AUTO(mr_scope_free) mr_label_gaps *gaps = mr_alloc(columns, sizeof *gaps);
     if (!gaps)
@@ -184,18 +184,24 @@ static int by_label(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row,
-                              mr_buf *out, mr_error *err)
+static void add_labels_of(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_buf *out)
 {
     mr_table_labels l = {.sheet = sheet, .row = row, .separators = st->separators};
     const char *text;
     size_t len;
-    mr_buf_clear(out);
     while (mr_table_label(&l, &text, &len)) {
         int32_t label = mr_table_class(st, plan, text, len);
         if (label >= 0)
             mr_buf_add(out, &label, sizeof label);
     }
+}
+
+mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row,
+                              bool all, mr_buf *out, mr_error *err)
+{
+    mr_buf_clear(out);
+    for (size_t r = row + 1; r; r = all ? mr_sheet_next_row(sheet, r) : 0)
+        add_labels_of(st, plan, sheet, r - 1, out);
     MR_TRY(mr_buf_status(out, err, "reading labels"));
     size_t count = out->len / sizeof(int32_t), kept = count > 0;
     int32_t *labels = (int32_t *)(void *)out->data;
@@ -208,14 +214,14 @@ mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, con
     return MR_OK;
 }
 
-mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_sample *s,
-                         mr_buf *scratch, mr_error *err)
+/* Labels of a picture whose rows are boxes are those of its objects. */
+static mr_status judge_labels(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row,
+                              mr_sample *s, mr_buf *scratch, mr_error *err)
 {
-    MR_TRY(mr_table_row_labels(st, plan, sheet, row, scratch, err));
+    MR_TRY(mr_table_row_labels(st, plan, sheet, row, true, scratch, err));
     const int32_t *labels = (const int32_t *)(const void *)scratch->data;
     size_t count = scratch->len / sizeof *labels;
     s->label = count == 1 ? labels[0] : -1;
-    s->labels = 0;
     if (count == 0 && !sheet->flags)
         s->flags = MR_FLAG_UNANNOTATED;
     else if (count != 1)
@@ -224,8 +230,21 @@ mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr
         s->labels += (uint32_t)mr_hash64(&labels[i], sizeof labels[i]);
         s->meta_bytes += 12 + strlen(plan->classes[labels[i]].name);
     }
-    s->meta_bytes += sheet->len ? sheet->len[row] : 0;
-    for (size_t c = 0; c < sheet->csv.columns; c++)
-        s->meta_bytes += strlen(sheet->csv.header[c]) + strlen(mr_sheet_cell(sheet, row, c)) + 6;
+    return MR_OK;
+}
+
+mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_sample *s,
+                         mr_buf *scratch, mr_error *err)
+{
+    s->label = -1;
+    s->labels = 0;
+    if (!sheet->boxes.form)
+        MR_TRY(judge_labels(st, plan, sheet, row, s, scratch, err));
+    for (size_t r = row + 1; r; r = mr_sheet_next_row(sheet, r)) {
+        s->meta_bytes += sheet->len ? sheet->len[r - 1] : 0;
+        s->meta_bytes += sheet->boxes.form ? 64 : 0;
+        for (size_t c = 0; c < sheet->csv.columns; c++)
+            s->meta_bytes += strlen(sheet->csv.header[c]) + strlen(mr_sheet_cell(sheet, r - 1, c)) + 6;
+    }
     return MR_OK;
 }

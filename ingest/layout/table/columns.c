@@ -13,10 +13,10 @@ enum { ROWS_TRIED = 512, COLUMNS_TRIED = 64 };
 static const char *const path_words[] = {"path",        "filepath", "file_path",  "file",       "filename", "file_name",
                                          "image",       "images",   "image_path", "image_name", "image_id", "imageid",
                                          "image_index", "img",      "img_path",   "img_name",   NULL};
-static const char *const label_words[] = {"label",          "labels",    "class",      "classes",       "class_name",
-                                          "class_id",       "classname", "category",   "category_name", "category_id",
-                                          "species",        "breed",     "target",     "diagnosis",     "dx",
-                                          "finding_labels", "tags",      "label_name", "label_id",      NULL};
+static const char *const label_words[] = {
+    "label",    "labels",         "class",       "classes",    "class_name", "class_id", "classname",
+    "category", "category_name",  "category_id", "species",    "breed",      "target",   "diagnosis",
+    "dx",       "finding_labels", "tags",        "label_name", "labelname",  "label_id", NULL};
 static const char *const split_words[] = {"split", "subset", "partition", "set", "data_split", "usage", NULL};
 static const char *const text_words[] = {"caption", "captions", "text", "description", "sentence", "comment", NULL};
 static const char *const other_words[] = {"",    "id",     "index",   "width", "height",
@@ -35,6 +35,11 @@ static bool among(const char *name, const char *const *words)
     return false;
 }
 
+bool mr_header_names_path(const char *name)
+{
+    return among(name, path_words);
+}
+
 static void list_columns(const mr_sheet *s, mr_buf *out)
 {
     for (size_t c = 0; c < s->csv.columns && c < COLUMNS_TRIED; c++)
@@ -47,6 +52,7 @@ typedef struct trial { /* of a column: which pictures its cells name */
     uint32_t found[ROWS_TRIED];
     size_t rows, cells, hits;
     bool distinct;
+    int rank; /* of its claim: by its header, then because each row names another picture */
 } trial;
 
 static int by_number(const void *a, const void *b)
@@ -124,11 +130,12 @@ mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, con
         try_column(sheet, index, c, now);
         if (!names_pictures(now) || (sheet->path >= 0 && same_pictures(best, now)))
             continue;
-        if (sheet->path < 0 || (now->distinct && !best->distinct)) {
+        now->rank = 2 * among(sheet->csv.header[c], path_words) + now->distinct;
+        if (sheet->path < 0 || now->rank > best->rank) {
             sheet->path = (int)c;
             *best = *now;
             second = -1;
-        } else if (now->distinct == best->distinct) {
+        } else if (now->rank == best->rank) {
             second = second < 0 ? (int)c : second;
         }
     }
@@ -243,7 +250,7 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
         return mr_fail_memory(err, "looking at a table");
     for (size_t c = 0; c < s->csv.columns; c++)
         if ((int)c != s->path && (int)c != s->split && (int)c != s->text && !among(s->csv.header[c], other_words) &&
-            !among(s->csv.header[c], path_words))
+            !among(s->csv.header[c], path_words) && !mr_sheet_is_side(s, c))
             rest[count++] = c;
     if ((count == 1 && s->text < 0) || (count > 1 && all_flags(s, rest, count))) {
         for (size_t i = 0; i < count; i++)
@@ -262,7 +269,7 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
 static mr_status named_labels(mr_sheet *s, mr_error *err)
 {
     for (size_t c = 0; c < s->csv.columns; c++) {
-        if ((int)c == s->path || !among(s->csv.header[c], label_words))
+        if ((int)c == s->path || mr_sheet_is_side(s, c) || !among(s->csv.header[c], label_words))
             continue;
         if (s->label_count)
             return mr_fail(err, MR_MISUSE,
@@ -285,7 +292,7 @@ static bool all_splits(const mr_sheet *s, size_t column)
     return s->csv.rows > 0;
 }
 
-static int column_among(const mr_sheet *s, const char *const *words)
+int mr_sheet_column_among(const mr_sheet *s, const char *const *words)
 {
     for (size_t c = 0; c < s->csv.columns; c++)
         if ((int)c != s->path && among(s->csv.header[c], words))
@@ -295,12 +302,13 @@ static int column_among(const mr_sheet *s, const char *const *words)
 
 mr_status mr_sheet_find_others(mr_sheet *s, const mr_layout_options *o, mr_notes *notes, mr_error *err)
 {
-    s->split = column_among(s, split_words);
+    s->split = mr_sheet_column_among(s, split_words);
     if (s->split >= 0 && strcmp(s->csv.header[s->split], "split") != 0 && !all_splits(s, (size_t)s->split))
         s->split = -1;
-    s->text = o->text_column ? mr_csv_column(&s->csv, o->text_column) : column_among(s, text_words);
+    s->text = o->text_column ? mr_csv_column(&s->csv, o->text_column) : mr_sheet_column_among(s, text_words);
     if (o->text_column && s->text < 0)
         return no_column(s, "--text-column", o->text_column, err);
+    MR_TRY(mr_sheet_find_boxes(s, o, err));
     if (o->label_column)
         MR_TRY(asked_labels(s, o->label_column, err));
     else

@@ -8,6 +8,16 @@
 #include "table/cub.h"
 #include "table/sidecars.h"
 
+static void note_header(const mr_sheet *s, mr_notes *notes)
+{
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
+    for (size_t c = 0; c < s->csv.columns && c < 16; c++)
+        mr_buf_printf(&names, "%s%s", c ? ", " : "", s->csv.header[c]);
+    mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                "its first row names a picture, so it has no header; its columns are called %s", mr_buf_text(&names));
+    notes->failed = notes->failed || names.failed;
+}
+
 /* Without columns that name pictures it is left out, which its note says. */
 static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, uint32_t entry,
                             mr_plan *plan, mr_error *err)
@@ -16,9 +26,13 @@ static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const 
     mr_sheet *s = &st->sheets[st->sheet_count];
     mr_status status = mr_sheet_read(t, entry, false, s, err);
     if (status == MR_OK)
+        status = mr_sheet_settle_header(s, index, err);
+    if (status == MR_OK)
         status = mr_sheet_find_path(s, index, o->image_column, err);
     if (status == MR_OK && s->path >= 0)
         status = mr_sheet_find_others(s, o, plan->notes, err);
+    if (status == MR_OK && s->path >= 0 && s->bare)
+        note_header(s, plan->notes);
     if (status == MR_OK && s->path < 0) {
         mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "not read: none of its %zu columns names pictures of the source", s->csv.columns);

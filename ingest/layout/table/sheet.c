@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "layout/folder_names.h"
 #include "table/table.h"
+#include "tables/csv_form.h"
 
 enum { LONG_HEAD = 16 << 20 };
 
@@ -61,20 +63,18 @@ static const char *split_in(const char *name)
     return found;
 }
 
-/* Spreadsheets of some countries write semicolons. */
-static char delimiter_of(const char *name, const mr_buf *text)
+static mr_status parse(const char *name, mr_buf *text, mr_csv *out, mr_error *err)
 {
-    const char *begin = (const char *)text->data, *end = text->len ? memchr(begin, '\n', text->len) : NULL;
-    size_t len = end ? (size_t)(end - begin) : text->len;
+    char delimiter;
+    MR_TRY(mr_csv_prepare(text, name, &delimiter, err));
     if (mr_name_ends(name, strlen(name), ".tsv"))
-        return '\t';
-    if (!len || memchr(begin, ',', len))
-        return ',';
-    if (memchr(begin, '\t', len))
-        return '\t';
-    if (memchr(begin, ';', len))
-        return ';';
-    return ',';
+        delimiter = '\t';
+    MR_TRY(mr_csv_parse_any(text, name, delimiter, out, err));
+    const mr_csv_odd *odd = out->odd;
+    if (!out->odd_count || out->odd_count < out->rows)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu cells, where the header has %zu", name, odd->line, odd->cells,
+                   out->columns);
 }
 
 static mr_status read_head(const mr_tree *t, uint32_t entry, size_t most, mr_buf *text, mr_error *err)
@@ -101,7 +101,7 @@ static mr_status parse_head(const char *name, const mr_buf *head, bool cut, mr_c
             break;
         len = end ? (size_t)(end - (const char *)head->data) + 1 : len;
         mr_buf_add(&text, head->data, len);
-        status = mr_csv_parse_by(&text, name, delimiter_of(name, head), out, err);
+        status = parse(name, &text, out, err);
         mr_buf_free(&text);
         if (status != MR_BAD_DATA || !cut)
             return status;
@@ -114,7 +114,8 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
     size_t len;
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     uint64_t size = mr_source_entry(t->source, entry)->size;
-    *out = (mr_sheet){.entry = entry, .name = mr_tree_path(t, entry, &len), .path = -1, .split = -1, .text = -1};
+    *out = (mr_sheet){
+        .entry = entry, .name = mr_tree_path(t, entry, &len), .path = -1, .split = -1, .text = -1, .utf8 = true};
     const char *slash = memrchr(out->name, '/', len);
     out->word = split_in(slash ? slash + 1 : out->name);
     if (!out->word)
@@ -132,7 +133,8 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
         return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than the 1 GiB a table may have", out->name,
                        size);
     MR_TRY(mr_source_read(t->source, entry, &text, err));
-    MR_TRY(mr_csv_parse_by(&text, out->name, delimiter_of(out->name, &text), &out->csv, err));
+    out->utf8 = mr_utf8_valid(mr_buf_text(&text), text.len);
+    MR_TRY(parse(out->name, &text, &out->csv, err));
     return out->csv.rows < UINT32_MAX ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: too many rows", out->name);
 }
 
@@ -140,6 +142,7 @@ void mr_sheet_free(mr_sheet *sheet)
 {
     mr_csv_free(&sheet->csv);
     free(sheet->labels);
+    free(sheet->next);
     free(sheet->at);
     free(sheet->len);
     *sheet = (mr_sheet){0};
@@ -148,4 +151,9 @@ void mr_sheet_free(mr_sheet *sheet)
 const char *mr_sheet_cell(const mr_sheet *sheet, size_t row, size_t column)
 {
     return mr_csv_cell(&sheet->csv, row, column);
+}
+
+size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row)
+{
+    return sheet->next ? sheet->next[row - 1] : 0;
 }

@@ -2,7 +2,8 @@
  * Invariant: where folders say what a picture's class or split is, this layout does not win by itself.
  *
  *      labels.csv: id_code,diagnosis       train.csv and test.csv, or a column "split"
- *                  000c1434d8d7,2          train_images/000c1434d8d7.png */
+ *                  000c1434d8d7,2          train_images/000c1434d8d7.png
+ * A picture may have several rows: captions, classes, or boxes. */
 #include "table/cub.h"
 #include "table/sidecars.h"
 
@@ -86,6 +87,8 @@ static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, 
 {
     MR_AUTO(mr_sheet_free) mr_sheet s = {0};
     mr_status status = mr_sheet_read(t, entry, true, &s, err);
+    if (status == MR_OK)
+        status = mr_sheet_settle_header(&s, index, err);
     if (status == MR_SYSTEM)
         return status;
     if (status != MR_OK) {
@@ -99,6 +102,8 @@ static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, 
     if (s.path < 0 && mr_sheet_claims(&s)) { /* pictures of later rows may be here */
         mr_sheet_free(&s);
         status = mr_sheet_read(t, entry, false, &s, err);
+        if (status == MR_OK)
+            status = mr_sheet_settle_header(&s, index, err);
         if (status == MR_OK)
             status = mr_sheet_find_path(&s, index, NULL, err);
         if (status == MR_SYSTEM)
@@ -203,7 +208,7 @@ static void add_text(mr_buf *out, const char *text)
 static mr_status add_labels(const mr_plan *plan, const mr_sheet *s, size_t row, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf labels = {0};
-    MR_TRY(mr_table_row_labels(plan->state, plan, s, row, &labels, err));
+    MR_TRY(mr_table_row_labels(plan->state, plan, s, row, true, &labels, err));
     const int32_t *label = (const int32_t *)(const void *)labels.data;
     size_t count = labels.len / sizeof *label;
     mr_buf_add_text(out, ",\"labels\":[");
@@ -219,9 +224,9 @@ static mr_status add_labels(const mr_plan *plan, const mr_sheet *s, size_t row, 
     return MR_OK;
 }
 
-static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
+static void add_row(const mr_sheet *s, size_t row, mr_buf *out)
 {
-    mr_buf_add_text(out, ",\"columns\":{");
+    mr_buf_add_text(out, "{");
     for (size_t c = 0, n = 0; c < s->csv.columns; c++) {
         if ((int)c == s->path)
             continue;
@@ -231,6 +236,31 @@ static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
         add_text(out, mr_sheet_cell(s, row, c));
     }
     mr_buf_add_text(out, "}");
+}
+
+/* An object, or of a picture with several rows a list of them. */
+static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
+{
+    bool several = mr_sheet_next_row(s, row + 1);
+    mr_buf_add_text(out, several ? ",\"columns\":[" : ",\"columns\":");
+    for (size_t r = row + 1; r; r = mr_sheet_next_row(s, r)) {
+        mr_buf_add_text(out, r == row + 1 ? "" : ",");
+        add_row(s, r - 1, out);
+    }
+    mr_buf_add_text(out, several ? "]" : "");
+}
+
+static void add_captions(const mr_sheet *s, size_t row, mr_buf *out)
+{
+    size_t count = 0;
+    for (size_t r = row + 1; r && s->text >= 0; r = mr_sheet_next_row(s, r)) {
+        const char *text = mr_sheet_cell(s, r - 1, (size_t)s->text);
+        if (!*text)
+            continue;
+        mr_buf_add_text(out, count++ ? "," : ",\"captions\":[");
+        add_text(out, text);
+    }
+    mr_buf_add_text(out, count ? "]" : "");
 }
 
 mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
@@ -245,11 +275,7 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
     if (sample->flags & MR_FLAG_MULTI_LABEL)
         MR_TRY(add_labels(plan, s, row, out, err));
     add_columns(s, row, out);
-    if (s->text >= 0 && *mr_sheet_cell(s, row, (size_t)s->text)) {
-        mr_buf_add_text(out, ",\"captions\":[");
-        add_text(out, mr_sheet_cell(s, row, (size_t)s->text));
-        mr_buf_add_text(out, "]");
-    }
+    add_captions(s, row, out);
     return mr_buf_status(out, err, "writing a sample's columns");
 }
 
@@ -263,5 +289,6 @@ const mr_layout mr_layout_table = {
     .bid = table_bid,
     .plan = mr_table_plan,
     .meta = mr_table_meta,
+    .objects = mr_table_objects,
     .free_state = mr_table_free,
 };

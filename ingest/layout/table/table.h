@@ -1,7 +1,7 @@
 /* table.h - what the files of the layout table share: table.c (bid, meta), pictures.c (which picture a cell names),
- * sheet.c (one CSV or TSV), columns.c (which column is what), classes.c (labels), rows.c (samples), plan.c, and lists
- * of other forms: cub.c, names.c and sidecars.c. Invariant: nothing of the state changes after plan(), so meta() may
- * run on many threads. */
+ * sheet.c (one CSV or TSV), header.c, columns.c and boxes.c (which column is what), classes.c (labels), place.c (which
+ * rows are a picture's), rows.c (samples), plan.c, and lists of other forms: cub.c, names.c and sidecars.c. Invariant:
+ * nothing of the state changes after plan(), so meta() may run on many threads. */
 #ifndef MR_LAYOUT_TABLE_H
 #define MR_LAYOUT_TABLE_H
 
@@ -47,6 +47,21 @@ const char *mr_picture_split(const mr_tree *t, uint32_t entry);
 
 enum { MR_SHEETS_MAX = 64, MR_SHEET_LABELS_MAX = 4096, MR_SHEET_HEAD = 64 << 10 };
 
+typedef enum mr_box_form {
+    MR_BOX_NONE,
+    MR_BOX_CORNERS, /* x and y of two corners */
+    MR_BOX_SIZE,    /* x, y, width, height */
+    MR_BOX_MIDDLE,  /* x and y of the middle, width, height */
+    MR_BOX_TEXT,    /* one column: "[x, y, width, height]" */
+} mr_box_form;
+
+typedef struct mr_box_columns {
+    mr_box_form form;
+    int at[4];                /* columns */
+    int width, height, crowd; /* of the picture, and 1 for a crowd; -1: none */
+    bool parts;               /* of the picture's width and height */
+} mr_box_columns;
+
 typedef struct mr_sheet {
     uint32_t entry;
     const char *name; /* its path under the root */
@@ -55,11 +70,15 @@ typedef struct mr_sheet {
     int path, split, text;       /* columns; -1: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
-    bool beside;                 /* paths are relative to the file's own folder, and complete */
-    uint64_t *at;                /* rows of JSON lines: where each begins in the file; NULL: a CSV */
-    uint32_t *len;               /* ... and its length */
-    const char *text_name;       /* ... and the member that is a text; NULL: none */
-    bool objects;                /* ... and whether some may have objects */
+    bool bare;                   /* it has no header */
+    bool utf8;                   /* all of it is UTF-8 */
+    mr_box_columns boxes;        /* a row is a box */
+    uint32_t *next;        /* by row: another one of its picture, counted from 1; 0: the last; NULL: each is alone */
+    bool beside;           /* paths are relative to the file's own folder, and complete */
+    uint64_t *at;          /* rows of JSON lines: where each begins in the file; NULL: a CSV */
+    uint32_t *len;         /* ... and its length */
+    const char *text_name; /* ... and the member that is a text; NULL: none */
+    bool objects;          /* ... and whether some may have objects */
 } mr_sheet;
 
 typedef struct mr_sheet_list {
@@ -76,6 +95,22 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
 void mr_sheet_free(mr_sheet *sheet);
 /* Where rows are counted as people do: the first below the header is row 1. */
 const char *mr_sheet_cell(const mr_sheet *sheet, size_t row, size_t column);
+/* The next row of a row's picture, both counted from 1; 0: there are no more. */
+size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row);
+
+/* header.c: gives names to the columns of a table without a header.  MR_BAD_DATA: two columns have one name. */
+mr_status mr_sheet_settle_header(mr_sheet *sheet, const mr_picture_index *index, mr_error *err);
+/* Whether a header says that its column names files. */
+bool mr_header_names_path(const char *name);
+/* The first column, other than that of paths, whose header is one of the words, which end with NULL; -1: none. */
+int mr_sheet_column_among(const mr_sheet *sheet, const char *const *words);
+
+/* boxes.c: finds the columns of boxes.  MR_BAD_DATA: it has shapes that are not read. */
+mr_status mr_sheet_find_boxes(mr_sheet *sheet, const mr_layout_options *o, mr_error *err);
+bool mr_sheet_is_side(const mr_sheet *sheet, size_t column);
+typedef enum mr_box_row { MR_BOX_ABSENT, MR_BOX_THERE, MR_BOX_BAD } mr_box_row;
+/* The numbers of a row's box as they are in the table. */
+mr_box_row mr_sheet_box(const mr_sheet *sheet, size_t row, double out[4]);
 
 /* Finds the column of paths, by its name if one is given, else by looking: -1: no column names pictures.
  * MR_MISUSE: there is no such column, or several name different pictures: the message lists them. */
@@ -108,10 +143,11 @@ typedef struct mr_table_state {
 } mr_table_state;
 
 mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_plan *plan, mr_error *err);
-/* The row's labels: int32_t, ascending, each once; replaces out's contents. */
+/* The row's labels, or with `all` those of all rows of its picture: int32_t, ascending, each once; replaces out's
+ * contents. */
 mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row,
-                              mr_buf *out, mr_error *err);
-/* Sets label, labels, flags and meta_bytes from the row. */
+                              bool all, mr_buf *out, mr_error *err);
+/* Sets label, labels, flags and meta_bytes from the rows of a picture, of which `row` is the first. */
 mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_sample *s,
                          mr_buf *scratch, mr_error *err);
 int32_t mr_table_class(const mr_table_state *st, const mr_plan *plan, const char *text, size_t len);
@@ -121,6 +157,8 @@ mr_status mr_table_rows(const mr_tree *t, const mr_layout_options *o, const mr_p
                         mr_error *err);
 mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
+mr_status mr_table_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
+                           mr_objects *out, mr_error *err);
 void mr_table_free(void *state);
 
 /* ---- folder_splits.c ------------------------------------------------------------------------------------------ */

@@ -83,12 +83,12 @@ static void test_rows(void **state)
             "train i/3.jpg - - U ,\"columns\":{\"label\":\"\"}\n"
             "train i/4.jpg - - U -\n"
             "note notes a.csv: column label: rows without a label: 1 (empty: 1); their pictures are kept without one\n"
-            "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
             "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
             "note bad_names /i/4.jpg: row 6 of a.csv: leads out of the dataset\n"
             "note missing a.csv: row 7 of a.csv names no picture: the cell is empty\n"
             "note missing no.jpg: row 8 of a.csv names it\n"
+            "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
             "note unlisted i/4.jpg: in no row of a table: kept without label\n");
 }
 

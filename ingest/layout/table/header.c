@@ -1,0 +1,65 @@
+/* header.c - tables without a header: their first row names a picture.
+ * Invariant: no row is taken for a header, and no header for a row that no picture has. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "table/table.h"
+
+static bool is_picture(const mr_picture_index *index, const mr_sheet *s, const char *cell)
+{
+    uint32_t found[2];
+    mr_picture_match match = mr_picture_find(index, cell, s->word, found);
+    return match == MR_PICTURE_ONE || match == MR_PICTURE_SEVERAL;
+}
+
+/* The column of row 0 that names a picture: by the ending of a file, or because the row below does it in the same
+ * column; -1: none. */
+static int picture_in_header(const mr_sheet *s, const mr_picture_index *index)
+{
+    for (size_t c = 0; c < s->csv.columns; c++) {
+        const char *cell = s->csv.header[c];
+        if (mr_name_is_image(cell, strlen(cell)))
+            return (int)c;
+        if (s->csv.rows && !mr_header_names_path(cell) && is_picture(index, s, cell) &&
+            is_picture(index, s, mr_sheet_cell(s, 0, c)))
+            return (int)c;
+    }
+    return -1;
+}
+
+static bool is_number(const char *cell)
+{
+    char *end;
+    double value = strtod(cell, &end);
+    (void)value;
+    return end != cell && !*end;
+}
+
+/* Whether columns 1 to 4 are numbers, or empty in whole rows: path, x1, y1, x2, y2 and a class, as RetinaNet has it. */
+static bool has_boxes(const mr_sheet *s)
+{
+    bool any = false;
+    for (size_t r = 0; r <= s->csv.rows; r++)
+        for (size_t c = 1; c < 5; c++) {
+            const char *cell = s->csv.cells[r * s->csv.columns + c];
+            any = any || *cell;
+            if (*cell && !is_number(cell))
+                return false;
+        }
+    return any;
+}
+
+mr_status mr_sheet_settle_header(mr_sheet *s, const mr_picture_index *index, mr_error *err)
+{
+    static const char *const pairs[2][2] = {{"file", "label"}, {"label", "file"}};
+    static const char *const boxes[] = {"file", "x1", "y1", "x2", "y2", "class"};
+    int picture = picture_in_header(s, index);
+    if (picture < 0)
+        return mr_csv_check_header(&s->csv, s->name, err);
+    const char *const *names = s->csv.columns == 2 ? pairs[picture] : NULL;
+    if (picture == 0 && (s->csv.columns == 5 || s->csv.columns == 6) && has_boxes(s))
+        names = boxes;
+    s->bare = true;
+    return mr_csv_without_header(&s->csv, names, err);
+}

@@ -1,0 +1,107 @@
+/* test_table_rows.c - several rows of a picture, and rows that are damaged.
+ * Covers table/place.c and table/header.c.  Invariant tested: every row is in a sample or in a note, and one bad row
+ * costs its own picture, not the run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/plan.h"
+
+static void test_captions(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
+    plan_file("c.csv", "image,caption\n1.jpg,\"a, b\"\n2.jpg,c\n1.jpg,d\n1.jpg,d\n2.jpg,\n");
+    plan_is(NULL,
+            "layout table 42: variant csv, licence -, classes\n"
+            "train 1.jpg - - U ,\"columns\":[{\"caption\":\"a, b\"},{\"caption\":\"d\"},{\"caption\":\"d\"}],"
+            "\"captions\":[\"a, b\",\"d\",\"d\"]\n"
+            "train 2.jpg - - U ,\"columns\":[{\"caption\":\"c\"},{\"caption\":\"\"}],\"captions\":[\"c\"]\n"
+            "note notes c.csv: rows that are equal to another one of their picture: 1; their captions are kept\n");
+    plan_file("c.csv", "image_name| comment_number| comment\n1.jpg| 0| A dog, and a cat .\n1.jpg| 1| Two .\n"
+                       "2.jpg| 0| Three ; four\n2.jpg| 1   five\n");
+    plan_says(NULL, NULL, "\"captions\":[\"A dog, and a cat .\",\"Two .\"]\n");
+    plan_says(NULL, NULL, "note rejects 2.jpg: c.csv: line 5: 2 cells, where the header has 3\n");
+}
+
+/* A row for each label: many pictures have several, so these do not contradict each other. */
+static void test_a_row_for_each_label(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg", "4.jpg"));
+    plan_file("a.csv", "image,label\n1,b\n1,a\n2,a\n3,c\n3,a\n3,c\n4,b\n");
+    plan_says(NULL, NULL,
+              "train 1.jpg - - M ,\"labels\":[0,1],\"classes\":[\"a\",\"b\"],\"columns\":[{\"label\":\"b\"},{\"label\":"
+              "\"a\"}]\ntrain 2.jpg a - - ,\"columns\":{\"label\":\"a\"}\ntrain 3.jpg - - M ,\"labels\":[0,2]");
+    plan_says(NULL, NULL, "a row for each label of a picture: 2 of 4 pictures have several labels");
+    plan_file("a.csv", "image,label\n1,b\n1,a\n2,a\n3,c\n4,b\n");
+    plan_says(NULL, NULL, "note rejects 1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits");
+    plan_file("a.csv", "image,label,by\n1,b,x\n1,b,y\n2,a,x\n3,c,x\n4,b,x\n");
+    plan_says(&(mr_layout_options){.label_column = "label"}, NULL,
+              "train 1.jpg b - - ,\"columns\":[{\"label\":\"b\",\"by\":\"x\"},{\"label\":\"b\",\"by\":\"y\"}]");
+    plan_file("a.csv", "image,x,y\n1,1,0\n1,0,1\n2,1,0\n2,0,1\n3,0,0\n4,1,1\n");
+    plan_says(NULL, NULL, "note rejects 2.jpg: row 3 of a.csv and row 4 of a.csv give it different labels");
+}
+
+static void test_no_header(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/p0.jpg", "i/p1.jpg", "i/p2.jpg"));
+    plan_file("a.csv", "p0.jpg,dog\np1.jpg,cat\np2.jpg,dog\n");
+    plan_is(NULL, "layout table 42: variant csv, licence -, classes cat dog\n"
+                  "train i/p0.jpg dog - - ,\"columns\":{\"label\":\"dog\"}\n"
+                  "train i/p1.jpg cat - - ,\"columns\":{\"label\":\"cat\"}\n"
+                  "train i/p2.jpg dog - - ,\"columns\":{\"label\":\"dog\"}\n"
+                  "note notes a.csv: its first row names a picture, so it has no header; its columns are called file, "
+                  "label\n");
+    plan_file("a.csv", "3;p0\n3;p1\n12;p2\n"); /* ids, in the second column */
+    plan_says(NULL, NULL, "train i/p2.jpg 12 - - ,\"columns\":{\"label\":\"12\"}\n");
+    plan_file("a.csv", "p0.jpg,1,0\np1.jpg,0,0\np2.jpg,1,1\n");
+    plan_says(NULL, NULL, "train i/p2.jpg - - M ,\"labels\":[0,1],\"classes\":[\"column 2\",\"column 3\"]");
+    plan_file("a.csv", "p0.jpg,dog\n");
+    plan_says(NULL, NULL, "train i/p0.jpg dog");
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg"));
+    static const char *const forms[] = {
+        "sep=;\r\nimage;label\r\n1;x\r\n2;\"y;,\"\r\n3;x\r\n",
+        "\xEF\xBB\xBFimage\tlabel\n1\tx\n2\ty;,\n3\tx",
+        "image,label\r1,x\r2,\"y;,\"\r3,x\r",
+        "image|label|\n1|x|\n2|y;,|\n3|x|\n",
+        "sep=,\n\nimage,label,\n1,x\n2,\"y;,\",\n3,x\n",
+    };
+    for (size_t i = 0; i < MR_COUNT(forms); i++) {
+        plan_file("a.csv", forms[i]);
+        plan_says(&(mr_layout_options){.label_column = "label", .label_separator = ""}, NULL,
+                  "classes x y;,\ntrain i/1.jpg x - - ");
+        plan_says(&(mr_layout_options){.label_column = "label", .label_separator = ""}, NULL, "train i/2.jpg y;, - - ");
+    }
+    plan_file("a.csv", "\xFF\xFEi");
+    plan_says(NULL, NULL, "a.csv: the text is UTF-16; write it as UTF-8");
+    plan_file("a.csv", "image,label,label\n1,x,y\n");
+    plan_says(NULL, NULL, "a.csv: line 1: the header names the column \"label\" twice");
+}
+
+static void test_bad_rows(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg", "i/4.jpg"));
+    plan_file("a.csv", "image,label,split\n1,caf\xE9,train\n2,x,train\n3,x\n4,x,\n9,x,train,5\n");
+    plan_is(NULL, "layout table 42: variant csv, licence -, classes caf\\xE9 x\n"
+                  "train i/2.jpg x - - ,\"columns\":{\"label\":\"x\",\"split\":\"train\"}\n"
+                  "note rejects i/1.jpg: a.csv: row 1: column label is not UTF-8\n"
+                  "note rejects i/3.jpg: a.csv: line 4: 2 cells, where the header has 3\n"
+                  "note rejects i/4.jpg: a.csv: row 4 has no split in column split\n"
+                  "note rejects a.csv: line 6: 4 cells, where the header has 3\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(test_captions), TEST(test_a_row_for_each_label), TEST(test_no_header),
+                                       TEST(test_forms), TEST(test_bad_rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
