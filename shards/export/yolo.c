@@ -244,6 +244,7 @@ static mr_status end(mr_export_run *run, mr_error *err)
             if (y->splits[i] && !strcmp(run->manifest->splits[i].name, keys[k]))
                 mr_buf_printf(&text, "%s: %s/images\n", keys[k], y->splits[i]);
     add_names(run, &text);
+    mr_buf_printf(&text, "task: %s\n", task_words[y->task]);
     if (y->task == MR_TASK_POSE)
         mr_buf_printf(&text, "kpt_shape: [%zu, 3]\n", run->survey->most_keypoints);
     MR_TRY(mr_buf_status(&text, err, "exporting"));

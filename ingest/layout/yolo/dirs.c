@@ -1,60 +1,80 @@
-/* dirs.c - the folders of images and labels of a YOLO tree, by their names.
- * Invariant: nothing is read; the result depends on names only. */
+/* dirs.c - the folders of images of a YOLO tree.
+ * Invariant: folders are found in the order of the tree; where names do not tell that they are YOLO's, the texts beside
+ * their images do. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "layout/folder_names.h"
 #include "yolo/yolo.h"
 
-enum { LOOK_AT = 256, PATH_MAX_LEN = 4200 };
+enum { LOOK_AT = 256, PATH_MAX_LEN = 4400 };
 
 static const char images[] = "images";
 
-static bool has(const mr_tree *t, const char *before, size_t len, const char *after)
-{
-    char path[PATH_MAX_LEN];
-    int n = len < 4096 ? snprintf(path, sizeof path, "%.*s%s", (int)len, before, after) : -1;
-    return n > 0 && (size_t)n < sizeof path && mr_tree_has_dir(t, path, (size_t)n);
-}
-
-/* Whether one of the first files of the folder is an image. */
-static bool holds_images(const mr_tree *t, const char *dir, size_t len)
+/* One of the first files of the folder that is an image; MR_NO_ENTRY. */
+static uint32_t find_image(const mr_tree *t, const char *dir, size_t len)
 {
     mr_child child = {0};
     for (int i = 0; i < LOOK_AT && mr_tree_next(t, dir, len, &child); i++)
         if (!child.is_dir && child.name[0] != '.' && mr_name_is_image(child.name, child.name_len))
-            return true;
-    return false;
+            return child.entry;
+    return MR_NO_ENTRY;
 }
 
-static void add(mr_yolo_dirs *dirs, mr_yolo_dir dir, bool labels, bool text)
+static bool holds_images(const mr_tree *t, const char *dir, size_t len)
 {
+    return find_image(t, dir, len) != MR_NO_ENTRY;
+}
+
+/* `labels`: what holds the labels, NULL if nothing does. */
+static void add(const mr_tree *t, mr_yolo_dirs *dirs, mr_yolo_dir dir, const char *labels)
+{
+    mr_mask masks[MR_MASKS_MAX];
+    const mr_sample first = {.entry = find_image(t, dir.path, dir.len)};
     if (dirs->count == MR_YOLO_DIRS_MAX)
         return;
+    if (!labels && first.entry != MR_NO_ENTRY && mr_yolo_masks(t, NULL, &first, masks)) {
+        if (!dirs->labels && !dirs->masks)
+            snprintf(dirs->seen, sizeof dirs->seen, "%.*s with masks in %s", dir.len < 60 ? (int)dir.len : 60, dir.path,
+                     masks[0].name);
+        dirs->masks = true;
+    }
     if (labels && !dirs->labels)
-        snprintf(dirs->seen, sizeof dirs->seen, "%.*s with %s", dir.len < 60 ? (int)dir.len : 60, dir.path,
-                 text ? "labelTxt" : "labels");
+        snprintf(dirs->seen, sizeof dirs->seen, "%.*s with %s", dir.len < 60 ? (int)dir.len : 60, dir.path, labels);
     dirs->labels = dirs->labels || labels;
-    dirs->text = dirs->text || text;
     dirs->items[dirs->count++] = dir;
+}
+
+/* Which folder of labels stands for BEFORE/images/AFTER; NULL: none with a text file. */
+static const char *labels_of(const mr_tree *t, const char *before, size_t before_len, const char *after,
+                             size_t after_len)
+{
+    char path[PATH_MAX_LEN];
+    for (size_t i = 0; mr_yolo_label_folders[i]; i++) {
+        int n = before_len < 2048 && after_len < 2048
+                    ? snprintf(path, sizeof path, "%.*s%s%s%s%.*s", (int)before_len, before, before_len ? "/" : "",
+                               mr_yolo_label_folders[i], after_len ? "/" : "", (int)after_len, after)
+                    : -1;
+        if (n > 0 && (size_t)n < sizeof path && mr_yolo_has_labels(t, path, (size_t)n))
+            return mr_yolo_label_folders[i];
+    }
+    return NULL;
 }
 
 /* S/images beside S/labels. */
 static void look_in_split(const mr_tree *t, const mr_child *child, mr_yolo_dirs *dirs)
 {
-    size_t len;
-    const char *path = mr_tree_path(t, child->entry, &len), *name = child->name;
-    if (!has(t, name, child->name_len, "/images"))
-        return;
-    /* The path of an entry in S/images, one whose bytes after the name are the folder. */
     mr_child inner = {0};
-    while (mr_tree_next(t, name, child->name_len, &inner))
-        if (inner.is_dir && inner.name_len == strlen(images) && !memcmp(inner.name, images, inner.name_len))
-            path = mr_tree_path(t, inner.entry, &len);
-    bool text = has(t, name, child->name_len, "/labelTxt");
-    bool labels = text || has(t, name, child->name_len, "/labels");
-    if (holds_images(t, path, child->name_len + 1 + strlen(images)))
-        add(dirs, (mr_yolo_dir){path, child->name_len + 1 + strlen(images), path, child->name_len}, labels, text);
+    size_t len = child->name_len + 1 + strlen(images), path_len;
+    while (mr_tree_next(t, child->name, child->name_len, &inner)) {
+        if (!inner.is_dir || inner.name_len != strlen(images) || memcmp(inner.name, images, inner.name_len) != 0)
+            continue;
+        const char *path = mr_tree_path(t, inner.entry, &path_len);
+        if (holds_images(t, path, len))
+            add(t, dirs, (mr_yolo_dir){path, len, path, child->name_len},
+                labels_of(t, child->name, child->name_len, "", 0));
+    }
 }
 
 /* images/S beside labels/S, and images/1.jpg. */
@@ -62,35 +82,50 @@ static void look_in_images(const mr_tree *t, mr_yolo_dirs *dirs)
 {
     mr_child child = {0};
     while (mr_tree_next(t, images, strlen(images), &child)) {
-        size_t len;
-        const char *path = mr_tree_path(t, child.entry, &len);
-        char name[300];
-        if (!child.is_dir || child.name[0] == '.' || child.name_len > 255 ||
-            !holds_images(t, path, strlen(images) + 1 + child.name_len))
-            continue;
-        snprintf(name, sizeof name, "labels/%.*s", (int)child.name_len, child.name);
-        add(dirs, (mr_yolo_dir){path, strlen(images) + 1 + child.name_len, child.name, child.name_len},
-            mr_tree_has_dir(t, name, strlen(name)), false);
+        size_t path_len, len = strlen(images) + 1 + child.name_len;
+        const char *path = mr_tree_path(t, child.entry, &path_len);
+        if (child.is_dir && child.name[0] != '.' && holds_images(t, path, len))
+            add(t, dirs, (mr_yolo_dir){path, len, child.name, child.name_len},
+                labels_of(t, "", 0, child.name, child.name_len));
     }
-    if (!dirs->count && holds_images(t, images, strlen(images))) {
-        bool text = mr_tree_has_dir(t, "labelTxt", 8);
-        add(dirs, (mr_yolo_dir){.path = images, .len = strlen(images)}, text || mr_tree_has_dir(t, "labels", 6), text);
-    }
+    if (!dirs->count && holds_images(t, images, strlen(images)))
+        add(t, dirs, (mr_yolo_dir){.path = images, .len = strlen(images)}, labels_of(t, "", 0, "", 0));
 }
 
 /* S/_darknet.labels beside S/1.jpg and S/1.txt. */
-static void look_for_darknet(const mr_tree *t, const mr_child *child, mr_yolo_dirs *dirs)
+static bool is_darknet(const mr_tree *t, const mr_child *child)
 {
     char path[300];
-    size_t len;
     int n = child->name_len < 256
                 ? snprintf(path, sizeof path, "%.*s/" MR_YOLO_DARKNET, (int)child->name_len, child->name)
                 : -1;
-    if (n < 0 || mr_tree_find(t, path, (size_t)n) == MR_NO_ENTRY || !holds_images(t, child->name, child->name_len))
-        return;
-    const char *name = mr_tree_path(t, child->entry, &len);
-    add(dirs, (mr_yolo_dir){name, child->name_len, name, child->name_len}, true, false);
-    dirs->darknet = true;
+    return n > 0 && mr_tree_find(t, path, (size_t)n) != MR_NO_ENTRY;
+}
+
+/* Folders of images whose labels are beside them: of splits, else the root itself. */
+static void look_beside(const mr_tree *t, mr_yolo_dirs *dirs)
+{
+    mr_child child = {0};
+    while (mr_tree_next(t, "", 0, &child)) {
+        size_t len;
+        if (!child.is_dir || child.name[0] == '.' || !holds_images(t, child.name, child.name_len))
+            continue;
+        bool darknet = is_darknet(t, &child);
+        if (!darknet && !mr_split_like(child.name, child.name_len))
+            continue;
+        const char *path = mr_tree_path(t, child.entry, &len);
+        bool labels = darknet || mr_yolo_has_labels_beside(t, child.name, child.name_len);
+        add(t, dirs, (mr_yolo_dir){path, child.name_len, path, child.name_len},
+            darknet  ? MR_YOLO_DARKNET
+            : labels ? "labels beside the images"
+                     : NULL);
+    }
+    if (!dirs->labels)
+        dirs->count = 0;
+    if (!dirs->count && mr_yolo_has_labels_beside(t, "", 0)) {
+        add(t, dirs, (mr_yolo_dir){.path = ""}, "");
+        snprintf(dirs->seen, sizeof dirs->seen, "images with labels beside them");
+    }
 }
 
 void mr_yolo_dirs_find(const mr_tree *t, mr_yolo_dirs *dirs)
@@ -101,60 +136,72 @@ void mr_yolo_dirs_find(const mr_tree *t, mr_yolo_dirs *dirs)
         if (child.is_dir && child.name[0] != '.')
             look_in_split(t, &child, dirs);
     look_in_images(t, dirs);
-    bool none = !dirs->count;
-    child = (mr_child){0};
-    while (none && mr_tree_next(t, "", 0, &child))
-        if (child.is_dir && child.name[0] != '.')
-            look_for_darknet(t, &child, dirs);
+    if (!dirs->count)
+        look_beside(t, dirs);
 }
 
-uint32_t mr_yolo_find_yaml(const mr_tree *t)
+/* ---- folders that settings name ---------------------------------------------------------------------------------- */
+
+/* The first image below a folder, or in a list; MR_NO_ENTRY. */
+static uint32_t first_image(const mr_tree *t, const char *path, size_t len)
 {
-    uint32_t found = mr_tree_find(t, "data.yaml", 9), count = 0;
     mr_child child = {0};
-    if (found != MR_NO_ENTRY)
-        return found;
-    while (mr_tree_next(t, "", 0, &child))
-        if (!child.is_dir && child.name[0] != '.' &&
-            (mr_name_ends(child.name, child.name_len, ".yaml") || mr_name_ends(child.name, child.name_len, ".yml"))) {
-            found = child.entry;
-            count++;
-        }
-    return count == 1 ? found : MR_NO_ENTRY;
+    if (len ? !mr_tree_has_dir(t, path, len) : false)
+        return MR_NO_ENTRY;
+    if (!mr_tree_next(t, path, len, &child))
+        return MR_NO_ENTRY;
+    uint32_t end = len ? mr_tree_run_end(t, child.entry, len + 1) : t->end;
+    for (uint32_t e = child.entry; e < end && e - child.entry < LOOK_AT; e++) {
+        size_t name_len;
+        const char *name = mr_tree_path(t, e, &name_len);
+        if (mr_name_is_image(name, name_len))
+            return e;
+    }
+    return MR_NO_ENTRY;
 }
 
-/* Where the path's last folder named "images" begins; SIZE_MAX: none. */
-static size_t last_images(const char *path, size_t len)
+static uint32_t first_listed(const mr_tree *t, uint32_t list, mr_buf *path)
 {
-    size_t found = SIZE_MAX;
-    for (size_t at = 0; at + 7 <= len; at++)
-        if ((at == 0 || path[at - 1] == '/') && !memcmp(path + at, "images/", 7))
-            found = at;
-    return found;
+    char head[4096];
+    uint64_t size = mr_source_entry(t->source, list)->size, number = 0;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    const char *at = head, *line;
+    if (!len || mr_source_pread(t->source, list, head, len, 0, NULL) != MR_OK ||
+        !mr_yolo_list_line(head, &at, head + len, &line, &len, &number))
+        return MR_NO_ENTRY;
+    return mr_yolo_find_listed(t, list, line, len, path);
 }
 
-uint32_t mr_yolo_label_of(const mr_tree *t, uint32_t image, bool *text, mr_buf *path)
+static void look_at_value(const mr_tree *t, const mr_yolo_settings *s, const mr_yaml_node *node, mr_yolo_dirs *dirs)
 {
-    static const char *const folders[] = {"labels", "labelTxt"};
-    size_t len;
-    const char *name = mr_tree_path(t, image, &len), *dot = memrchr(name, '.', len);
-    size_t at = last_images(name, len), stem = dot ? (size_t)(dot - name) : len;
-    uint32_t found = MR_NO_ENTRY;
-    *text = false;
-    for (size_t i = 0; i < MR_COUNT(folders) && found == MR_NO_ENTRY && at != SIZE_MAX; i++) {
-        mr_buf_clear(path);
-        mr_buf_add(path, name, at);
-        mr_buf_add_text(path, folders[i]);
-        mr_buf_add(path, name + at + strlen(images), stem - at - strlen(images));
-        mr_buf_add_text(path, ".txt");
-        found = path->failed ? MR_NO_ENTRY : mr_tree_find(t, mr_buf_text(path), path->len);
-        *text = i == 1;
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    const char *value = mr_yaml_text(&s->yaml, node);
+    mr_yolo_resolve(t, &s->yaml, value, &path);
+    if (!*value || path.failed || !path.len)
+        return;
+    size_t len = path.len, full;
+    uint32_t list = mr_tree_find(t, mr_buf_text(&path), len);
+    uint32_t image = list == MR_NO_ENTRY ? first_image(t, mr_buf_text(&path), len) : first_listed(t, list, &path);
+    if (image == MR_NO_ENTRY)
+        return;
+    const char *name = mr_tree_path(t, image, &full), *slash = memrchr(name, '/', full);
+    len = list == MR_NO_ENTRY ? len : slash ? (size_t)(slash - name) : 0;
+    const char *last = memrchr(name, '/', len), *word = last ? last + 1 : name;
+    mr_yolo_dir dir = {.path = name, .len = len};
+    if (mr_split_like(word, len - (size_t)(word - name)))
+        dir = (mr_yolo_dir){name, len, word, len - (size_t)(word - name)};
+    add(t, dirs, dir, mr_yolo_label_of(t, image, &path).label == MR_NO_ENTRY ? NULL : "labels");
+}
+
+void mr_yolo_dirs_named(const mr_tree *t, const mr_yolo_settings *s, mr_yolo_dirs *dirs)
+{
+    static const char *const keys[] = {"train", "val", "valid", "test"};
+    for (size_t k = 0; k < MR_COUNT(keys); k++) {
+        const mr_yaml_node *value = mr_yaml_get(&s->yaml, mr_yaml_root(&s->yaml), keys[k]);
+        if (value && value->kind == MR_YAML_TEXT)
+            look_at_value(t, s, value, dirs);
+        for (const mr_yaml_node *item = value && value->kind == MR_YAML_LIST ? mr_yaml_first(&s->yaml, value) : NULL;
+             item; item = mr_yaml_next(&s->yaml, item))
+            look_at_value(t, s, item, dirs);
     }
-    if (at == SIZE_MAX) {
-        mr_buf_clear(path);
-        mr_buf_add(path, name, stem);
-        mr_buf_add_text(path, ".txt");
-        found = path->failed ? MR_NO_ENTRY : mr_tree_find(t, mr_buf_text(path), path->len);
-    }
-    return found;
 }

@@ -104,7 +104,7 @@ static mr_status add_number(mr_yolo_reader *r, const char *word, size_t len)
 
 static mr_status check_class(mr_yolo_reader *r, const mr_yolo_rules *rules, double value, mr_yolo_line *out)
 {
-    size_t classes = rules->plan->class_count;
+    size_t classes = rules->plan ? rules->plan->class_count : 0;
     if (value < 0 || value >= MR_YOLO_CLASSES || floor(value) != value) {
         snprintf(r->why, sizeof r->why, "class %g is not a whole number from 0 to %d", value, MR_YOLO_CLASSES - 1);
         return MR_BAD_DATA;
@@ -121,7 +121,7 @@ static mr_status find_kind(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
     size_t pose = rules->keypoints ? 4 + (size_t)rules->keypoints * rules->dims : 0;
     if (pose && out->count == pose)
         out->kind = MR_YOLO_POSE;
-    else if (out->count == 4)
+    else if (out->count == 4 || (rules->any && out->count > 4))
         out->kind = MR_YOLO_BOX;
     else if (!pose && out->count >= 6 && out->count % 2 == 0)
         out->kind = MR_YOLO_POLYGON;
@@ -131,8 +131,9 @@ static mr_status find_kind(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
                      pose);
         else
             snprintf(r->why, sizeof r->why,
-                     "%zu number%s after the class, where a box has 4 and a polygon 6, 8 or more, two a point",
-                     out->count, out->count == 1 ? "" : "s");
+                     "%zu number%s after the class, where a box has 4 and a polygon 6, 8 or more, two a point%s",
+                     out->count, out->count == 1 ? "" : "s",
+                     out->count > 4 && out->count % 3 == 1 ? "; keypoints need kpt_shape in data.yaml" : "");
         return MR_BAD_DATA;
     }
     return MR_OK;
@@ -140,7 +141,7 @@ static mr_status find_kind(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
 
 static mr_status check_parts(mr_yolo_reader *r, const mr_yolo_rules *rules, const mr_yolo_line *line)
 {
-    for (size_t i = 0; i < line->count; i++) {
+    for (size_t i = 0; i < line->count && (!rules->any || i < 4); i++) {
         bool visibility = line->kind == MR_YOLO_POSE && rules->dims == 3 && i >= 4 && (i - 4) % 3 == 2;
         double value = line->numbers[i];
         if (visibility ? value == 0 || value == 1 || value == 2 : value >= low && value <= high)
@@ -172,6 +173,24 @@ static mr_status read_parts(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yo
     return status == MR_OK ? check_parts(r, rules, out) : status;
 }
 
+/* The class is what follows the coordinates, without the difficulty at its end; it may hold blanks. */
+static bool find_name(const char *at, const char *end, mr_yolo_line *out)
+{
+    while (at < end && is_blank(*at))
+        at++;
+    const char *last = end;
+    while (last > at && strchr("0123456789", last[-1]))
+        last--;
+    const char *stop = last;
+    while (stop > at && is_blank(stop[-1]))
+        stop--;
+    if (stop == last || stop == at)
+        stop = end;
+    out->name = at;
+    out->name_len = (size_t)(stop - at);
+    return stop > at;
+}
+
 static mr_status read_text(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out)
 {
     const char *at = out->text, *end = at + out->len, *word;
@@ -182,9 +201,12 @@ static mr_status read_text(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
                                                   : refuse_word(r, out->text, out->len, "8 numbers and a class");
     if (status != MR_OK)
         return status;
-    int32_t class = next_word(&at, end, &word, &len) ? mr_plan_class_find(rules->plan, word, len) : -1;
+    if (!find_name(at, end, out))
+        return refuse_word(r, out->text, out->len, "8 numbers and a class");
+    bool listed = rules->plan && rules->plan->class_count;
+    int32_t class = listed ? mr_plan_class_find(rules->plan, out->name, out->name_len) : 0;
     if (class < 0)
-        return refuse_word(r, word, len, "a class of data.yaml");
+        return refuse_word(r, out->name, out->name_len, "a class of the dataset");
     for (size_t i = 0; i < r->count; i++) {
         mr_milli milli;
         if (!mr_milli_of(r->numbers[i], &milli))
@@ -198,14 +220,34 @@ static mr_status read_text(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
 }
 
 /* DOTA's files begin with "imagesource:" and "gsd:". */
-static bool is_head(const mr_yolo_rules *rules, const char *text, size_t len)
+static bool is_head(const char *text, size_t len)
 {
-    return rules->text && ((len > 11 && !memcmp(text, "imagesource", 11)) || (len > 3 && !memcmp(text, "gsd", 3)));
+    return (len > 11 && !memcmp(text, "imagesource", 11)) || (len > 3 && !memcmp(text, "gsd", 3));
 }
 
 static size_t mark_len(const char *text, size_t len)
 {
     return len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
+}
+
+bool mr_yolo_is_text(const char *text, size_t len)
+{
+    const char *at = text + mark_len(text, len), *end = text + len, *word;
+    size_t word_len;
+    double number;
+    while (at < end && (is_blank(*at) || *at == '\n'))
+        at++;
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    end = newline ? newline : end;
+    if (is_head(at, (size_t)(end - at)))
+        return true;
+    for (int i = 0; i < 9; i++) {
+        if (!next_word(&at, end, &word, &word_len))
+            return false;
+        if (!read_number(word, word_len, &number))
+            return i == 8;
+    }
+    return false;
 }
 
 mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out)
@@ -220,7 +262,7 @@ mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_li
             begin++;
         while (end > begin && is_blank(end[-1]))
             end--;
-        if (begin == end || is_head(rules, begin, (size_t)(end - begin)))
+        if (begin == end || (rules->text && is_head(begin, (size_t)(end - begin))))
             continue;
         *out = (mr_yolo_line){.text = begin, .len = (size_t)(end - begin)};
         r->count = 0;

@@ -17,14 +17,17 @@ enum { MR_YOLO_CLASSES = 65536 };
 typedef enum mr_yolo_kind { MR_YOLO_BOX, MR_YOLO_POSE, MR_YOLO_POLYGON, MR_YOLO_TEXT } mr_yolo_kind;
 
 typedef struct mr_yolo_rules {
-    const mr_plan *plan;      /* its classes, placed */
+    const mr_plan *plan;      /* its classes, placed; NULL: any class */
     unsigned keypoints, dims; /* kpt_shape; 0: none */
-    bool text;                /* a file of labelTxt */
+    bool text;                /* lines of labelTxt */
+    bool any;                 /* only to tell whether a file has labels: any count of numbers from four on */
 } mr_yolo_rules;
 
 typedef struct mr_yolo_line {
     mr_yolo_kind kind;
     uint32_t class;
+    const char *name; /* of the class, where lines have it */
+    size_t name_len;
     const double *numbers; /* after the class, valid until the next line */
     size_t count;
     const char *text; /* the line, without surrounding blanks */
@@ -41,6 +44,9 @@ typedef struct mr_yolo_reader { /* zero but for `at` and `end` */
 
 /* The next line that is not blank.  MR_END: there is none; MR_BAD_DATA: `why`; MR_SYSTEM: out of memory. */
 mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out);
+/* Whether these are lines of labelTxt, by the first one: after eight numbers there is a name; "imagesource:", "gsd:".
+ */
+bool mr_yolo_is_text(const char *text, size_t len);
 void mr_yolo_reader_free(mr_yolo_reader *r);
 
 #endif

@@ -1,6 +1,4 @@
 /* splits.c - which images are in which split: folders that data.yaml names, and those that it does not.
- * Source: Ultralytics resolves train, val and test against `path`, then against the file; Roboflow's "../train/images"
- * means the folder beside data.yaml.
  * Invariant: an image comes once in a split; items are sorted by split, then by path. */
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +67,7 @@ static void leave_out_dir(mr_yolo_build *b, const char *path, size_t len, uint32
     MR_AUTO(mr_buf_free) mr_buf label = {0};
     leave_out(b, path, len, begin, end);
     for (uint32_t e = begin; e < end; e++) {
-        bool text;
-        uint32_t found = mr_yolo_label_of(b->tree, e, &text, &label);
+        uint32_t found = mr_yolo_label_of(b->tree, e, &label).label;
         if (found != MR_NO_ENTRY)
             b->plan->used[found] = MR_USE_LEFT_OUT;
     }
@@ -97,35 +94,6 @@ static mr_status add_folder(mr_yolo_build *b, const char *path, size_t len, uint
 
 /* ---- what data.yaml names ---------------------------------------------------------------------------------------- */
 
-/* The path in the tree: its first form that exists. Empty: none does. */
-static void resolve(const mr_yolo_build *b, const char *value, mr_buf *out)
-{
-    const char *base = mr_yaml_text(&b->yaml, mr_yaml_get(&b->yaml, mr_yaml_root(&b->yaml), "path"));
-    MR_AUTO(mr_buf_free) mr_buf joined = {0};
-    mr_buf_add_text(&joined, *value == '/' ? "" : base);
-    mr_buf_add_text(&joined, *value == '/' || !*base ? "" : "/");
-    mr_buf_add_text(&joined, value);
-    mr_buf_text(&joined);
-    b->plan->notes->failed = b->plan->notes->failed || joined.failed;
-    for (int form = 0; form < 2; form++) {
-        const char *at = form == 0 ? mr_buf_text(&joined) : value;
-        for (bool whole = true; at && *at; whole = false) {
-            size_t parts = 0;
-            for (const char *c = at; *c; c++)
-                parts += *c == '/' && c[1];
-            bool there = *at != '/' && (whole || parts) && mr_path_beside("", 0, at, out);
-            while (there && out->len && out->data[out->len - 1] == '/')
-                out->len--;
-            if (there && (mr_tree_has_dir(b->tree, mr_buf_text(out), out->len) ||
-                          mr_tree_find(b->tree, mr_buf_text(out), out->len) != MR_NO_ENTRY))
-                return;
-            at = strchr(at, '/');
-            at = at ? at + strspn(at, "/") : NULL;
-        }
-    }
-    mr_buf_clear(out);
-}
-
 /* The split's name in the source: that of the folder, where it means the same as data.yaml's word. */
 static const char *split_name(const mr_yolo_build *b, const char *key, const char *path, size_t len, size_t *name_len)
 {
@@ -141,29 +109,6 @@ static const char *split_name(const mr_yolo_build *b, const char *key, const cha
     return key;
 }
 
-/* A line of a list: a path from the list's folder, or from the root. */
-static uint32_t find_listed(const mr_yolo_build *b, uint32_t list, const char *line, size_t len, mr_buf *path)
-{
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
-    size_t name_len;
-    const char *name = mr_tree_path(b->tree, list, &name_len);
-    mr_buf_add(&text, line, len);
-    const char *at = mr_buf_text(&text);
-    uint32_t found = MR_NO_ENTRY;
-    b->plan->notes->failed = b->plan->notes->failed || text.failed;
-    if (memchr(line, '\0', len))
-        return MR_NO_ENTRY;
-    if (mr_path_beside(name, name_len, at, path))
-        found = mr_tree_find(b->tree, mr_buf_text(path), path->len);
-    for (bool whole = true; found == MR_NO_ENTRY && at && (whole || strchr(at, '/')); whole = false) {
-        if (*at && *at != '/' && mr_path_beside("", 0, at, path))
-            found = mr_tree_find(b->tree, mr_buf_text(path), path->len);
-        at = strchr(at, '/');
-        at = at ? at + strspn(at, "/") : NULL;
-    }
-    return found;
-}
-
 static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0}, path = {0};
@@ -174,18 +119,13 @@ static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
     if (mr_source_entry(b->tree->source, list)->size > LIST_MAX)
         return mr_fail(b->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have", name);
     MR_TRY(mr_source_read(b->tree->source, list, &text, b->err));
-    const char *at = mr_buf_text(&text), *end = at + text.len;
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end, *line = at;
-        at = newline ? newline + 1 : end;
-        while (stop > line && (stop[-1] == '\r' || stop[-1] == ' '))
-            stop--;
-        if (stop == line)
-            continue;
-        uint32_t found = find_listed(b, list, line, (size_t)(stop - line), &path);
+    const char *begin = mr_buf_text(&text), *at = begin, *line;
+    size_t len;
+    uint64_t number = 0;
+    while (mr_yolo_list_line(begin, &at, begin + text.len, &line, &len, &number)) {
+        uint32_t found = mr_yolo_find_listed(b->tree, list, line, len, &path);
         if (found == MR_NO_ENTRY || !is_image(b->tree, found))
-            mr_note_add(b->plan->notes, MR_NOTE_MISSING, line, (size_t)(stop - line), 0, "%s names it: no such image",
-                        name);
+            mr_note_add(b->plan->notes, MR_NOTE_MISSING, line, len, 0, "%s names it: no such image", name);
         else if (split != MR_NO_ENTRY)
             MR_TRY(add_item(b, split, found));
         else
@@ -210,16 +150,16 @@ static const mr_yolo_dir *stand_in(const mr_yolo_build *b, const char *key)
 static mr_status add_value(mr_yolo_build *b, const char *key, const mr_yaml_node *node, bool *taken)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
-    const char *value = mr_yaml_text(&b->yaml, node);
+    const char *value = mr_yaml_text(&b->settings.yaml, node);
     size_t name_len;
     uint32_t split;
     if (!*value)
         return MR_OK;
-    resolve(b, value, &path);
+    mr_yolo_resolve(b->tree, &b->settings.yaml, value, &path);
     MR_TRY(mr_buf_status(&path, b->err, "listing the samples"));
     if (!path.len) {
         const mr_yolo_dir *d = stand_in(b, key);
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, b->yaml_name, strlen(b->yaml_name), 0,
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, b->settings.name, strlen(b->settings.name), 0,
                     "%s: %.200s is not there%s%.*s", key, value, d ? ": taken from " : "", d ? (int)d->len : 0,
                     d ? d->path : "");
         return MR_OK;
@@ -234,15 +174,16 @@ static mr_status add_value(mr_yolo_build *b, const char *key, const mr_yaml_node
 
 static mr_status add_named(mr_yolo_build *b, bool *taken)
 {
-    const mr_yaml_node *root = mr_yaml_root(&b->yaml);
+    const mr_yaml_node *root = mr_yaml_root(&b->settings.yaml);
     for (size_t k = 0; k < MR_COUNT(keys); k++) {
-        const mr_yaml_node *value = mr_yaml_get(&b->yaml, root, keys[k]);
-        if (!value && k == 1)
-            value = mr_yaml_get(&b->yaml, root, "valid");
+        const mr_yaml_node *value = mr_yaml_get(&b->settings.yaml, root, keys[k]);
+        if (!value && k == 1) /* Darknet's word */
+            value = mr_yaml_get(&b->settings.yaml, root, "valid");
         if (value && value->kind == MR_YAML_TEXT)
             MR_TRY(add_value(b, keys[k], value, taken));
-        for (const mr_yaml_node *item = value && value->kind == MR_YAML_LIST ? mr_yaml_first(&b->yaml, value) : NULL;
-             item; item = mr_yaml_next(&b->yaml, item))
+        for (const mr_yaml_node *item = value && value->kind == MR_YAML_LIST ? mr_yaml_first(&b->settings.yaml, value)
+                                                                             : NULL;
+             item; item = mr_yaml_next(&b->settings.yaml, item))
             MR_TRY(add_value(b, keys[k], item, taken));
     }
     return MR_OK;

@@ -14,16 +14,24 @@
 static mr_status yolo_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     mr_yolo_dirs dirs;
-    (void)o;
-    (void)err;
-    mr_yolo_dirs_find(t, &dirs);
-    uint32_t yaml = mr_yolo_find_yaml(t);
-    if (!dirs.count || (!dirs.labels && yaml == MR_NO_ENTRY))
-        return MR_OK;
     size_t len = 0;
-    const char *name = yaml == MR_NO_ENTRY ? NULL : mr_tree_path(t, yaml, &len);
-    bid->score = (dirs.labels ? 80 : 60) + 5 * (name != NULL) + 4 * (dirs.items[0].name != NULL);
-    snprintf(bid->why, sizeof bid->why, "%s%s%.150s", dirs.labels ? dirs.seen : "images", name ? ", " : "",
+    const char *name = NULL;
+    (void)o;
+    mr_yolo_dirs_find(t, &dirs);
+    bool settings = mr_yolo_settings_found(t, &name, &len);
+    if (!dirs.count && settings) {
+        mr_yolo_settings read;
+        mr_status status = mr_yolo_settings_read(t, &read, err);
+        if (status == MR_OK)
+            mr_yolo_dirs_named(t, &read, &dirs);
+        mr_yaml_free(&read.yaml);
+        if (status == MR_SYSTEM)
+            return status;
+    }
+    if (!dirs.count || (!dirs.labels && !dirs.masks && !settings))
+        return MR_OK;
+    bid->score = (dirs.labels ? 80 : 60) + 5 * settings + 4 * (dirs.items[0].name != NULL);
+    snprintf(bid->why, sizeof bid->why, "%s%s%.150s", *dirs.seen ? dirs.seen : "images", name ? ", " : "",
              name ? name : "");
     return MR_OK;
 }
@@ -48,7 +56,7 @@ static mr_status open_label(const mr_tree *t, const mr_plan *plan, const mr_samp
     MR_TRY(mr_texts_read(&st->texts, t->source, (uint32_t)(sample->aux >> 1), &l->bytes, err));
     l->reader.at = mr_buf_text(&l->bytes);
     l->reader.end = l->reader.at + l->bytes.len;
-    l->rules = (mr_yolo_rules){plan, st->keypoints, st->dims, sample->aux & 1};
+    l->rules = (mr_yolo_rules){plan, st->keypoints, st->dims, sample->aux & 1, false};
     return MR_OK;
 }
 
@@ -167,12 +175,13 @@ const mr_layout mr_layout_yolo = {
     .name = "yolo",
     .title = "YOLO: data.yaml, images/ and labels/, of Roboflow and Ultralytics",
     .needs =
-        "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml; or SPLIT/ with images, "
-        "labels and " MR_YOLO_DARKNET,
+        "SPLIT/images/ and SPLIT/labels/, or images/SPLIT/ and labels/SPLIT/, with data.yaml or classes.txt; folders "
+        "that data.yaml or a Darknet *.data names; or images with labels beside them",
     .options = MR_OPTION_UNLISTED,
     .bid = yolo_bid,
     .plan = mr_yolo_plan,
     .meta = yolo_meta,
     .objects = yolo_objects,
+    .masks = mr_yolo_masks,
     .free_state = mr_yolo_state_free,
 };

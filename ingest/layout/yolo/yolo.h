@@ -2,19 +2,52 @@
  *
  *      data.yaml  train/images/1.jpg  train/labels/1.txt  valid/images ...     Roboflow's exports
  *      NAME.yaml  images/train/1.jpg  labels/train/1.txt  images/val ...       Ultralytics' trees
- *      images/1.jpg  labels/1.txt                                              one split
+ *      classes.txt  notes.json  images/1.jpg  labels/1.txt                     Label Studio's exports
+ *      train/images/1.png  train/labelTxt/1.txt  val/images ...                DOTA
+ *      train/images/1.jpg  train/masks/1.png, or train/labels/1.png            masks, as for U-Net
  *      train/_darknet.labels  train/1.jpg  train/1.txt  valid/1.jpg ...        Roboflow's exports for Darknet
+ *      obj.data  obj.names  train.txt  obj_train_data/1.jpg  .../1.txt         Darknet, CVAT's exports for it
+ *      classes.txt  1.jpg  1.txt                                               LabelImg
  *
+ * dirs.c finds folders, labels.c the label file of an image, settings.c reads data.yaml or what stands for it, names.c
+ * and name_lists.c the classes, splits.c the images of each split, label.c lines; shape.c tells polygons from
+ * keypoints.
  * Invariant: nothing of the state changes after plan(), so that metas and objects may be made on many threads. */
 #ifndef MR_YOLO_H
 #define MR_YOLO_H
 
 #include "layout/layout.h"
-#include "tables/yaml_file.h"
 #include "layout/texts.h"
+#include "tables/yaml_file.h"
 #include "yolo/label.h"
+#include "yolo/shape.h"
 
-typedef struct mr_yolo_dir { /* a folder of images, found by its name */
+/* ---- settings.c -------------------------------------------------------------------------------------------------- */
+
+typedef struct mr_yolo_settings { /* a zeroed one is empty */
+    uint32_t entry;               /* MR_NO_ENTRY: there is no such file, and `yaml` is empty or made from lists */
+    const char *name;             /* of the file, lent by the source; "" without one */
+    mr_yaml yaml;                 /* data.yaml; of a Darknet *.data its lines as YAML: nc, names, train, val */
+    bool lists;                   /* train.txt and the like at the root are the splits */
+} mr_yolo_settings;
+
+/* Reads data.yaml, else the root's only other YAML file with settings of a dataset, else its only Darknet *.data, else
+ * lists of images.  MR_BAD_DATA: not readable, or several with equal claims, all named. */
+mr_status mr_yolo_settings_read(const mr_tree *t, mr_yolo_settings *out, mr_error *err);
+/* Whether one of these is there, by names and the first bytes of files. */
+bool mr_yolo_settings_found(const mr_tree *t, const char **name, size_t *len);
+
+/* The path in the tree that `value` means: its first form that exists.  Empty: none does; out->failed: no memory. */
+void mr_yolo_resolve(const mr_tree *t, const mr_yaml *yaml, const char *value, mr_buf *out);
+/* The file that a line of a list means, a path from the list's folder or from the root; MR_NO_ENTRY. */
+uint32_t mr_yolo_find_listed(const mr_tree *t, uint32_t list, const char *line, size_t len, mr_buf *path);
+/* The next line that is not blank, without blanks, CR and byte order mark; false: there is none.  *number: from 1. */
+bool mr_yolo_list_line(const char *text, const char **at, const char *end, const char **line, size_t *len,
+                       uint64_t *number);
+
+/* ---- dirs.c ------------------------------------------------------------------------------------------------------ */
+
+typedef struct mr_yolo_dir { /* a folder of images */
     const char *path;        /* under the root: "train/images", "images/train", "images"; not NUL-terminated */
     size_t len;
     const char *name; /* of its split in the source, a part of the path; NULL: it has none, and is train */
@@ -27,31 +60,54 @@ enum { MR_YOLO_DIRS_MAX = 64 };
 typedef struct mr_yolo_dirs {
     mr_yolo_dir items[MR_YOLO_DIRS_MAX];
     size_t count;
-    bool labels;    /* one of them has a folder of labels */
-    bool text;      /* the labels are labelTxt */
-    bool darknet;   /* labels are beside the images, and their classes in MR_YOLO_DARKNET */
-    char seen[120]; /* for messages: "train/images and train/labels" */
+    bool labels;    /* label files belong to one of them */
+    bool masks;     /* PNGs of the images' names do */
+    char seen[120]; /* for messages: "train/images with labels" */
 } mr_yolo_dirs;
 
-/* dirs.c: names alone, for bids. */
+/* For bids: names, and the beginnings of a few text files beside images. */
 void mr_yolo_dirs_find(const mr_tree *t, mr_yolo_dirs *dirs);
-/* data.yaml, or the only other .yaml of the root; MR_NO_ENTRY. */
-uint32_t mr_yolo_find_yaml(const mr_tree *t);
-/* The label file of an image; MR_NO_ENTRY.  *text: in labelTxt. */
-uint32_t mr_yolo_label_of(const mr_tree *t, uint32_t image, bool *text, mr_buf *path);
+/* Where it finds none: the folders that the settings name. */
+void mr_yolo_dirs_named(const mr_tree *t, const mr_yolo_settings *s, mr_yolo_dirs *dirs);
+
+/* ---- labels.c ---------------------------------------------------------------------------------------------------- */
+
+extern const char *const mr_yolo_label_folders[]; /* that stand for a folder "images"; ends with NULL */
+
+typedef struct mr_yolo_claim {
+    uint32_t label;  /* MR_NO_ENTRY: the image has none */
+    uint32_t second; /* another one; MR_NO_ENTRY: there is none */
+    bool text;       /* in labelTxt */
+} mr_yolo_claim;
+
+/* The label file of an image.  `path` is scratch; path->failed: no memory. */
+mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path);
+/* Its masks: PNGs of its name in the folders "labels" and "masks", as of trees for U-Net. */
+size_t mr_yolo_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
+/* Whether the folder holds text files that may be labels, at any depth. */
+bool mr_yolo_has_labels(const mr_tree *t, const char *dir, size_t len);
+/* Whether the texts beside the folder's images are lines of labels: those of the first few that have one. */
+bool mr_yolo_has_labels_beside(const mr_tree *t, const char *dir, size_t len);
+
+/* ---- plan -------------------------------------------------------------------------------------------------------- */
 
 typedef struct mr_yolo_item { /* an image of a split */
     uint32_t split, entry;
 } mr_yolo_item;
 
+typedef enum mr_yolo_task { MR_YOLO_ANY, MR_YOLO_DETECT, MR_YOLO_SEGMENT, MR_YOLO_OBB, MR_YOLO_KEYPOINTS } mr_yolo_task;
+
 typedef struct mr_yolo_state {
     unsigned keypoints, dims; /* kpt_shape */
+    mr_yolo_task task;        /* as data.yaml has it */
     bool oriented;            /* lines of four points are oriented boxes */
     bool told[MR_SPLITS_MAX]; /* the split has labels */
     uint64_t lines[4];        /* of each mr_yolo_kind */
     uint64_t quads;           /* polygons of four points */
-    mr_texts texts;           /* label files */
-    uint32_t classes;         /* in label files, where data.yaml has no names: the highest plus one */
+    uint64_t masks;           /* samples with one */
+    mr_yolo_shape shape;
+    mr_texts texts;   /* label files */
+    uint32_t classes; /* in label files, where nothing names the classes: the highest plus one */
 } mr_yolo_state;
 
 typedef struct mr_yolo_build { /* while plan() runs */
@@ -59,21 +115,23 @@ typedef struct mr_yolo_build { /* while plan() runs */
     const mr_layout_options *options;
     mr_plan *plan;
     mr_yolo_state *st;
-    mr_yaml yaml;
-    const char *yaml_name; /* "" without one */
+    mr_yolo_settings settings;
+    const char *named_by; /* the file that names the classes; NULL: none does */
     mr_yolo_dirs dirs;
     mr_yolo_item *items;
     size_t count, room;
-    bool lists; /* data.yaml names images by lists: other images in the folders have no split */
+    bool lists; /* images are named by lists: other images in the folders have no split */
     mr_error *err;
 } mr_yolo_build;
 
 void mr_yolo_state_free(void *state);
-mr_status mr_yolo_names(mr_yolo_build *b);  /* names.c: classes, kpt_shape and licence of data.yaml */
-mr_status mr_yolo_splits(mr_yolo_build *b); /* splits.c: the images of each split, sorted */
+mr_status mr_yolo_names(mr_yolo_build *b);      /* names.c: classes, kpt_shape and licence */
+mr_status mr_yolo_name_lists(mr_yolo_build *b); /* name_lists.c: classes.txt and the like, which all must agree */
+mr_status mr_yolo_name_list(mr_yolo_build *b, uint32_t entry); /* one of them */
+mr_status mr_yolo_splits(mr_yolo_build *b);                    /* splits.c: the images of each split, sorted */
 mr_status mr_yolo_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 
-/* A sample's aux: its label file, and whether that is of labelTxt. */
+/* A sample's aux: its label file, and whether its lines are of labelTxt. */
 #define MR_YOLO_NO_LABEL UINT64_MAX
 static inline uint64_t mr_yolo_aux(uint32_t entry, bool text)
 {

@@ -1,0 +1,145 @@
+/* labels.c - which text file holds the labels of an image, and which PNG its mask.
+ * Source: Ultralytics takes the last folder "images" of a path for "labels"; without one the file is beside the image.
+ * Invariant: which file it is depends on names alone; contents only say whether a folder is YOLO's at all. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "yolo/yolo.h"
+
+enum { LOOK_AT = 512, PROBES = 8, HEAD = 4096 };
+
+static const char images[] = "images";
+const char *const mr_yolo_label_folders[] = {"labels",        "labelTxt",      "labelTxt-v1.0",
+                                             "labelTxt-v1.5", "labelTxt-v2.0", NULL};
+
+/* Where the path's last folder named "images" begins; SIZE_MAX: none. */
+static size_t last_images(const char *path, size_t len)
+{
+    size_t found = SIZE_MAX;
+    for (size_t at = 0; at + 7 <= len; at++)
+        if ((at == 0 || path[at - 1] == '/') && !memcmp(path + at, "images/", 7))
+            found = at;
+    return found;
+}
+
+/* The text file of this path without its ending; Windows writes .TXT. */
+static uint32_t find_text(const mr_tree *t, mr_buf *path)
+{
+    static const char *const endings[] = {".txt", ".TXT", ".Txt"};
+    size_t len = path->len;
+    uint32_t found = MR_NO_ENTRY;
+    for (size_t i = 0; i < MR_COUNT(endings) && found == MR_NO_ENTRY && !path->failed; i++) {
+        path->len = len;
+        mr_buf_add_text(path, endings[i]);
+        found = path->failed ? MR_NO_ENTRY : mr_tree_find(t, mr_buf_text(path), path->len);
+    }
+    return found;
+}
+
+mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
+{
+    mr_yolo_claim claim = {MR_NO_ENTRY, MR_NO_ENTRY, false};
+    size_t len;
+    const char *name = mr_tree_path(t, image, &len), *slash = memrchr(name, '/', len), *dot = memrchr(name, '.', len);
+    size_t at = last_images(name, len), stem = dot && (!slash || dot > slash) ? (size_t)(dot - name) : len;
+    if (at == SIZE_MAX) {
+        mr_buf_clear(path);
+        mr_buf_add(path, name, stem);
+        claim.label = find_text(t, path);
+        return claim;
+    }
+    for (size_t i = 0; mr_yolo_label_folders[i] && claim.second == MR_NO_ENTRY; i++) {
+        mr_buf_clear(path);
+        mr_buf_add(path, name, at);
+        mr_buf_add_text(path, mr_yolo_label_folders[i]);
+        mr_buf_add(path, name + at + strlen(images), stem - at - strlen(images));
+        uint32_t found = find_text(t, path);
+        if (found == MR_NO_ENTRY)
+            continue;
+        claim.text = claim.label == MR_NO_ENTRY ? i > 0 : claim.text;
+        *(claim.label == MR_NO_ENTRY ? &claim.label : &claim.second) = found;
+    }
+    return claim;
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
+
+static const char *const mask_folders[MR_MASKS_MAX] = {"labels", "masks"};
+
+size_t mr_yolo_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX])
+{
+    char path[4200];
+    size_t len, count = 0;
+    const char *name = mr_tree_path(t, sample->entry, &len), *dot = memrchr(name, '.', len);
+    size_t at = last_images(name, len);
+    (void)plan;
+    for (size_t i = 0; i < MR_COUNT(mask_folders) && at != SIZE_MAX && dot && len < 4000; i++) {
+        const char *rest = name + at + strlen(images);
+        int n = snprintf(path, sizeof path, "%.*s%s%.*s.png", (int)at, name, mask_folders[i], (int)(dot - rest), rest);
+        uint32_t entry = dot > rest ? mr_tree_find(t, path, (size_t)n) : MR_NO_ENTRY;
+        if (entry != MR_NO_ENTRY)
+            out[count++] = (mr_mask){mask_folders[i], entry};
+    }
+    return count;
+}
+
+/* ---- whether files are labels ------------------------------------------------------------------------------------ */
+
+static bool is_text(const char *name, size_t len)
+{
+    return mr_name_ends(name, len, ".txt") && !(len == 11 && !memcmp(name, "classes.txt", 11));
+}
+
+bool mr_yolo_has_labels(const mr_tree *t, const char *dir, size_t len)
+{
+    mr_child child = {0};
+    if (!mr_tree_next(t, dir, len, &child))
+        return false;
+    uint32_t end = mr_tree_run_end(t, child.entry, len + 1);
+    for (uint32_t e = child.entry; e < end && e - child.entry < LOOK_AT; e++) {
+        size_t path_len;
+        const char *path = mr_tree_path(t, e, &path_len), *slash = memrchr(path, '/', path_len);
+        const char *name = slash ? slash + 1 : path;
+        if (*name != '.' && is_text(name, path_len - (size_t)(name - path)))
+            return true;
+    }
+    return false;
+}
+
+/* 1: lines of labels, -1: something else, 0: nothing. */
+static int probe(const mr_tree *t, uint32_t entry)
+{
+    char head[HEAD];
+    uint64_t size = mr_source_entry(t->source, entry)->size;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    if (!len || mr_source_pread(t->source, entry, head, len, 0, NULL) != MR_OK)
+        return 0;
+    const char *last = len < size ? memrchr(head, '\n', len) : head + len;
+    if (!last)
+        return -1;
+    const mr_yolo_rules rules = {.text = mr_yolo_is_text(head, (size_t)(last - head)), .any = true};
+    MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.at = head, .end = last};
+    mr_yolo_line line;
+    mr_status status;
+    int lines = 0;
+    while ((status = mr_yolo_next(&reader, &rules, &line)) == MR_OK)
+        lines = 1;
+    return status == MR_END ? lines : -1;
+}
+
+bool mr_yolo_has_labels_beside(const mr_tree *t, const char *dir, size_t len)
+{
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    mr_child child = {0};
+    int labels = 0, probes = 0;
+    for (int i = 0; i < LOOK_AT && probes < PROBES && labels >= 0 && mr_tree_next(t, dir, len, &child); i++) {
+        if (child.is_dir || child.name[0] == '.' || !mr_name_is_image(child.name, child.name_len))
+            continue;
+        mr_yolo_claim claim = mr_yolo_label_of(t, child.entry, &path);
+        int found = claim.label == MR_NO_ENTRY ? 0 : probe(t, claim.label);
+        probes += claim.label != MR_NO_ENTRY;
+        labels = found < 0 ? -1 : labels | found;
+    }
+    return labels > 0;
+}

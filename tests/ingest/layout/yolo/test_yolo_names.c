@@ -1,0 +1,143 @@
+/* test_yolo_names.c - who names the classes of a YOLO tree.
+ * Covers yolo/name_lists.c and yolo/settings.c.
+ * Invariant tested: every file that names classes is read, and two that contradict each other are both named. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/objects.h"
+
+#define YOLO  &mr_layout_yolo
+#define LABEL "1 0.5 0.5 0.2 0.4\n"
+#define NOTES "{\"categories\":[{\"id\":1,\"name\":\"dog\"},{\"id\":0,\"name\":\"cat\"}],\"info\":{\"year\":2026}}"
+
+static char *tree(void)
+{
+    char *dir = support_tmpdir();
+    support_put(dir, "images/train/a.jpg", "");
+    support_put(dir, "labels/train/a.txt", LABEL);
+    support_put(dir, "images/val/b.JPG", "");
+    support_put(dir, "labels/val/b.txt", LABEL);
+    return dir;
+}
+
+/* "cat dog", and which of the files was used. */
+static void expect_names(char *dir, const char *names, const char *file)
+{
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    char *found = support_path("%s", "");
+    for (size_t i = 0; i < p.plan.class_count; i++) {
+        char *more = support_path("%s%s%s", found, i ? " " : "", p.plan.classes[i].name);
+        free(found);
+        found = more;
+    }
+    assert_string_equal(found, names);
+    if (file)
+        assert_int_equal(p.plan.used[mr_tree_find(&p.tree, file, strlen(file))], MR_USE_TAKEN);
+    assert_int_equal(p.plan.sample_count, 2);
+    assert_int_equal(support_notes(&p, MR_NOTE_INFO), *names == '0');
+    support_plan_done(&p);
+    free(found);
+}
+
+static void lists_name_the_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text;
+    } trials[] = {
+        {"classes.txt", "cat\ndog\n"},
+        {"classes.txt", "\xEF\xBB\xBF"
+                        "cat\r\ndog\r\n\r\n"},
+        {"classes.txt", "cat\rdog"},
+        {"Classes.txt", " cat \ndog"},
+        {"labels/classes.txt", "cat\ndog\n"},
+        {"labels/train/classes.txt", "cat\ndog\n"},
+        {"obj.names", "cat\ndog\n"},
+        {"images/train/classes.txt", "cat\ndog\n"},
+        {"notes.json", NOTES},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = tree();
+        expect_names(dir, "0 1", NULL);
+        support_put(dir, trials[i].file, trials[i].text);
+        expect_names(dir, "cat dog", trials[i].file);
+        support_tmpdir_remove(dir);
+    }
+}
+
+/* LabelImg adds a class to the list of the folder that it is working on. */
+static void longer_lists_agree(void **state)
+{
+    (void)state;
+    char *dir = tree();
+    support_put(dir, "labels/train/classes.txt", "cat\ndog\n");
+    support_put(dir, "labels/val/classes.txt", "cat\ndog\neel\n");
+    expect_names(dir, "cat dog eel", "labels/train/classes.txt");
+    support_put(dir, "notes.json", NOTES);
+    expect_names(dir, "cat dog eel", "notes.json");
+    support_put(dir, "data.yaml", "names: [cat, dog]\n");
+    expect_names(dir, "cat dog", "labels/val/classes.txt");
+    support_tmpdir_remove(dir);
+}
+
+static void contradictions_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text, *why;
+    } trials[] = {
+        {"classes.txt", "dog\ncat\n", "classes.txt: line 1: class 0 is \"dog\", in data.yaml it is \"cat\""},
+        {"labels/classes.txt", "cat\nbird\n", "labels/classes.txt: line 2: class 1 is \"bird\", in data.yaml it is"},
+        {"obj.names", "Cat\ndog\n", "obj.names: line 1: class 0 is \"Cat\""},
+        {"classes.txt", "cat\n\ndog\n", "classes.txt: has a blank line before the last class"},
+        {"notes.json", "{\"categories\":[{\"id\":0,\"name\":\"dog\"}]}",
+         "notes.json: class 0 is \"dog\", in data.yaml"},
+        {"notes.json", "{\"categories\":[{\"id\":3,\"name\":\"dog\"}]}", "notes.json: has 1 categories, but none with"},
+        {"notes.json", "{\"categories\":[],\"categories\":[]}", "duplicate object key"},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = tree();
+        support_put(dir, "data.yaml", "names: [cat, dog]\n");
+        support_put(dir, trials[i].file, trials[i].text);
+        support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, trials[i].why);
+        support_tmpdir_remove(dir);
+    }
+}
+
+/* Something else that has this name. */
+static void other_notes_are_left(void **state)
+{
+    (void)state;
+    char *dir = tree();
+    support_put(dir, "notes.json", "{\"text\":\"remember\"}");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_int_equal(p.plan.used[mr_tree_find(&p.tree, "notes.json", 10)], MR_USE_NONE);
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void settings_of_several_files(void **state)
+{
+    (void)state;
+    char *dir = tree();
+    support_put(dir, "hyp.yaml", "lr0: 0.01\n");
+    support_put(dir, "pets.yml", "path: .\ntrain: images/train\nnames: [cat, dog]\n");
+    expect_names(dir, "cat dog", "pets.yml");
+    support_put(dir, "more.yaml", "names:\n  0: bird\n");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "more.yaml and pets.yml: both have settings of a dataset");
+    support_put(dir, "data.yaml", "names: [cat, dog]\n");
+    expect_names(dir, "cat dog", "data.yaml");
+    support_put(dir, "data.yaml", "train: images/train\nnames: [cat, dog]\ntrain: images/val\n");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: line 3: \"train\" is there twice, first in line 1");
+    support_tmpdir_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_name_the_classes),    cmocka_unit_test(longer_lists_agree),
+        cmocka_unit_test(contradictions_are_named),  cmocka_unit_test(other_notes_are_left),
+        cmocka_unit_test(settings_of_several_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
