@@ -22,6 +22,7 @@ typedef struct making {
     mr_images *m;
     mr_loader *loader;
     const mr_batch *batch;
+    mr_decode_on_host *decode_on_host;
     const uint8_t *slab;
     const mr_coded *h;
     const mr_coded_slot *slots;
@@ -151,16 +152,23 @@ static mr_status make_flagged(making *k, mr_error *err)
     for (uint64_t i = 0; i < k->batch->count; i++) {
         if (k->slots[i].kind != MR_CODED_IMAGE || !flags[k->slots[i].image])
             continue;
-        MR_TRY(mr_batch_decode(k->loader, k->batch, i, (float *)(void *)m->tensor.data, err));
+        MR_TRY(k->decode_on_host(k->loader, k->batch, i, (float *)(void *)m->tensor.data, err));
         d->card->upload(d, image(k, i), m->tensor.data, k->tensor);
         m->counts.flagged++;
     }
     return MR_OK;
 }
 
-mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, float *out, mr_error *err)
+mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, mr_decode_on_host *decode_on_host,
+                         float *out, mr_error *err)
 {
-    making k = {.m = m, .loader = l, .batch = batch, .slab = batch->data, .h = batch->data, .out = out};
+    making k = {.m = m,
+                .loader = l,
+                .batch = batch,
+                .decode_on_host = decode_on_host,
+                .slab = batch->data,
+                .h = batch->data,
+                .out = out};
     if (!batch->count)
         return MR_OK;
     const mr_coded_piece *pieces = (const mr_coded_piece *)(const void *)(k.slab + k.h->pieces_at);

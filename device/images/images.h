@@ -9,7 +9,6 @@
 #ifndef MR_IMAGES_H
 #define MR_IMAGES_H
 
-#include "coded/coded.h"
 #include "device/device.h"
 
 typedef struct mr_images_counts {
@@ -22,9 +21,14 @@ typedef struct mr_images mr_images;
 mr_status mr_images_new(mr_device *device, mr_images **out, mr_error *err);
 void mr_images_free(mr_images *m); /* NULL is fine */
 
-/* out: memory of the device for [batch->count, 3, size, size].  Damage that only shows now changes the batch's facts,
- * see mr_batch_decode().  MR_SYSTEM: the device failed, or has too little memory. */
-mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, float *out, mr_error *err);
+/* Decodes a picture of the batch on the host: the caller's mr_batch_decode(). */
+typedef mr_status mr_decode_on_host(mr_loader *l, const mr_batch *batch, uint64_t slot, float *out, mr_error *err);
+
+/* out: memory of the device for [batch->count, 3, size, size].  Pictures that the device has flagged are made by
+ * `decode_on_host`; its failures are returned, and damage that only shows then changes the batch's facts.  MR_SYSTEM:
+ * the device failed, or has too little memory. */
+mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, mr_decode_on_host *decode_on_host,
+                         float *out, mr_error *err);
 mr_images_counts mr_images_count(const mr_images *m);
 
 #endif

@@ -81,7 +81,7 @@ mr_status mr_bench_device_run(mr_bench_device *d, mr_loader *l, const mr_batch *
     }
     count(&d->work, batch);
     double start = mr_seconds();
-    MR_TRY(mr_images_make(d->images, l, batch, d->out, err));
+    MR_TRY(mr_images_make(d->images, l, batch, mr_batch_decode, d->out, err));
     MR_TRY(d->device->card->wait(d->device, err));
     d->seconds += mr_seconds() - start;
     return MR_OK;

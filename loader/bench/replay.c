@@ -72,7 +72,7 @@ static mr_status add_coded(run *r, mr_loader *l, const mr_batch *b, mr_error *er
         MR_TRY(d->card->alloc(d, bytes, "decoding", &r->decoded, err));
         r->room = bytes;
     }
-    MR_TRY(mr_images_make(r->images, l, b, r->decoded, err));
+    MR_TRY(mr_images_make(r->images, l, b, mr_batch_decode, r->decoded, err));
     mr_buf_clear(&r->pixels);
     if (!mr_buf_reserve(&r->pixels, bytes))
         return mr_fail_memory(err, "replaying");

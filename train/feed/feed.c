@@ -326,7 +326,7 @@ static mr_status take(mr_feed *f, mr_error *err)
     mr_status status = mr_loader_next(f->loader, &f->batch, &why);
     f->waited += mr_seconds() - start;
     if (status == MR_OK && f->decoder)
-        status = mr_images_make(f->decoder, f->loader, f->batch, f->on_device.images, &why);
+        status = mr_images_make(f->decoder, f->loader, f->batch, mr_batch_decode, f->on_device.images, &why);
     if (status == MR_OK)
         return mr_damage_note(&f->damage, f->batch, err);
     if (f->fails && mr_status_is_bad(status))
