@@ -54,12 +54,13 @@ static bool same(const mr_digest *a, const mr_digest *b)
            memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }
 
-/* Opens NAME if its size and digest are those listed; *fd is the caller's to close, also on failure. */
+/* Opens NAME, following a link as readers do, if its size and digest are those listed; *fd is the caller's to close,
+ * also on failure. */
 static mr_status open_checked(int dirfd, const char *name, const mr_digest *listed, int *fd, mr_error *err)
 {
     mr_digest found;
     uint64_t size;
-    MR_TRY(mr_file_open(dirfd, name, false, fd, &size, err));
+    MR_TRY(mr_file_open(dirfd, name, true, fd, &size, err));
     if (size != listed->bytes)
         return mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu; " AGAIN, name,
                        (unsigned long long)size, (unsigned long long)listed->bytes);
@@ -75,7 +76,7 @@ static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name
     MR_AUTO(mr_buf_free) mr_buf index = {0};
     mr_digest digest = {0};
     snprintf(mdb_name, sizeof mdb_name, "%s.mdb", shard->name);
-    if (faccessat(q->dirfd, mdb_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+    if (faccessat(q->dirfd, mdb_name, F_OK, 0) != 0 && errno == ENOENT)
         return mr_fail(err, MR_BAD_DATA, "%s: the shard is missing, and with it its index; " AGAIN, mdb_name);
     MR_TRY(open_checked(q->dirfd, mdb_name, &shard->mdb, &fd, err));
     MR_TRY(mr_index_build(fd, shard->mdb.bytes, mdb_name, shard->first, shard->samples, &index, err));

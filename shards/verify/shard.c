@@ -34,18 +34,21 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
     return MR_OK;
 }
 
-/* *fd is -1 if there is no regular file that can be read: then that has been reported as a problem. */
+/* *fd is -1 if there is no regular file that can be read: then that has been reported as a problem.  A link is
+ * followed, as readers do: what is checked is what they are given. */
 static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     struct stat st;
     /* O_NONBLOCK: a FIFO in place of the file must not block. */
-    *fd = openat(job->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    *fd = openat(job->dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 && errno == ENOENT) {
-        SHARD_PROBLEM(job, MR_PROBLEM_MISSING, "%s: the file is missing", name);
+        bool linked = faccessat(job->dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        SHARD_PROBLEM(job, MR_PROBLEM_MISSING, "%s: the file %sis missing", name, linked ? "that it links to " : "");
         return MR_OK;
     }
     if (*fd < 0 && (errno == ELOOP || errno == ENXIO || errno == ENODEV)) {
-        SHARD_PROBLEM(job, MR_PROBLEM_NOT_A_FILE, "%s: is a link, socket or device, not a file", name);
+        SHARD_PROBLEM(job, MR_PROBLEM_NOT_A_FILE, "%s: is a %s, not a file", name,
+                      errno == ELOOP ? "link that leads nowhere" : "socket or device");
         return MR_OK;
     }
     if (*fd < 0 || fstat(*fd, &st) != 0) {

@@ -20,7 +20,7 @@
 #define MR_PROBLEM_KINDS(X) /* name, word, what it means */                                                            \
     X(MANIFEST, "manifest", "the manifest is missing, cannot be read, or is not what millrace wrote")                  \
     X(MISSING, "missing", "a file that the manifest lists does not exist")                                             \
-    X(NOT_A_FILE, "not-a-file", "a link, folder, FIFO or device is where a file should be")                            \
+    X(NOT_A_FILE, "not-a-file", "a folder, FIFO or device, or a link to one, is where a file should be")               \
     X(UNREADABLE, "unreadable", "the system cannot read the file, or a part of it")                                    \
     X(SIZE, "size", "a file does not have the size that the manifest states")                                          \
     X(DIGEST, "digest", "a file does not have the digest that the manifest states")                                    \

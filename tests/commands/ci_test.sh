@@ -53,6 +53,54 @@ expect 0 "and every pixel" action "$work/known" "" "--decode" # more than what w
 expect 0 "checked sizes and indexes" action "$work/known" "" "--decode"
 touch dataset/val-00000.mdb
 expect 0 "checked digests, indexes and every record in" action "$work/known" "" ""
+
+# The same through links: of the dataset's folder, and of a file in it.
+linked() {
+    MILLRACE_VERIFIED=$work/known "$source/scripts/ci-verify" "$1"
+}
+flip() { # FILE: another byte, of the same size and time of modification
+    local byte time
+    time=$(stat -c %y "$1")
+    byte=$(od -An -tu1 -j 60000 -N 1 "$1")
+    printf '%b' "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek=60000 conv=notrunc status=none
+    touch -d "$time" "$1"
+}
+ln -s dataset link
+rm -rf known
+expect 0 "checked digests, indexes and every record in" linked link
+grep -q '^manifest.json ' "known/$digest"
+expect 0 "checked sizes and indexes" linked link
+expect 0 "checked sizes and indexes" linked dataset
+mkdir elsewhere
+mv dataset/train-00000.mdb elsewhere/
+ln -s ../elsewhere/train-00000.mdb dataset/train-00000.mdb
+expect 0 "checked digests, indexes and every record in" linked link # moved: another time of change
+expect 0 "checked sizes and indexes" linked link
+flip elsewhere/train-00000.mdb
+expect 1 "train-00000.mdb" linked link
+expect 1 "train-00000.mdb" linked link # not remembered
+flip elsewhere/train-00000.mdb
+expect 0 "checked digests, indexes and every record in" linked link
+cp -p elsewhere/train-00000.mdb elsewhere/copy
+flip elsewhere/copy
+mv elsewhere/copy elsewhere/train-00000.mdb # of the same name, size and time of modification
+expect 1 "train-00000.mdb" linked link
+flip elsewhere/train-00000.mdb
+expect 0 "checked digests, indexes and every record in" linked link
+expect 0 "checked sizes and indexes" linked link
+
+# A list that cannot be made is not remembered.
+rm -rf known
+printf '#!/bin/sh\nexit 1\n' >bin/find && chmod +x bin/find
+expect 0 "checked digests, indexes and every record in" linked dataset
+printf '#!/bin/sh\nexit 0\n' >bin/find
+expect 0 "checked digests, indexes and every record in" linked dataset
+expect 0 "checked digests, indexes and every record in" linked dataset
+test ! -e known
+rm bin/find
+rm dataset/train-00000.mdb
+mv elsewhere/train-00000.mdb dataset/
+
 expect 1 "::error file=dataset/manifest.json,title=millrace verify%3A expect::" action "$work/known" "${digest//[0-9]/0}" ""
 expect 2 "::error title=millrace verify::" env DATASET=nowhere GITHUB_ACTIONS=true "$source/scripts/ci-verify" nowhere
 expect 2 "give the dataset first" "$source/scripts/ci-verify" --deep
