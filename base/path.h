@@ -7,6 +7,9 @@
 
 enum { MR_PATH_LINKS = 40 }; /* symbolic links in one path: as many as the system follows */
 
+/* A hidden file in the folder of an export: the list of what the export made.  Nobody's data. */
+#define MR_PATH_EXPORT_LIST ".millrace-export"
+
 /* Its length without trailing slashes; "/" keeps its own. */
 size_t mr_path_len(const char *path);
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */

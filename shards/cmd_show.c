@@ -1,6 +1,7 @@
 /* cmd_show.c - `millrace show DST SPLIT N`: one sample as the trainer will see it.
  * Invariant: the image and meta shown have matched their hashes, and the meta's numbers are shown as the source wrote
  * them: its text is reformatted, never parsed into numbers. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ typedef struct request {
 static const mr_option options[] = {
     {"image", 0, MR_ARG_PATH, MR_FIELD(request, image), .value = "FILE",
      .help = "write the encoded image to FILE ('-': standard output) and print nothing else"},
-    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "let --image replace an existing FILE"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "let --image replace FILE, if it is a picture"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -178,6 +179,25 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
 
 /* ---- output --------------------------------------------------------------------------------------------------- */
 
+/* --force replaces a picture, and nothing else that happens to have the name. */
+static mr_status check_replaced(const char *path, mr_error *err)
+{
+    uint8_t begin[64];
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return MR_OK; /* writing reports anything else that is wrong with it */
+    MR_AUTO(mr_scope_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, begin, sizeof begin);
+    if (got < 0)
+        return mr_fail_errno(err, errno, "%s", path);
+    if (mr_codec_find(begin, (size_t)got, NULL))
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE,
+                   "%s: is not a picture, and --force replaces nothing else; choose another name, or "
+                   "remove it yourself",
+                   path);
+}
+
 static mr_status write_image(const request *q, const mr_sample_view *v, mr_error *err)
 {
     struct stat st;
@@ -189,6 +209,7 @@ static mr_status write_image(const request *q, const mr_sample_view *v, mr_error
     MR_TRY(mr_path_keep_out(q->image, q->dir, err));
     if (!q->force && lstat(q->image, &st) == 0)
         return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->image);
+    MR_TRY(check_replaced(q->image, err));
     return mr_file_publish(AT_FDCWD, q->image, v->image, v->image_len, err);
 }
 

@@ -39,7 +39,7 @@ static const mr_option options[] = {
      .standard = "8000", .help = "tokens in all, from 261; fewer where no more pairs occur twice"},
     {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "FILE", .standard = "tokenizer.json",
      .help = "write it there"},
-    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace an existing FILE"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace FILE, if it is a tokenizer"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "no progress, no summary"},
     {0},
 };
@@ -164,9 +164,20 @@ static mr_status check_output(const request *q, mr_error *err)
         return MR_OK; /* writing reports anything else that is wrong with it */
     if (S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
-    if (q->force || !S_ISREG(st.st_mode)) /* a pipe loses nothing */
+    if (!S_ISREG(st.st_mode)) /* a pipe loses nothing */
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->output);
+    if (!q->force)
+        return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->output);
+    mr_tokenizer *old = NULL;
+    mr_error why;
+    mr_status status = st.st_size ? mr_tokenizer_open(q->output, &old, &why) : MR_OK;
+    mr_tokenizer_free(old);
+    if (status == MR_OK || status == MR_SYSTEM)
+        return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", why.text);
+    return mr_fail(err, MR_MISUSE,
+                   "%s: is not a tokenizer, and --force replaces nothing else; choose another name, or remove it "
+                   "yourself",
+                   q->output);
 }
 
 static mr_status learn(request *q, mr_tokenizer **out, mr_error *err)

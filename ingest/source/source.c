@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "source/list.h"
@@ -149,6 +150,13 @@ void list_note_large(list *l, const char *path, size_t len, uint64_t size)
                 "larger than the limit of %llu bytes", (unsigned long long)list_max_size(l, path, len));
 }
 
+static bool is_export_list(const char *path, size_t len)
+{
+    static const char name[] = MR_PATH_EXPORT_LIST;
+    size_t end = sizeof name - 1;
+    return len >= end && !memcmp(path + len - end, name, end) && (len == end || path[len - end - 1] == '/');
+}
+
 mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
 {
     mr_entry e = *entry;
@@ -159,6 +167,8 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
         mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "a macOS resource fork");
         return MR_OK;
     }
+    if (is_export_list(e.path, len))
+        return MR_OK;
     if (e.size > list_max_size(l, e.path, len)) {
         list_note_large(l, e.path, len, e.size);
         return MR_OK;

@@ -4,7 +4,7 @@
  * The export room, on top of dataset; only commands use it.  Its files use those above them:
  *   parts names      what a format may be unable to hold; file names that are safe and unique
  *   facts survey     what one sample, and what all of them, say besides the picture
- *   temp target      the temporary file or folder next to OUT; how it takes OUT's place
+ *   temp made target the temporary file or folder next to OUT; what an export made; how it takes OUT's place
  *   out              files in the temporary folder
  *   card.h           what a format supplies; a word in MR_EXPORTS and a file NAME.c add one
  *   losses pictures  what a sample loses; its picture as a file
@@ -98,9 +98,9 @@ typedef struct mr_export_target { /* where a folder goes */
     bool replace;                 /* a folder that is not empty is there */
 } mr_export_target;
 
-/* MR_MISUSE: OUT is a file, or a folder that is not empty, without `force`. */
+/* MR_MISUSE: OUT is a file, or a folder that is not empty, without `force` or with files that no export made. */
 mr_status mr_export_target_find(const char *out, bool force, mr_export_target *t, mr_error *err);
-/* Syncs the temporary folder and gives it OUT's name. */
+/* Lists what is in the temporary folder, syncs it and gives it OUT's name.  MR_MISUSE: see above. */
 mr_status mr_export_target_publish(mr_export_temp *temp, const mr_export_target *t, mr_error *err);
 
 #endif

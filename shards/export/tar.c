@@ -185,6 +185,18 @@ static mr_status write_tar(const mr_dataset *ds, int fd, const char *name, const
     return status;
 }
 
+/* Whether the file is empty or begins as every tar of an export does. */
+static mr_status is_ours(const char *out, bool *ours, mr_error *err)
+{
+    char begin[sizeof MR_TAR_FACTS];
+    MR_AUTO(mr_scope_close) int fd = open(out, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, begin, sizeof begin);
+    if (got < 0)
+        return mr_fail_errno(err, errno, "%s", out);
+    *ours = got == 0 || (got == (ssize_t)sizeof begin && memcmp(begin, MR_TAR_FACTS, sizeof begin) == 0);
+    return MR_OK;
+}
+
 static mr_status check_out(const char *out, bool force, mr_error *err)
 {
     struct stat st;
@@ -197,7 +209,16 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     if (!S_ISREG(st.st_mode))
         return mr_fail(err, MR_MISUSE,
                        "%s: is not a regular file; name the file to write, or '-' and send the tar there", out);
-    return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
+    if (!force)
+        return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
+    bool ours = false;
+    MR_TRY(is_ours(out, &ours, err));
+    if (!ours)
+        return mr_fail(err, MR_MISUSE,
+                       "%s: no export made this file, and --force replaces nothing else; choose another name, or "
+                       "remove it yourself",
+                       out);
+    return MR_OK;
 }
 
 /* Without `force` a file that appeared meanwhile stays; where rename cannot ensure that, it is checked once more. */

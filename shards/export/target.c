@@ -3,7 +3,7 @@
  *    OUT.millrace-export-1234/train/n01/a.JPEG ...   files are written here, in a temporary folder
  *    OUT                                             and published by one rename at the end
  *
- * Invariant: an old OUT is removed only after the new one has its name. */
+ * Invariant: an old OUT is removed only after the new one has its name, and only if an export made all of it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include "base/scope.h"
 #include "base/temp.h"
 #include "export/export.h"
+#include "export/made.h"
 
 mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err)
 {
@@ -66,7 +67,7 @@ mr_status mr_export_target_find(const char *out, bool force, mr_export_target *t
     if (t->replace && !force)
         return mr_fail(err, MR_MISUSE, "%s: exists and is not empty; choose another folder, or --force to replace it",
                        out);
-    return MR_OK;
+    return t->replace ? mr_export_made_check(t->path, err) : MR_OK;
 }
 
 /* `gone`: the old folder's present name; NULL: it kept its own. */
@@ -101,6 +102,9 @@ static mr_status exchange(mr_export_temp *temp, const char *target, mr_error *er
 /* A rename replaces an empty folder; a full one is exchanged with ours first, then removed. */
 mr_status mr_export_target_publish(mr_export_temp *temp, const mr_export_target *t, mr_error *err)
 {
+    MR_TRY(mr_export_made_note(temp->fd, temp->path, err));
+    if (t->replace) /* once more: exporting takes long */
+        MR_TRY(mr_export_made_check(t->path, err));
     /* One sync of the file system costs less than one of each of 100,000 files. */
     if (syncfs(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", t->path);

@@ -168,6 +168,9 @@ static void test_show_image(void **out)
     assert_int_equal(support_size(file), s->p[0].len);
     support_expect(0, "show", s->ds, "train", "1", "--image", file, "--force", (char *)NULL);
     assert_int_equal(support_size(file), s->p[1].len);
+    support_write_text(file, "notes");
+    support_expect(2, "show", s->ds, "train", "1", "--image", file, "--force", (char *)NULL);
+    assert_int_equal(support_size(file), 5);
     support_result r = support_millrace("show", s->ds, "val", "0", "--image", "-", (char *)NULL);
     support_assert_status(&r, 0);
     assert_int_equal(r.out_len, s->p[1].len);

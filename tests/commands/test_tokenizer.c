@@ -72,6 +72,11 @@ static void test_learns(void **state)
     support_assert_same_file(file, wanted);
     assert_int_equal(mr_tokenizer_open(file, &t, NULL), MR_OK);
     mr_tokenizer_free(t);
+    char *notes = support_path("%s/notes.json", dir);
+    support_write_text(notes, "{\"mine\": 1}");
+    assert_says(support_millrace("tokenizer", data, "--force", "-o", notes, (char *)NULL), 2, "", "is not a tokenizer");
+    assert_int_equal(support_size(notes), 11);
+    free(notes);
     /* There already: refused, then replaced. */
     assert_says(support_millrace("tokenizer", data, "--size", "300", "-o", file, (char *)NULL), 2, "",
                 "--force replaces it");

@@ -167,7 +167,8 @@ static void collect(const char *dir, const char *prefix, names *out)
     if (!d)
         fail_msg("cannot list %s: %s", dir, strerror(errno));
     for (struct dirent *e; (e = readdir(d));) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+        /* What an export notes about its own files is the matter of test_made.c. */
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, ".millrace-export"))
             continue;
         char *path = support_path("%s/%s", dir, e->d_name);
         char *name = support_path("%s%s", prefix, e->d_name);
