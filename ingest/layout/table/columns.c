@@ -240,6 +240,13 @@ static mr_status check_several(mr_sheet *s, mr_error *err)
     return MR_OK;
 }
 
+/* Masks, depths: another picture in each row. */
+static bool names_files(const mr_sheet *s, size_t column)
+{
+    const char *cell = s->csv.rows ? mr_sheet_cell(s, 0, column) : "";
+    return mr_name_is_image(cell, strlen(cell));
+}
+
 /* Columns of which no header says what they are. */
 static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
 {
@@ -250,7 +257,7 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
         return mr_fail_memory(err, "looking at a table");
     for (size_t c = 0; c < s->csv.columns; c++)
         if ((int)c != s->path && (int)c != s->split && (int)c != s->text && !among(s->csv.header[c], other_words) &&
-            !among(s->csv.header[c], path_words) && !mr_sheet_is_side(s, c))
+            !among(s->csv.header[c], path_words) && !mr_sheet_is_side(s, c) && !names_files(s, c))
             rest[count++] = c;
     if ((count == 1 && s->text < 0) || (count > 1 && all_flags(s, rest, count))) {
         for (size_t i = 0; i < count; i++)

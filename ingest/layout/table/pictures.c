@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "layout/folder_names.h"
 #include "table/table.h"
 
@@ -44,17 +45,69 @@ static mr_status link_stems(mr_picture_index *index, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
+static bool has_word(const char *name, size_t len, const char *word)
+{
+    for (size_t at = 0, n = strlen(word); at + n <= len; at++)
+        if (!strncasecmp(name + at, word, n))
+            return true;
+    return false;
+}
+
+/* A sure name of such a folder, or the last word of it: "train_masks". */
+static bool holds_masks(const char *name, size_t len)
+{
+    static const char *const words[] = {"mask", "trimap", "annot", "truth", "segment", "label"};
+    size_t last = len;
+    while (last && !strchr("_- ", name[last - 1]))
+        last--;
+    bool sure = mr_folder_container(name, len) == MR_CONTAINER_SURE ||
+                mr_folder_container(name + last, len - last) == MR_CONTAINER_SURE;
+    for (size_t w = 0; w < MR_COUNT(words) && sure; w++)
+        if (has_word(name, len, words[w]))
+            return true;
+    return false;
+}
+
+/* masks/, annotations/trimaps/, SegmentationClass/ ... */
+static bool in_mask_folder(const mr_tree *t, uint32_t entry)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, entry, &len), *slash;
+    for (const char *part = path; (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1)
+        if (holds_masks(part, (size_t)(slash - part)))
+            return true;
+    return false;
+}
+
+static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others, mr_picture_index *out, mr_error *err)
 {
     *out = (mr_picture_index){.tree = t};
     for (uint32_t e = t->begin; e < t->end; e++) {
         if (!mr_folder_image(t, e, 0))
+            continue;
+        bool apart = in_mask_folder(t, e);
+        out->masks += apart;
+        if (apart && !others)
+            continue;
+        size_t len, stem_len;
+        const char *path = mr_tree_path(t, e, &len), *stem = stem_of(path, len, &stem_len);
+        if (apart && mr_string_map_find(&others->stems, text_of, others, stem, stem_len) != SIZE_MAX)
             continue;
         if (!MR_GROW(out->entries, out->count, out->room))
             return mr_fail_memory(err, "listing the pictures");
         out->entries[out->count++] = e;
     }
     return link_stems(out, err);
+}
+
+/* A picture in a folder of masks, of the name of another one that is not, is its mask. */
+mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
+{
+    MR_TRY(list_pictures(t, NULL, out, err));
+    if (!out->masks)
+        return MR_OK;
+    MR_AUTO(mr_picture_index_free) mr_picture_index others = *out;
+    return list_pictures(t, &others, out, err);
 }
 
 void mr_picture_index_free(mr_picture_index *index)

@@ -96,6 +96,8 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
     for (size_t i = 0; i < list.count; i++)
         MR_TRY(take_sheet(t, o, &index, list.entries[i], plan, err));
     MR_TRY(check_sheets(st, o, err));
+    for (size_t i = 0; i < st->sheet_count; i++)
+        plan->variant = st->sheets[i].boxes.form ? "boxes" : plan->variant;
     return mr_table_rows(t, o, &index, plan, err);
 }
 
@@ -104,7 +106,9 @@ void mr_table_free(void *state)
     mr_table_state *st = state;
     for (size_t i = 0; st && i < MR_COUNT(st->sheets); i++)
         mr_sheet_free(&st->sheets[i]);
-    if (st)
+    if (st) {
         mr_label_census_free(&st->census);
+        mr_texts_free(&st->texts);
+    }
     free(st);
 }

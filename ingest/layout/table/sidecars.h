@@ -5,11 +5,12 @@
 
 #include "table/table.h"
 
+/* Cheap: whether any of the first texts is beside a picture of its name, and whether that is in a folder. */
+bool mr_sidecars_may_be(const mr_tree *t, bool *below);
 /* Whether most pictures have a text of words beside them, judged by a few. */
 mr_status mr_sidecars_are(const mr_tree *t, const mr_picture_index *index, bool *found, mr_error *err);
 mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, mr_plan *plan,
                            mr_error *err);
-/* MR_BAD_DATA: the text is not UTF-8, or larger than 1 MiB. */
-mr_status mr_sidecars_meta(const mr_tree *t, const mr_sample *sample, mr_buf *out, mr_error *err);
+mr_status mr_sidecars_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
 
 #endif

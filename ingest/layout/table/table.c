@@ -23,6 +23,7 @@ enum {
     SCORE_PATTERN = 98,
     SCORE_CUB = 90,
     SCORE_TEXTS = 15,
+    SCORE_TEXTS_BELOW = 30, /* more than that of one of the folders, and of folders that may be classes */
     ROWS_TRIED = 64
 };
 
@@ -143,22 +144,10 @@ static void bid_by(const evidence *e, mr_bid *bid)
     }
 }
 
-/* Whether the root has texts and pictures directly in it. */
-static bool has_texts(const mr_tree *t)
-{
-    mr_child child = {0};
-    bool text = false, picture = false;
-    for (int n = 0; n < ROWS_TRIED && !(text && picture) && mr_tree_next(t, "", 0, &child); n++) {
-        text = text || (!child.is_dir && mr_name_ends(child.name, child.name_len, ".txt"));
-        picture = picture || (!child.is_dir && mr_name_is_image(child.name, child.name_len));
-    }
-    return text && picture;
-}
-
 static mr_status bid_without_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
                                    mr_bid *bid, mr_error *err)
 {
-    bool texts = false;
+    bool texts = false, below = false;
     if (!index->count)
         return MR_OK;
     if (o->class_pattern) {
@@ -169,7 +158,8 @@ static mr_status bid_without_sheet(const mr_tree *t, const mr_layout_options *o,
         snprintf(bid->why, sizeof bid->why, "images.txt and image_class_labels.txt");
     } else {
         MR_TRY(mr_sidecars_are(t, index, &texts, err));
-        bid->score = texts ? SCORE_TEXTS - mr_root_is_split(t) : 0;
+        (void)mr_sidecars_may_be(t, &below);
+        bid->score = texts ? (below ? SCORE_TEXTS_BELOW : SCORE_TEXTS) - mr_root_is_split(t) : 0;
         snprintf(bid->why, sizeof bid->why, "pictures beside texts of the same names");
     }
     return MR_OK;
@@ -180,7 +170,8 @@ static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid 
     mr_sheet_list list;
     evidence e = {0};
     mr_sheet_find(t, &list);
-    if (!list.count && !o->class_pattern && !mr_cub_is(t) && !has_texts(t))
+    bool below;
+    if (!list.count && !o->class_pattern && !mr_cub_is(t) && !mr_sidecars_may_be(t, &below))
         return MR_OK;
     MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
     MR_TRY(mr_picture_index_make(t, &index, err));
@@ -267,7 +258,7 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
 {
     const mr_table_state *st = plan->state;
     if (st->sidecars)
-        return mr_sidecars_meta(t, sample, out, err);
+        return mr_sidecars_meta(t, plan, sample, out, err);
     if (!sample->aux)
         return MR_OK;
     const mr_sheet *s = &st->sheets[sample->aux >> 32];
@@ -283,7 +274,7 @@ const mr_layout mr_layout_table = {
     .name = "table",
     .title = "pictures with a CSV or TSV that lists them with their labels: labels.csv, or train.csv and test.csv",
     .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, "
-             "CUB's images.txt and image_class_labels.txt, 1.txt beside 1.jpg, or --class-pattern",
+             "CUB's images.txt and image_class_labels.txt, 1.txt (or 1.caption) beside 1.jpg, or --class-pattern",
     .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR |
                MR_OPTION_PATTERN,
     .bid = table_bid,

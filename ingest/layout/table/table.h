@@ -8,14 +8,16 @@
 #include "base/string_map.h"
 #include "layout/folders.h"
 #include "layout/label_census.h"
+#include "layout/texts.h"
 #include "tables/csv.h"
 
 /* ---- pictures.c ----------------------------------------------------------------------------------------------- */
 
 typedef struct mr_picture_index { /* the pictures of a tree by their names without folder and ending */
     const mr_tree *tree;
-    uint32_t *entries; /* the pictures, ascending */
+    uint32_t *entries; /* the pictures but for masks of others, ascending */
     size_t count, room;
+    size_t masks;    /* pictures in folders of masks */
     uint32_t *first; /* by stem: a picture, as a place in entries */
     uint32_t *next;  /* by picture: another one of this stem; MR_NO_ENTRY: none */
     mr_string_map stems;
@@ -139,6 +141,7 @@ typedef struct mr_table_state {
     size_t sheet_count;
     char separators[8];
     mr_label_census census; /* of all labels */
+    mr_texts texts;         /* captions beside the pictures */
     bool sidecars;          /* there are no sheets: texts beside the pictures are their captions */
 } mr_table_state;
 

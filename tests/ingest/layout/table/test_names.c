@@ -48,6 +48,15 @@ static void test_plan(void **state)
                 "train images/c_2.jpg c - - -\n"
                 "test test/c_3.jpg c - - -\n"
                 "note unlisted images/readme.png: its name does not fit --class-pattern\n");
+    support_touch(plan_dir, NAMES("annotations/trimaps/a_b_1.png", "train_masks/c_2.png", "masks/d_4.png"));
+    plan_is(&o, "layout table 98: variant class in the name, licence -, classes a_b c d\n"
+                "train images/a_b_1.jpg a_b - - -\n"
+                "train images/c_2.jpg c - - -\n"
+                "train masks/d_4.png d - - -\n" /* of no picture */
+                "test test/c_3.jpg c - - -\n"
+                "note unlisted images/readme.png: its name does not fit --class-pattern\n"
+                "unused annotations/trimaps/a_b_1.png\n"
+                "unused train_masks/c_2.png\n");
     plan_says(&(mr_layout_options){.class_pattern = "{class}+#"}, NULL, "no picture has a name that fits");
     plan_says(&(mr_layout_options){.class_pattern = "_#"}, NULL, "a pattern has {class} once");
     plan_says(&(mr_layout_options){.class_pattern = "{class}{class}"}, NULL, "a pattern has {class} once");

@@ -15,7 +15,38 @@ static void test_captions(void **state)
                   "train 2.jpg - - - ,\"captions\":[\"b\\nc\"]\n"
                   "train 3.jpg - - - -\n"
                   "note unlisted 4.jpg: no .txt of its name is beside it\n"
+                  "note notes captions: empty: 1; their pictures have none\n"
                   "unused 9.txt\n");
+}
+
+/* Folders of captioned pictures are not classes, and a byte order mark is not part of a text. */
+static void test_folders(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("x/10_dog/1.jpg", "x/10_dog/2.jpg", "x/5_cat/1.jpg"));
+    plan_file("x/10_dog/1.txt", "\xEF\xBB\xBF"
+                                "a dog\n");
+    plan_file("x/10_dog/2.caption", "two dogs");
+    plan_file("x/5_cat/1.txt", "\xEF\xBB\xBF");
+    plan_is(NULL, "layout table 30: variant captions, licence -, classes\n"
+                  "train x/10_dog/1.jpg - - - ,\"captions\":[\"a dog\"]\n"
+                  "train x/10_dog/2.jpg - - - ,\"captions\":[\"two dogs\"]\n"
+                  "train x/5_cat/1.jpg - - - -\n"
+                  "note notes captions: empty: 1; their pictures have none\n");
+}
+
+static void test_bad_texts(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg"));
+    plan_file("1.txt", "caf\xE9");
+    plan_file("2.txt", "\xFF\xFE"
+                       "a");
+    plan_file("3.txt", "good");
+    plan_is(NULL, "layout table 15: variant captions, licence -, classes\n"
+                  "train 3.jpg - - - ,\"captions\":[\"good\"]\n"
+                  "note rejects 1.jpg: 1.txt: not UTF-8 text\n"
+                  "note rejects 2.jpg: 2.txt: not UTF-8 text\n");
 }
 
 static void test_numbers(void **state)
@@ -30,6 +61,7 @@ static void test_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_captions), TEST(test_numbers)};
+    const struct CMUnitTest tests[] = {TEST(test_captions), TEST(test_folders), TEST(test_bad_texts),
+                                       TEST(test_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,18 @@ static void test_two_meanings(void **state)
     plan_says(&(mr_layout_options){.image_column = "right"}, "table", "a.csv and b.csv both list pictures");
 }
 
+/* A name or an id means the picture, not its mask; a column of masks is not one of labels. */
+static void test_masks(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("images/1.jpg", "images/2.jpg", "masks/1.png", "masks/2.png"));
+    plan_file("a.csv", "image_id,mask,label\n1,masks/1.png,a\n2,masks/2.png,b\n");
+    plan_says(NULL, NULL, "train images/1.jpg a - - ");
+    plan_says(NULL, NULL, "unused masks/1.png\n");
+    plan_file("a.csv", "image,mask\nimages/1.jpg,masks/1.png\nimages/2.jpg,masks/2.png\n");
+    plan_says(NULL, NULL, "classes\ntrain images/1.jpg - - U ");
+}
+
 static void test_nothing_matches(void **state)
 {
     (void)state;
@@ -210,10 +222,10 @@ static void test_large_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ids_and_splits), TEST(test_split_column),    TEST(test_several_classes), TEST(test_several_columns),
-        TEST(test_captions),       TEST(test_numbers),         TEST(test_texts),           TEST(test_rows),
-        TEST(test_two_meanings),   TEST(test_nothing_matches), TEST(test_class_folders),   TEST(test_two_splits),
-        TEST(test_split_folders),  TEST(test_large_tables),
+        TEST(test_ids_and_splits), TEST(test_split_column),  TEST(test_several_classes), TEST(test_several_columns),
+        TEST(test_captions),       TEST(test_numbers),       TEST(test_texts),           TEST(test_rows),
+        TEST(test_two_meanings),   TEST(test_masks),         TEST(test_nothing_matches), TEST(test_class_folders),
+        TEST(test_two_splits),     TEST(test_split_folders), TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
