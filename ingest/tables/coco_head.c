@@ -36,7 +36,7 @@ static void take_section(head *h, const mr_json_token *t)
 
 static void take_member(head *h, const mr_json_token *t)
 {
-    if ((!strcmp(h->section, "images") && is(t, "file_name")) ||
+    if ((!strcmp(h->section, "images") && (is(t, "file_name") || is(t, "coco_url"))) ||
         (!strcmp(h->section, "annotations") && is(t, "image_id")))
         h->sign = MR_COCO_SIGN_FILE;
     if (strcmp(h->section, "categories") != 0)

@@ -3,8 +3,10 @@
 #include "tables/coco_ids.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -29,6 +31,23 @@ bool mr_coco_id_integer(const char *text, size_t len, int64_t *out)
     }
     *out = minus ? -value : value;
     return *out >= MR_COCO_ID_LEAST;
+}
+
+bool mr_coco_id_number(const char *text, size_t len, int64_t *out)
+{
+    static const double exact = 9007199254740992; /* 2^53: beyond it a double is not one integer */
+    char copy[64];
+    if (mr_coco_id_integer(text, len, out))
+        return true;
+    if (len >= sizeof copy || !(memchr(text, '.', len) || memchr(text, 'e', len) || memchr(text, 'E', len)))
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    double value = strtod(copy, NULL);
+    if (!(fabs(value) <= exact) || value != floor(value))
+        return false;
+    *out = (int64_t)value;
+    return true;
 }
 
 /* As JSON writes it: no leading zero, no "-0". */

@@ -30,6 +30,9 @@ void mr_coco_free(mr_coco_file *f)
         free(f->categories[i].name);
     for (size_t i = 0; i < f->png_count; i++)
         free(f->pngs[i]);
+    for (size_t i = 0; i < f->bad_count; i++)
+        free(f->bads[i].why);
+    free(f->bads);
     free(f->pngs);
     free(f->images);
     free(f->annotations);
@@ -56,6 +59,18 @@ static int by_image_and_place(const void *a, const void *b)
 static int by_value(const void *a, const void *b)
 {
     return order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+/* Images are sorted by id. */
+static void mark_bad(mr_coco_file *f)
+{
+    for (size_t i = 0; i < f->bad_count && i < UINT32_MAX; i++) {
+        const mr_coco_image key = {.id = f->bads[i].image_id};
+        mr_coco_image *image =
+            f->image_count ? bsearch(&key, f->images, f->image_count, sizeof key, by_image_id) : NULL;
+        if (image && !image->bad)
+            image->bad = (uint32_t)i + 1;
+    }
 }
 
 static mr_status check_categories(const mr_coco_file *f, const char *name, mr_error *err)
@@ -97,6 +112,7 @@ static mr_status link_tables(mr_coco_file *f, const char *name, mr_error *err)
         linked += image->count;
     }
     f->orphans = f->annotation_count - linked;
+    mark_bad(f);
     return check_categories(f, name, err);
 }
 
@@ -159,12 +175,40 @@ mr_status mr_coco_image_text(const mr_source *s, const mr_coco_file *f, size_t n
 
 /* ---- the file ------------------------------------------------------------------------------------------------- */
 
+/* An empty file of the same source. */
+static mr_coco_file *new_file(uint32_t entry, mr_coco_ids *ids)
+{
+    mr_coco_file *f = mr_alloc(1, sizeof *f);
+    if (f) {
+        f->entry = entry;
+        f->ids = ids;
+    }
+    return f;
+}
+
+/* Only bytes that are not JSON have been found so far: the file is read once more. */
+static void restart(void *ctx)
+{
+    mr_coco_parser *p = ctx;
+    const uint32_t entry = p->file->entry;
+    free(p->text);
+    free(p->url);
+    mr_coco_free(p->file);
+    *p = (mr_coco_parser){.err = p->err, .ids = p->ids, .name = p->name, .file = new_file(entry, p->ids)};
+}
+
+static mr_status take(void *ctx, const mr_json_token *t)
+{
+    mr_coco_parser *p = ctx;
+    return p->file ? mr_coco_take(p, t) : mr_fail_memory(p->err, "reading COCO annotations");
+}
+
 static mr_status parse(const mr_source *s, mr_coco_parser *p)
 {
-    const mr_json_rules rules = {
-        .handler = mr_coco_take, .ctx = p, .levels = MR_COCO_LEVELS, .depth_max = MR_COCO_DEPTH_MAX};
-    const mr_json_file file = {s, p->file->entry, p->name, "reading COCO annotations"};
+    const mr_json_rules rules = {.handler = take, .ctx = p, .levels = MR_COCO_LEVELS, .depth_max = MR_COCO_DEPTH_MAX};
+    const mr_json_file file = {s, p->file->entry, p->name, "reading COCO annotations", &p->repair, restart};
     MR_TRY(mr_json_file_read(&file, &rules, &p->stream, p->err));
+    p->file->repaired = p->repair.count > 0;
     if (!(p->seen_sections & 1u << IMAGES))
         return mr_fail(p->err, MR_BAD_DATA, "%s: not a COCO annotation file: it has no \"images\"", p->name);
     return link_tables(p->file, p->name, p->err);
@@ -174,7 +218,7 @@ mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_ids *ids, mr
 {
     const mr_entry *e = mr_source_entry(s, entry);
     MR_AUTO(mr_buf_free) mr_buf name = {0};
-    mr_coco_parser p = {.err = err, .ids = ids, .file = mr_alloc(1, sizeof *p.file)};
+    mr_coco_parser p = {.err = err, .ids = ids, .file = new_file(entry, ids)};
 
     mr_text_escape(&name, e->path, e->path_len);
     p.name = mr_buf_text(&name);
@@ -182,10 +226,10 @@ mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_ids *ids, mr
         mr_coco_free(p.file);
         return mr_fail_memory(err, "reading COCO annotations");
     }
-    p.file->entry = entry;
-    p.file->ids = ids;
     mr_status status = parse(s, &p);
     free(p.text);
+    free(p.url);
+    mr_json_repair_free(&p.repair);
     if (status == MR_OK)
         *out = p.file;
     else

@@ -15,7 +15,14 @@ typedef struct mr_coco_image {
     uint64_t at;     /* the object's text in the file */
     uint32_t len, name_len;
     uint32_t first, count; /* its annotations: file->annotations[first .. first + count - 1] */
+    uint32_t bad;          /* what is wrong with it or with one of them: file->bads[bad - 1]; 0: nothing */
 } mr_coco_image;
+
+typedef struct mr_coco_bad { /* a value that cannot be what it should be */
+    int64_t image_id;        /* MR_COCO_NO_ID: of which image is unknown */
+    uint64_t at;             /* the byte, from 1 */
+    char *why;
+} mr_coco_bad;
 
 typedef struct mr_coco_annotation {
     int64_t image_id;
@@ -42,15 +49,19 @@ typedef struct mr_coco_file {
     mr_coco_annotation *annotations; /* sorted by image id, then by position in the file */
     mr_coco_category *categories;    /* in the file's order */
     char **pngs;                     /* names of files, UTF-8 */
+    mr_coco_bad *bads;               /* in the file's order */
+    size_t bad_count, bad_room;
+    bool repaired; /* something of it is not JSON */
     size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
     size_t png_count, png_room;
     unsigned has;     /* MR_COCO_HAS_* */
     uint64_t orphans; /* annotations of an image that the file does not list */
 } mr_coco_file;
 
-/* Parses entry `entry` in chunks; ids that are strings are added to `ids`, which must outlive the file. MR_BAD_DATA:
- * not JSON, not a COCO object (a bare list is reported as a COCO *result* file), a duplicate image or category id, an
- * id that is neither an integer nor a string; the message names file and byte. */
+/* Parses entry `entry` in chunks; ids that are strings are added to `ids`, which must outlive the file. A bad
+ * value of an image or annotation is in `bads`. MR_BAD_DATA: not JSON, not a COCO object (a bare list is reported as a
+ * COCO *result* file), a duplicate image or category id, a category that is not valid; the message names file and
+ * byte. */
 mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_ids *ids, mr_coco_file **out, mr_error *err);
 void mr_coco_free(mr_coco_file *f);
 

@@ -1,32 +1,36 @@
 /* coco_parse.c - extracts the tables of a COCO annotation file while it is streamed.
- * Invariant: only tokens down to depth three are examined; what is deeper (polygons, nearly all of the file) never
- * reaches this code.
+ * Invariant: only tokens down to depth four are examined; what is deeper (polygons, nearly all of the file) never
+ * reaches this code.  A value that cannot be what it should be spoils its image or annotation alone.
  *
  *      { "images": [ { "id": 7, "file_name": "a.jpg" }, ... ], "annotations": [ { "image_id": 7, "segmentation": [[...
  *      depth 1     2 3                                                                                          4 5  */
 #include "tables/coco_parse.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
+
 enum { TEXT_ID_MAX = 4096 };
 
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
-static const char *const field_words[] = {"",          "id",   "image_id", "category_id",
-                                          "file_name", "name", "caption",  "segments_info"};
-static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 4, 7, 13}; /* there are millions of keys */
+static const char *const field_words[] = {"",         "id",   "image_id", "category_id", "file_name",
+                                          "coco_url", "name", "bbox",     "caption",     "segments_info"};
+static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 8, 4, 4, 7, 13}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
     /* the members that are read, as bits */
-    [IMAGES] = 1u << ID | 1u << FILE_NAME,
-    [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << CAPTION | 1u << SEGMENTS_INFO,
+    [IMAGES] = 1u << ID | 1u << FILE_NAME | 1u << COCO_URL,
+    [ANNOTATIONS] =
+        1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << BBOX | 1u << CAPTION | 1u << SEGMENTS_INFO,
     [CATEGORIES] = 1u << ID | 1u << NAME,
 };
 static const unsigned required[SECTIONS] = {
-    [IMAGES] = 1u << ID | 1u << FILE_NAME,
+    [IMAGES] = 1u << ID,
     [ANNOTATIONS] = 1u << IMAGE_ID,
     [CATEGORIES] = 1u << ID | 1u << NAME,
 };
@@ -41,6 +45,30 @@ MR_PRINTF(2, 3) static mr_status reject(mr_coco_parser *p, const char *format, .
     return mr_fail(p->err, MR_BAD_DATA, "%s: byte %" PRIu64 ": %s", p->name, mr_json_stream_at(p->stream), text);
 }
 
+/* The first thing that is wrong with an element. */
+MR_PRINTF(2, 3) static mr_status spoil(mr_coco_parser *p, const char *format, ...)
+{
+    va_list args;
+    if (*p->why)
+        return MR_OK;
+    va_start(args, format);
+    vsnprintf(p->why, sizeof p->why, format, args);
+    va_end(args);
+    p->why_at = mr_json_stream_at(p->stream);
+    return MR_OK;
+}
+
+/* A category that is not valid leaves its annotations without a meaning: the file cannot be used. */
+MR_PRINTF(2, 3) static mr_status bad_value(mr_coco_parser *p, const char *format, ...)
+{
+    char text[sizeof p->why];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return p->section == CATEGORIES ? reject(p, "%s", text) : spoil(p, "%s", text);
+}
+
 static mr_status out_of_memory(mr_coco_parser *p)
 {
     return mr_fail_memory(p->err, "reading COCO annotations");
@@ -50,46 +78,99 @@ static mr_status out_of_memory(mr_coco_parser *p)
 
 static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
 {
+    char **out = p->field == COCO_URL ? &p->url : &p->text;
     if (t->len > 1 << 20)
-        return reject(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
+        return bad_value(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
     if (p->field == NAME && memchr(t->text, '\0', t->len))
         return reject(p, "a category's name contains a NUL character");
-    p->text = malloc(t->len + 1);
-    if (!p->text)
+    if (p->field == COCO_URL && (!t->len || memchr(t->text, '\0', t->len)))
+        return MR_OK; /* it matters where there is no file_name */
+    *out = malloc(t->len + 1);
+    if (!*out)
         return out_of_memory(p);
-    memcpy(p->text, t->text, t->len);
-    p->text[t->len] = '\0';
-    p->text_len = (uint32_t)t->len;
+    memcpy(*out, t->text, t->len);
+    (*out)[t->len] = '\0';
+    if (out == &p->text)
+        p->text_len = (uint32_t)t->len;
     return MR_OK;
 }
 
-static mr_status take_text_id(mr_coco_parser *p, const mr_json_token *t, int64_t *id)
+/* Tools that have only numbers for their classes write "name": 7. */
+static mr_status take_name(mr_coco_parser *p, const mr_json_token *t)
+{
+    if (t->kind == MR_JSON_STRING || (p->field == NAME && t->kind == MR_JSON_NUMBER))
+        return take_text(p, t);
+    return p->field == COCO_URL ? MR_OK : bad_value(p, "\"%s\" is not a string", field_words[p->field]);
+}
+
+static mr_status take_id(mr_coco_parser *p, const mr_json_token *t)
 {
     const char *word = field_words[p->field];
-    if (!t->len || t->len > TEXT_ID_MAX)
-        return reject(p, "\"%s\" is a string of %zu bytes: an id has 1 to %d", word, t->len, TEXT_ID_MAX);
-    return mr_coco_id_add(p->ids, t->text, t->len, id) ? MR_OK : out_of_memory(p);
+    int64_t *id = p->field == CATEGORY_ID ? &p->category_id : &p->id;
+    if (t->kind == MR_JSON_STRING && t->len && t->len <= TEXT_ID_MAX)
+        return mr_coco_id_add(p->ids, t->text, t->len, id) ? MR_OK : out_of_memory(p);
+    if (t->kind == MR_JSON_NUMBER && mr_coco_id_number(t->text, t->len, id))
+        return MR_OK;
+    p->seen_fields &= ~(1u << p->field);
+    if (t->kind == MR_JSON_STRING)
+        return bad_value(p, "\"%s\" is a string of %zu bytes: an id has 1 to %d", word, t->len, TEXT_ID_MAX);
+    if (t->kind != MR_JSON_NUMBER)
+        return bad_value(p, "\"%s\" is neither a number nor a string, as COCO ids are", word);
+    return bad_value(p, "\"%s\" is %.*s: COCO ids are 64-bit integers", word, t->len > 40 ? 40 : (int)t->len, t->text);
+}
+
+/* Whether it is at most a million pixels; most are told by their length. */
+static bool number_fits(const char *text, size_t len)
+{
+    char copy[64];
+    size_t whole = strspn(text, "-0123456789");
+    if (len <= 20 && whole <= 6 && !memchr(text, 'e', len) && !memchr(text, 'E', len))
+        return true;
+    if (len >= sizeof copy)
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    return fabs(strtod(copy, NULL)) <= 1e6;
+}
+
+/* bbox is a list of four numbers, or empty. */
+static mr_status take_bbox(mr_coco_parser *p, const mr_json_token *t)
+{
+    if (t->depth > 3 && t->kind != MR_JSON_NUMBER)
+        return spoil(p, "\"bbox\" holds something that is not a number");
+    if (t->depth > 3) {
+        p->bbox_count++;
+        return number_fits(t->text, t->len) ? MR_OK : spoil(p, "\"bbox\" holds a number beyond a million");
+    }
+    if (t->kind == MR_JSON_LIST_END)
+        return !p->bbox_count || p->bbox_count == 4 ? MR_OK
+                                                    : spoil(p, "\"bbox\" has %u numbers, not four", p->bbox_count);
+    p->bbox_count = 0;
+    return t->kind == MR_JSON_LIST || t->kind == MR_JSON_NULL ? MR_OK : spoil(p, "\"bbox\" is not a list");
+}
+
+/* Whether a string stands where the source has something that is not JSON. */
+static const mr_json_flaw *flaw_of(const mr_coco_parser *p, const mr_json_token *t)
+{
+    size_t next = p->flaw;
+    uint64_t to = mr_json_stream_at(p->stream), from = to > t->len + 2 ? to - t->len - 2 : 0;
+    return t->kind == MR_JSON_STRING && p->repair.count ? mr_json_repair_find(&p->repair, &next, from, to) : NULL;
 }
 
 static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
 {
     const char *word = field_words[p->field];
-    int64_t *id = p->field == CATEGORY_ID ? &p->category_id : &p->id;
+    const mr_json_flaw *flaw = flaw_of(p, t);
     if (p->section == ANNOTATIONS && p->field == FILE_NAME && t->kind != MR_JSON_STRING)
         return MR_OK; /* it matters in panoptic files alone */
     if (p->seen_fields & 1u << p->field)
-        return reject(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
+        return bad_value(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
+    if (flaw)
+        return bad_value(p, "%s", mr_json_flaw_text(flaw));
     p->seen_fields |= 1u << p->field;
-    if (p->field == FILE_NAME || p->field == NAME)
-        return t->kind == MR_JSON_STRING ? take_text(p, t) : reject(p, "\"%s\" is not a string", word);
-    if (t->kind == MR_JSON_STRING)
-        return take_text_id(p, t, id);
-    if (t->kind != MR_JSON_NUMBER)
-        return reject(p, "\"%s\" is neither a number nor a string, as COCO ids are", word);
-    if (!mr_coco_id_integer(t->text, t->len, id))
-        return reject(p, "\"%s\" is %.*s: COCO ids are 64-bit integers, written without a point or exponent", word,
-                      t->len > 40 ? 40 : (int)t->len, t->text);
-    return MR_OK;
+    if (p->field == BBOX)
+        return take_bbox(p, t);
+    return p->field == FILE_NAME || p->field == COCO_URL || p->field == NAME ? take_name(p, t) : take_id(p, t);
 }
 
 static mr_status key_section(mr_coco_parser *p, const char *key, size_t len)
@@ -122,6 +203,19 @@ static void key_field(mr_coco_parser *p, const char *key, size_t len)
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
+/* Keeps what is wrong with the element of that image, or with an element of unknown image. */
+static mr_status add_bad(mr_coco_parser *p, bool known)
+{
+    mr_coco_file *f = p->file;
+    if (!MR_GROW(f->bads, f->bad_count, f->bad_room))
+        return out_of_memory(p);
+    mr_coco_bad bad = {known ? p->id : MR_COCO_NO_ID, p->why_at, strdup(p->why)};
+    if (!bad.why)
+        return out_of_memory(p);
+    f->bads[f->bad_count++] = bad;
+    return MR_OK;
+}
+
 static mr_status add_image(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
@@ -131,6 +225,22 @@ static mr_status add_image(mr_coco_parser *p, uint32_t len)
         (mr_coco_image){.id = p->id, .file_name = p->text, .name_len = p->text_len, .at = p->at, .len = len};
     p->text = NULL;
     return MR_OK;
+}
+
+/* LVIS names its images by coco_url alone. */
+static mr_status name_image(mr_coco_parser *p)
+{
+    if (p->url && (!p->text || !p->text_len)) {
+        free(p->text);
+        p->text = p->url;
+        p->text_len = (uint32_t)strlen(p->url);
+        p->url = NULL;
+    }
+    if (!p->text_len)
+        MR_TRY(spoil(p, "an image has no \"file_name\""));
+    if (!p->text)
+        p->text = calloc(1, 1);
+    return p->text ? MR_OK : out_of_memory(p);
 }
 
 /* The element's file_name names its PNG, if it has segments. */
@@ -178,21 +288,52 @@ static void begin_element(mr_coco_parser *p)
     p->seen_fields = 0;
     p->category_id = MR_COCO_NO_ID;
     p->field = NO_FIELD;
+    p->why[0] = '\0';
+    p->text_len = 0;
+}
+
+static void forget_texts(mr_coco_parser *p)
+{
+    free(p->text);
+    free(p->url);
+    p->text = p->url = NULL;
+}
+
+static mr_status judge_element(mr_coco_parser *p)
+{
+    unsigned missing = required[p->section] & ~p->seen_fields;
+    uint64_t end = mr_json_stream_at(p->stream);
+    const mr_json_flaw *flaw = NULL;
+    if (p->repair.count && p->section != CATEGORIES)
+        flaw = mr_json_repair_find(&p->repair, &p->flaw, p->at, end);
+    if (flaw) {
+        MR_TRY(spoil(p, "%s", mr_json_flaw_text(flaw)));
+        p->why_at = flaw->at + 1;
+    }
+    if (!missing)
+        return MR_OK;
+    return bad_value(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
+                     field_words[__builtin_ctz(missing)]);
 }
 
 static mr_status end_element(mr_coco_parser *p)
 {
     uint64_t len = mr_json_stream_at(p->stream) - p->at;
     size_t count = p->section == IMAGES ? p->file->image_count : p->file->annotation_count;
-    unsigned missing = required[p->section] & ~p->seen_fields;
-    if (missing)
-        return reject(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
-                      field_words[__builtin_ctz(missing)]);
+    bool known = p->seen_fields & (p->section == IMAGES ? 1u << ID : 1u << IMAGE_ID);
+    MR_TRY(judge_element(p));
     if (len > UINT32_MAX || count >= UINT32_MAX)
         return reject(p, "more than 4,294,967,295 %s", len > UINT32_MAX ? "bytes in one object" : "objects");
     if (p->section == IMAGES)
-        return add_image(p, (uint32_t)len);
-    return p->section == ANNOTATIONS ? add_annotation(p, (uint32_t)len) : add_category(p);
+        MR_TRY(name_image(p));
+    if (*p->why)
+        MR_TRY(add_bad(p, known));
+    mr_status status = p->section == CATEGORIES ? add_category(p)
+                       : !known                 ? MR_OK
+                       : p->section == IMAGES   ? add_image(p, (uint32_t)len)
+                                                : add_annotation(p, (uint32_t)len);
+    forget_texts(p);
+    return status;
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------- */
@@ -222,10 +363,15 @@ static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
         return MR_OK;
     if (t->kind == MR_JSON_OBJECT_END)
         return end_element(p);
-    if (t->kind != MR_JSON_OBJECT)
-        return reject(p, "\"%s\" lists something that is not an object", section_words[p->section]);
+    if (t->kind == MR_JSON_LIST_END)
+        return MR_OK;
     begin_element(p);
-    return MR_OK;
+    if (t->kind == MR_JSON_OBJECT)
+        return MR_OK;
+    if (t->kind != MR_JSON_NULL && p->section == CATEGORIES)
+        return reject(p, "\"categories\" lists something that is not an object");
+    MR_TRY(spoil(p, "\"%s\" lists something that is not an object", section_words[p->section]));
+    return add_bad(p, false);
 }
 
 static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)
@@ -234,7 +380,7 @@ static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)
         key_field(p, t->text, t->len);
     else if (p->field && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
         return take_field(p, t);
-    return MR_OK;
+    return p->field == BBOX && t->kind == MR_JSON_LIST_END ? take_bbox(p, t) : MR_OK;
 }
 
 mr_status mr_coco_take(void *parser, const mr_json_token *t)
@@ -246,7 +392,9 @@ mr_status mr_coco_take(void *parser, const mr_json_token *t)
         return take_section(parser, t);
     case 2:
         return take_element(parser, t);
-    default:
+    case 3:
         return take_member(parser, t);
+    default:
+        return ((mr_coco_parser *)parser)->field == BBOX ? take_bbox(parser, t) : MR_OK;
     }
 }

@@ -1,15 +1,17 @@
 /* coco_parse.h - the parser of COCO annotation files; private to coco_json.c and coco_parse.c.
- * Invariant: the parser keeps one element's fields; everything else goes into the file's tables at once. */
+ * Invariant: the parser keeps one element's fields; everything else goes into the file's tables at once.  A bad value
+ * spoils its image or annotation, and never the file. */
 #ifndef MR_COCO_PARSE_H
 #define MR_COCO_PARSE_H
 
 #include "json/json_stream.h"
 #include "tables/coco_json.h"
+#include "tables/json_repair.h"
 
-enum { MR_COCO_LEVELS = 3, MR_COCO_DEPTH_MAX = 200 };
+enum { MR_COCO_LEVELS = 4, MR_COCO_DEPTH_MAX = 200 };
 
 enum mr_coco_section { OTHER, IMAGES, ANNOTATIONS, CATEGORIES, INFO, LICENSES, SECTIONS };
-enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, NAME, CAPTION, SEGMENTS_INFO };
+enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, COCO_URL, NAME, BBOX, CAPTION, SEGMENTS_INFO };
 
 typedef struct mr_coco_parser {
     unsigned fields; /* of the current section; 0: one that is not read */
@@ -20,6 +22,12 @@ typedef struct mr_coco_parser {
     int64_t id, category_id;
     char *text; /* file_name or name of the element */
     uint32_t text_len;
+    char *url;           /* coco_url of the element */
+    unsigned bbox_count; /* numbers of its bbox */
+    char why[200];       /* what is wrong with it; empty: nothing */
+    uint64_t why_at;
+    mr_json_repair repair;
+    size_t flaw; /* the first that may be in what comes */
     mr_coco_ids *ids;
 
     mr_json_stream *stream;

@@ -130,7 +130,7 @@ mr_status mr_createml_parse(const mr_source *s, uint32_t entry, mr_createml_labe
     if (!p.file)
         return mr_fail_memory(err, "reading CreateML annotations");
     p.file->entry = entry;
-    const mr_json_file file = {s, entry, p.name, "reading CreateML annotations"};
+    const mr_json_file file = {s, entry, p.name, "reading CreateML annotations", NULL, NULL};
     mr_status status = mr_json_file_read(&file, &rules, &p.stream, err);
     free(p.at.name);
     if (status == MR_OK)

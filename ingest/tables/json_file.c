@@ -47,7 +47,7 @@ static mr_status refuse(const mr_json_file *f, mr_json_stream *stream, char *chu
                    fault.why);
 }
 
-static mr_status feed(const mr_json_file *f, mr_json_stream *stream, char *chunk, mr_error *err)
+static mr_status feed(const mr_json_file *f, bool repair, mr_json_stream *stream, char *chunk, mr_error *err)
 {
     uint64_t size = mr_source_entry(f->source, f->entry)->size;
     size_t len;
@@ -56,21 +56,52 @@ static mr_status feed(const mr_json_file *f, mr_json_stream *stream, char *chunk
         MR_TRY(mr_source_pread(f->source, f->entry, chunk, len, at, err));
         if (size - at > len)
             len -= mr_utf8_cut(chunk, len);
+        if (repair && size - at > len)
+            len -= mr_json_repair_cut(chunk, len);
         size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
+        if (repair)
+            mr_json_repair_bytes(f->repair, chunk + skip, len - skip, at + skip);
+        if (repair && f->repair->failed)
+            return mr_fail_memory(err, f->what);
         MR_TRY(mr_json_stream_feed(stream, chunk + skip, len - skip, at + skip, err));
     }
     return mr_json_stream_end(stream, err);
 }
 
+static mr_status read_once(const mr_json_file *f, const mr_json_rules *rules, bool repair, mr_json_stream **stream,
+                           char *chunk, mr_error *err)
+{
+    MR_TRY(mr_json_stream_open(rules, f->what, stream, err));
+    mr_status status = feed(f, repair, *stream, chunk, err);
+    if (status == MR_BAD_DATA)
+        status = refuse(f, *stream, chunk, err);
+    return status;
+}
+
+/* Whether the fault is in the text, and not what the handler refuses. */
+static bool is_fault(mr_json_stream *stream)
+{
+    mr_json_fault fault;
+    return mr_json_stream_fault(stream, "", 0, mr_json_stream_at(stream), false, &fault);
+}
+
 mr_status mr_json_file_read(const mr_json_file *f, const mr_json_rules *rules, mr_json_stream **stream, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *chunk = malloc(CHUNK);
+    mr_error first = {0};
     if (!chunk)
         return mr_fail_memory(err, f->what);
-    MR_TRY(mr_json_stream_open(rules, f->what, stream, err));
-    mr_status status = feed(f, *stream, chunk, err);
-    if (status == MR_BAD_DATA)
-        status = refuse(f, *stream, chunk, err);
+    mr_status status = read_once(f, rules, false, stream, chunk, err);
+    bool again = status == MR_BAD_DATA && f->repair && is_fault(*stream);
     mr_json_stream_close(stream);
+    if (!again)
+        return status;
+    if (err)
+        first = *err;
+    f->restart(rules->ctx);
+    status = read_once(f, rules, true, stream, chunk, err);
+    mr_json_stream_close(stream);
+    if (status == MR_BAD_DATA && !f->repair->count && err)
+        *err = first; /* nothing was repaired */
     return status;
 }

@@ -5,12 +5,17 @@
 
 #include "json/json_stream.h"
 #include "source/source.h"
+#include "tables/json_repair.h"
 
 typedef struct mr_json_file {
     const mr_source *source;
     uint32_t entry;
     const char *name; /* path text, for messages */
     const char *what; /* is being done, for messages */
+    /* NULL, or: a file that is JSON but for single values is read again with these replaced and listed in `repair`,
+     * after restart() has put the handler's `ctx` back to the beginning. */
+    mr_json_repair *repair;
+    void (*restart)(void *ctx);
 } mr_json_file;
 
 /* Hands the tokens to the rules' handler; *stream is open meanwhile, for mr_json_stream_at().  A byte order mark is

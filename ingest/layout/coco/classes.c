@@ -99,7 +99,7 @@ int32_t mr_coco_label(const mr_plan *plan, int64_t id)
     return low < plan->class_count && plan->classes[low].id == id ? (int32_t)low : -1;
 }
 
-void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan)
+void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
 {
     uint64_t unknown = 0;
     int64_t example = 0;
@@ -110,6 +110,7 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan
     }
     const char *name = mr_coco_name(t, f);
     char id[120];
+    mr_coco_reject_rest(t, f, plan);
     if (unknown)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "%" PRIu64 " annotations of a category that is not listed, such as %s", unknown,
@@ -117,4 +118,27 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan
     if (f->orphans)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "%" PRIu64 " annotations of images that are not listed: left out", f->orphans);
+}
+
+void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *bad, uint32_t entry, mr_plan *plan)
+{
+    char id[120] = "";
+    size_t len = 0;
+    const char *json = mr_coco_name(t, f);
+    const char *path = entry == MR_NO_ENTRY ? json : mr_tree_path(t, entry, &len);
+    uint64_t bytes = entry == MR_NO_ENTRY ? 0 : mr_source_entry(t->source, entry)->size;
+    bool known = bad->image_id != MR_COCO_NO_ID;
+    if (known)
+        mr_coco_id_show(f->ids, bad->image_id, id);
+    mr_note_add(plan->notes, MR_NOTE_REJECT, path, len ? len : strlen(path), bytes, "%s: byte %" PRIu64 ": %s%s%s%s",
+                json, bad->at, bad->why, known ? " (image id " : "", id, known ? ")" : "");
+    if (entry != MR_NO_ENTRY)
+        plan->used[entry] = MR_USE_TAKEN;
+}
+
+void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
+{
+    for (size_t i = 0; i < f->bad_count; i++)
+        if (f->bads[i].image_id == MR_COCO_NO_ID)
+            mr_coco_reject(t, f, &f->bads[i], MR_NO_ENTRY, plan);
 }

@@ -19,6 +19,11 @@ const char *mr_coco_name(const mr_tree *t, const mr_coco_file *f);
 
 /* Notes the annotations of a file that cannot be assigned: to a category that is not a class (kept in the meta), or to
  * an image that the file does not list (left out). */
-void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan);
+void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, mr_plan *plan);
+
+/* Rejects the image at `entry` (MR_NO_ENTRY: its file, which is then named itself) for a bad value. */
+void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *bad, uint32_t entry, mr_plan *plan);
+/* The same for bad values of which it is unknown what image they belong to. */
+void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan);
 
 #endif

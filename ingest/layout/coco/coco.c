@@ -25,6 +25,7 @@ void mr_coco_state_free(void *state)
     free(st->parts);
     free(st->groups);
     free(st->where);
+    free(st->by_base);
     free(st);
 }
 
@@ -121,6 +122,8 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
         if (!images)
             images = flat;
     }
+    if (!images && has_image_anywhere(t))
+        images = "folders that its file names begin with";
     mr_buf name = {0};
     mr_text_escape(&name, part->split, part->split_len);
     bid->score = (images ? 90 : 60) - (*st->dir ? 0 : 5);

@@ -30,6 +30,7 @@ extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* what precedes _SPLIT.j
 typedef struct mr_coco_part {
     uint32_t entry;
     int kind;
+    bool unnamed;      /* nothing in its path names its split */
     const char *split; /* "train2017", points into the entry's path */
     size_t split_len;
     mr_coco_file *file;     /* NULL until parsed, or if left out */
@@ -42,6 +43,7 @@ typedef struct mr_coco_group {
     size_t first, count; /* parts, one a kind at most */
     char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that is there */
     bool left_out;       /* by --split-map */
+    bool by_folder;      /* its files name no split, and all of its images are in folders that do */
     bool any;            /* an image that its files list exists */
     uint64_t found[3];   /* images whose names have no folder: in its folder, in images/, elsewhere */
     bool flat[4];        /* has images directly in the root, in images/, in annotations/, in data/ */
@@ -58,6 +60,8 @@ typedef struct mr_coco_state {
     size_t group_count, group_room;
     uint32_t *where;
     size_t where_count, where_room;
+    uint32_t *by_base; /* images sorted by the last part of their names, once a name needs it */
+    size_t by_base_count;
     size_t results;     /* result files seen (bare lists) */
     const char *result; /* the path of one */
     const char *dir;    /* "annotations" or "" */
@@ -87,14 +91,29 @@ void mr_coco_state_free(void *state);
 uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
 size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+/* names.c: what a JSON's file_name is, and its path in `out`. */
+typedef enum mr_coco_name_kind {
+    MR_COCO_NAME_BAD,     /* empty, or with a NUL */
+    MR_COCO_NAME_PLAIN,   /* a path from the root, or from a folder of images */
+    MR_COCO_NAME_FOREIGN, /* a path of another place: only its last parts mean something */
+} mr_coco_name_kind;
+mr_coco_name_kind mr_coco_name_of(const char *name, size_t len, mr_buf *out);
+/* The image whose path shares the most parts with the end of the name; MR_NO_ENTRY: none.  Of a name that is not
+ * foreign one folder at least must be equal, or the whole path.  MR_BAD_DATA: several images share as much. */
+mr_status mr_coco_look_up(const mr_coco_build *b, const mr_coco_group *g, bool foreign, const char *name, size_t len,
+                          uint32_t *found);
 /* groups.c: sorts the parts into groups; parses those whose names do not say what they hold. */
 mr_status mr_coco_make_groups(mr_coco_build *b);
-/* The stored split of a group, added to the plan. */
-mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
+/* The stored split of an image of the group, added to the plan; MR_NO_ENTRY: --split-map leaves it out. */
+mr_status mr_coco_image_split(const mr_coco_build *b, mr_coco_group *g, uint32_t entry, uint32_t *split);
+/* Whether every image of the group's files that is there is in a folder of a split. */
+mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes);
 /* Parses a part, unless that has been done. */
 mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part);
 /* Parses the parts of a group and checks whether any of its images exists. */
 mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
+/* images.c: the file of an image; MR_NO_ENTRY: it is not there. */
+mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry);
 /* Adds the images of group n, after all groups are open: the name of its split depends on them. */
 mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
 

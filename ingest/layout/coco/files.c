@@ -15,8 +15,8 @@ enum { HEADS_MAX = 32 }; /* files of a folder that are looked into */
 const char *const mr_coco_kinds[MR_COCO_KINDS] = {"instances",  "captions", "person_keypoints",
                                                   "image_info", "panoptic", "stuff"};
 
-/* "instances_train2017.json": kind and split. */
-static bool name_parts(const char *name, size_t len, mr_coco_part *part)
+/* "instances_train2017.json": kind and split.  CVAT calls its only subset "default". */
+static bool own_parts(const char *name, size_t len, mr_coco_part *part)
 {
     for (int kind = 0; kind < MR_COCO_KINDS; kind++) {
         size_t word = strlen(mr_coco_kinds[kind]);
@@ -25,6 +25,26 @@ static bool name_parts(const char *name, size_t len, mr_coco_part *part)
         part->kind = kind;
         part->split = name + word + 1;
         part->split_len = len - word - 6;
+        part->unnamed = part->split_len == 7 && !memcmp(part->split, "default", 7);
+        return true;
+    }
+    return false;
+}
+
+/* The same, and "val_instances_default.json": a second export of CVAT, with a split's name before it. */
+static bool name_parts(const char *name, size_t len, mr_coco_part *part)
+{
+    part->unnamed = false;
+    if (own_parts(name, len, part))
+        return true;
+    for (size_t i = 1; i + 1 < len; i++) {
+        if ((name[i] != '_' && name[i] != '-') || !mr_split_word(name, mr_coco_without_year(name, i)) ||
+            !own_parts(name + i + 1, len - i - 1, part))
+            continue;
+        bool says = !part->unnamed && mr_split_word(part->split, part->split_len);
+        part->unnamed = false;
+        part->split = says ? part->split : name;
+        part->split_len = says ? part->split_len : i;
         return true;
     }
     return false;
@@ -61,6 +81,7 @@ static void find_split(const mr_tree *t, mr_coco_part *part)
         return;
     part->split = "train";
     part->split_len = strlen("train");
+    part->unnamed = true;
 }
 
 static mr_status add_part(mr_coco_state *st, const mr_coco_part *part, mr_error *err)

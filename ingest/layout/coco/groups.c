@@ -6,6 +6,12 @@
 
 #include "base/scope.h"
 #include "coco/coco.h"
+#include "layout/folder_names.h"
+
+static bool same_split(const mr_coco_part *a, const char *split, size_t len)
+{
+    return a->split_len == len && !memcmp(a->split, split, len);
+}
 
 /* Whether two splits of the source would share the name without its digits; one without pictures does not count. */
 static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
@@ -13,8 +19,9 @@ static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut
     for (size_t i = 0; i < b->st->group_count; i++) {
         const mr_coco_group *other = &b->st->groups[i];
         const mr_coco_part *part = &b->st->parts[other->first];
-        if (other->first != g->first && (other->any || !g->any) &&
-            mr_coco_without_year(part->split, part->split_len) == cut &&
+        if (other->first != g->first &&
+            !same_split(part, b->st->parts[g->first].split, b->st->parts[g->first].split_len) &&
+            (other->any || !g->any) && mr_coco_without_year(part->split, part->split_len) == cut &&
             !memcmp(part->split, b->st->parts[g->first].split, cut) &&
             !mr_split_map_find(b->options, part->split, part->split_len))
             return true;
@@ -33,9 +40,51 @@ static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_
     return mr_plan_split_get(plan, b->options, part->split, len, split, b->err);
 }
 
-mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g)
+/* The folder of a path that is named like a split, the outermost one; NULL: none. */
+static const char *split_folder(const char *path, size_t len, size_t *folder_len)
 {
-    return g->split == MR_NO_ENTRY ? get_split(b, b->plan, g, &g->split) : MR_OK;
+    for (const char *at = path, *end = path + len, *slash; (slash = memchr(at, '/', (size_t)(end - at)));
+         at = slash + 1) {
+        *folder_len = (size_t)(slash - at);
+        if (mr_split_word(at, mr_coco_without_year(at, *folder_len)))
+            return at;
+    }
+    return NULL;
+}
+
+mr_status mr_coco_image_split(const mr_coco_build *b, mr_coco_group *g, uint32_t entry, uint32_t *split)
+{
+    size_t len, folder_len;
+    const char *path = mr_tree_path(b->tree, entry, &len);
+    const char *folder = g->by_folder ? split_folder(path, len, &folder_len) : NULL;
+    if (folder)
+        return mr_plan_split_get(b->plan, b->options, folder, mr_coco_without_year(folder, folder_len), split, b->err);
+    if (g->split == MR_NO_ENTRY)
+        MR_TRY(get_split(b, b->plan, g, &g->split));
+    *split = g->split;
+    return MR_OK;
+}
+
+mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes)
+{
+    size_t there = 0;
+    *yes = true;
+    for (size_t i = 0; i < g->count && *yes; i++) {
+        mr_coco_part *part = &b->st->parts[g->first + i];
+        MR_TRY(mr_coco_open_part(b, part));
+        for (size_t n = 0; n < part->file->image_count && *yes; n++) {
+            size_t len, folder_len;
+            uint32_t entry;
+            MR_TRY(mr_coco_find_image(b, g, &part->file->images[n], &entry));
+            if (entry == MR_NO_ENTRY)
+                continue;
+            const char *path = mr_tree_path(b->tree, entry, &len);
+            *yes = split_folder(path, len, &folder_len) != NULL;
+            there++;
+        }
+    }
+    *yes = *yes && there;
+    return MR_OK;
 }
 
 /* Called on an empty plan first: a split whose images are all missing must not appear in the dataset. */
@@ -48,11 +97,6 @@ static mr_status is_left_out(const mr_coco_build *b, const mr_coco_group *g, boo
     b->plan->maps_used |= probe.maps_used;
     free(probe.splits);
     return status;
-}
-
-static bool same_split(const mr_coco_part *a, const char *split, size_t len)
-{
-    return a->split_len == len && !memcmp(a->split, split, len);
 }
 
 /* Parts are sorted by their split, bytewise. */
@@ -96,6 +140,21 @@ static void set_beside(const mr_coco_build *b, const mr_coco_part *part, mr_coco
         g->beside_len = 0;
 }
 
+/* The images of instances_minival2014.json and instances_valminusminival2014.json are those of val2014/. */
+static void use_val_folder(const mr_coco_build *b, mr_coco_group *g)
+{
+    static const char *const words[] = {"minival", "valminusminival"};
+    char path[300];
+    for (size_t i = 0; i < MR_COUNT(words); i++) {
+        size_t len = strlen(words[i]);
+        if (strncmp(g->folder, words[i], len) != 0 || mr_coco_folder(b->tree, g->folder, strlen(g->folder), path))
+            continue;
+        memmove(g->folder + 3, g->folder + len, strlen(g->folder + len) + 1);
+        memcpy(g->folder, "val", 3);
+        return;
+    }
+}
+
 /* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
@@ -114,6 +173,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         dev = NULL;
     if (dev)
         memmove(dev, dev + 4, strlen(dev + 4) + 1);
+    use_val_folder(b, &g);
     for (size_t i = 0; i < count; i++)
         b->plan->used[part[i].entry] = 1;
     if (!dev)
@@ -123,7 +183,13 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
                     "left out: it lists images of %s again", g.folder);
         return MR_OK;
     }
-    MR_TRY(is_left_out(b, &g, &g.left_out));
+    if (part->unnamed)
+        MR_TRY(mr_coco_in_split_folders(b, &g, &g.by_folder));
+    if (g.by_folder)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, g.beside, strlen(g.beside), 0,
+                    "its name says no split: the folders of its images do");
+    else
+        MR_TRY(is_left_out(b, &g, &g.left_out));
     for (size_t i = 0; i < count && g.left_out; i++) {
         mr_coco_free(st->parts[first + i].file);
         st->parts[first + i].file = NULL;
@@ -136,20 +202,39 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
     return MR_OK;
 }
 
-/* instances_train.json and instances_train.JSON: which of them counts is unknown. */
+/* Two files of one kind and split, which --annotations joins: their ids have nothing to do with each other. */
 static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
 {
     const mr_coco_part *p = b->st->parts;
     const mr_source *s = b->tree->source;
     for (size_t i = first + 1; i < end; i++) {
-        if (p[i].kind != p[i - 1].kind)
+        if (p[i].kind != p[i - 1].kind || b->options->annotation_count)
             continue;
-        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s",
-                mr_source_entry(s, p[i - 1].entry)->path, mr_source_entry(s, p[i].entry)->path,
-                mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
+        MR_AUTO(mr_buf_free) mr_buf one = {0}, two = {0};
+        const mr_entry *a = mr_source_entry(s, p[i - 1].entry), *c = mr_source_entry(s, p[i].entry);
+        mr_source_quote(a->path, a->path_len, &one);
+        mr_source_quote(c->path, c->path_len, &two);
+        mr_fail(b->err, MR_BAD_DATA,
+                "%s and %s are both the %s of split %.*s; --annotations %s --annotations %s takes both", a->path,
+                c->path, mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split, mr_buf_text(&one),
+                mr_buf_text(&two));
         return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
     }
     return MR_OK;
+}
+
+/* Moves one part of each kind to the front of [first, end), and returns the end of these. */
+static size_t one_of_each_kind(mr_coco_part *p, size_t first, size_t end)
+{
+    size_t kept = first;
+    for (size_t i = first; i < end; i++) {
+        if (kept > first && p[i].kind == p[kept - 1].kind)
+            continue;
+        const mr_coco_part part = p[i];
+        memmove(&p[kept + 1], &p[kept], (i - kept) * sizeof *p);
+        p[kept++] = part;
+    }
+    return kept;
 }
 
 /* What a file with a name of its own holds, its annotations say. */
@@ -172,14 +257,15 @@ static mr_status settle_kinds(const mr_coco_build *b)
 mr_status mr_coco_make_groups(mr_coco_build *b)
 {
     MR_TRY(settle_kinds(b));
-    const mr_coco_part *p = b->st->parts;
-    mr_status status = MR_OK;
-    for (size_t i = 0, end; i < b->st->part_count && status == MR_OK; i = end) {
+    mr_coco_part *p = b->st->parts;
+    for (size_t i = 0, end; i < b->st->part_count; i = end) {
         for (end = i + 1; end < b->st->part_count && same_split(&p[end], p[i].split, p[i].split_len); end++)
             ;
-        status = check_kinds(b, i, end);
-        if (status == MR_OK)
-            status = add_group(b, i, end - i);
+        MR_TRY(check_kinds(b, i, end));
+        for (size_t next; i < end; i = next) {
+            next = one_of_each_kind(p, i, end);
+            MR_TRY(add_group(b, i, next - i));
+        }
     }
-    return status;
+    return MR_OK;
 }

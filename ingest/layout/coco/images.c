@@ -6,6 +6,7 @@
 
 #include "coco/coco.h"
 #include "base/scope.h"
+#include "coco/classes.h"
 
 /* Where the file of an image may be, best claim first:
  *
@@ -81,14 +82,39 @@ static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *n
     return p->rival == MR_NO_ENTRY ? MR_OK : ambiguous(b, g, name, len, p);
 }
 
-/* The image's file, if it exists. *inside is false where its name leads out of the folder or is empty. */
-static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, bool *inside, place *p)
+/* The image's file, if it exists.  A path of another machine is looked up where the name is not one of this tree. */
+static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, mr_coco_name_kind *kind,
+                           place *p)
 {
-    bool whole = !memchr(image->file_name, '\0', image->name_len);
+    uint32_t entry;
     *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
-    *inside = whole && mr_path_beside("", 0, image->file_name, &b->name);
+    if (memchr(image->file_name, '\\', image->name_len) && mr_path_beside("", 0, image->file_name, &b->name) &&
+        !memchr(image->file_name, '\0', image->name_len)) {
+        *kind = MR_COCO_NAME_PLAIN;
+        MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
+        if (p->entry != MR_NO_ENTRY)
+            return MR_OK;
+    }
+    *kind = mr_coco_name_of(image->file_name, image->name_len, &b->name);
     b->plan->notes->failed = b->plan->notes->failed || b->name.failed;
-    return *inside ? resolve(b, g, (const char *)b->name.data, b->name.len, p) : MR_OK;
+    if (*kind == MR_COCO_NAME_PLAIN)
+        MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
+    bool foreign = *kind == MR_COCO_NAME_FOREIGN;
+    if (*kind == MR_COCO_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && !memchr(b->name.data, '/', b->name.len)))
+        return MR_OK;
+    MR_TRY(mr_coco_look_up(b, g, foreign, mr_buf_text(&b->name), b->name.len, &entry));
+    p->entry = entry;
+    p->claim = entry == MR_NO_ENTRY ? CLAIM_NONE : CLAIM_NAMED;
+    return MR_OK;
+}
+
+mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry)
+{
+    mr_coco_name_kind kind;
+    place p;
+    MR_TRY(find_file(b, g, image, &kind, &p));
+    *entry = p.entry;
+    return MR_OK;
 }
 
 /* For those whose name says no folder: what else lies there is perhaps of the same split, and several are worth a word.
@@ -96,7 +122,7 @@ static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_ima
 static void count_place(const mr_coco_build *b, mr_coco_group *g, const place *p)
 {
     if (memchr(b->name.data, '/', b->name.len))
-        return;
+        return; /* also of one that was looked up */
     g->found[p->claim]++;
     if (p->dir >= 2 && p->dir < 2 + MR_COUNT(g->flat))
         g->flat[p->dir - 2] = true;
@@ -178,11 +204,14 @@ static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, 
             return mr_fail_memory(b->err, "listing COCO images");
         st->where[st->where_count++] = where[i];
     }
+    MR_TRY(mr_coco_image_split(b, g, entry, &sample.split));
+    if (sample.split == MR_NO_ENTRY) {
+        b->plan->used[entry] = MR_USE_LEFT_OUT;
+        return MR_OK;
+    }
     for (size_t i = 0; i < g->count; i++)
         sample.meta_bytes += add_png(b, &st->parts[g->first + i], where[1 + i]);
-    mr_status status = mr_coco_group_split(b, g);
-    sample.split = g->split;
-    return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
+    return mr_plan_add(b->plan, &sample, b->err);
 }
 
 typedef struct merge {
@@ -226,27 +255,47 @@ static const mr_coco_image *next_image(mr_coco_build *b, const mr_coco_group *g,
     return least;
 }
 
+/* A bad value in any of the files that list the image; NULL: none. */
+static const mr_coco_file *bad_file(const mr_coco_build *b, const mr_coco_group *g, const merge *m, uint32_t *bad)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_file *f = b->st->parts[g->first + i].file;
+        *bad = m->where[1 + i] == MR_COCO_NONE ? 0 : f->images[m->where[1 + i]].bad;
+        if (*bad)
+            return f;
+    }
+    return NULL;
+}
+
 static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image)
 {
     mr_notes *notes = b->plan->notes;
-    bool inside;
+    mr_coco_name_kind kind;
     place p;
     char id[120];
-    MR_TRY(find_file(b, g, image, &inside, &p));
-    if (!inside) {
-        mr_note_add(notes, MR_NOTE_BAD_NAME, image->file_name, image->name_len, 0,
-                    "file_name of image id %s names nothing inside the folder: left out",
-                    mr_coco_id_show(&b->st->ids, image->id, id));
+    uint32_t bad;
+    const mr_coco_file *file = bad_file(b, g, m, &bad);
+    MR_TRY(find_file(b, g, image, &kind, &p));
+    if (file && (p.entry != MR_NO_ENTRY || !image->name_len)) {
+        mr_coco_reject(b->tree, file, &file->bads[bad - 1], p.entry, b->plan);
         return MR_OK;
     }
     if (p.entry != MR_NO_ENTRY) {
         count_place(b, g, &p);
         return add_sample(b, g, p.entry, m->where, image);
     }
+    if (kind == MR_COCO_NAME_BAD) {
+        mr_note_add(notes, MR_NOTE_REJECT, image->file_name, image->name_len, 0,
+                    "file_name of image id %s of split %s, which names no file",
+                    mr_coco_id_show(&b->st->ids, image->id, id), g->folder);
+        return MR_OK;
+    }
     m->missing++;
     if (g->any)
-        mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0,
-                    "image id %s of split %s: no such file", mr_coco_id_show(&b->st->ids, image->id, id), g->folder);
+        mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0, "image id %s of split %s: %s",
+                    mr_coco_id_show(&b->st->ids, image->id, id), g->folder,
+                    kind == MR_COCO_NAME_FOREIGN ? "no image below the root ends with this path of another place"
+                                                 : "no such file");
     return MR_OK;
 }
 
@@ -257,10 +306,9 @@ static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
     for (size_t i = 0; i < g->count; i++) {
         const mr_coco_file *f = b->st->parts[g->first + i].file;
         for (size_t n = 0; n < f->image_count && !g->any && status == MR_OK; n++) {
-            bool inside;
-            place p;
-            status = find_file(b, g, &f->images[n], &inside, &p);
-            g->any = status == MR_OK && p.entry != MR_NO_ENTRY;
+            uint32_t entry;
+            status = mr_coco_find_image(b, g, &f->images[n], &entry);
+            g->any = status == MR_OK && entry != MR_NO_ENTRY;
         }
     }
     return status;

@@ -11,7 +11,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "coco/classes.h"
-#include "coco/rle.h"
+#include "coco/segmentation.h"
 #include "json/json_stream.h"
 
 enum { LEVELS = 5, SEGMENTS_DEPTH = 2, DEPTH_MAX = 300 };
@@ -36,58 +36,30 @@ typedef struct reader {
     member current;
     double bbox[4];
     size_t bbox_count;
-    mr_milli point[2];
-    size_t numbers; /* of the current polygon */
     double *keypoints;
     size_t keypoint_count, keypoint_room;
-    bool bad, has_bbox, bad_bbox, bad_ring;
+    bool bad, has_bbox, bad_bbox;
     bool segments; /* within segments_info */
-    bool polygons; /* the segmentation is a list of them, not a mask */
-    bool mask;     /* it is a run-length mask */
-    bool counts;   /* its current member; else its size, or another */
-    bool size;
-    mr_coco_rle rle;
+    mr_coco_segmentation shape;
     mr_error *err;
 } reader;
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
-static bool number(const mr_json_token *t, double *out)
-{
-    char text[64], *end;
-    if (t->len >= sizeof text)
-        return false;
-    memcpy(text, t->text, t->len);
-    text[t->len] = '\0';
-    *out = strtod(text, &end);
-    return *text && !*end;
-}
-
 static void take_bbox(reader *r, const mr_json_token *t)
 {
     double value;
-    if (r->bbox_count < 4 && number(t, &value))
+    if (r->bbox_count < 4 && mr_coco_number(t, &value))
         r->bbox[r->bbox_count++] = value;
     else
         r->bad_bbox = true;
-}
-
-static void take_point(reader *r, const mr_json_token *t)
-{
-    double value;
-    if (!number(t, &value) || !mr_milli_of(value, &r->point[r->numbers & 1])) {
-        r->bad_ring = true;
-        return;
-    }
-    if (r->numbers++ & 1 && !r->bad_ring)
-        mr_objects_point(r->out, r->point[0], r->point[1]);
 }
 
 static mr_status take_keypoint(reader *r, const mr_json_token *t)
 {
     if (!MR_GROW(r->keypoints, r->keypoint_count, r->keypoint_room))
         return mr_fail_memory(r->err, "reading COCO annotations");
-    if (number(t, &r->keypoints[r->keypoint_count]))
+    if (mr_coco_number(t, &r->keypoints[r->keypoint_count]))
         r->keypoint_count++;
     else
         r->bad = true;
@@ -99,9 +71,20 @@ static void take_category(reader *r, const mr_json_token *t)
     int64_t id = MR_COCO_NO_ID;
     if (t->kind == MR_JSON_STRING)
         id = mr_coco_id_find(r->file->ids, t->text, t->len);
-    else if (!mr_coco_id_integer(t->text, t->len, &id))
+    else if (!mr_coco_id_number(t->text, t->len, &id))
         id = MR_COCO_NO_ID;
     r->out->items[r->out->count - 1].label = id == MR_COCO_NO_ID ? -1 : mr_coco_label(r->plan, id);
+}
+
+/* 1, true and "1" say the same. */
+static void take_crowd(reader *r, const mr_json_token *t)
+{
+    double value;
+    bool *crowd = &r->out->items[r->out->count - 1].crowd;
+    if (t->kind == MR_JSON_BOOLEAN || (t->kind == MR_JSON_STRING && !mr_coco_number(t, &value)))
+        *crowd = t->len == 4 && !memcmp(t->text, "true", 4);
+    else
+        *crowd = mr_coco_number(t, &value) && value != 0;
 }
 
 static mr_status take_string(reader *r, const mr_json_token *t)
@@ -109,6 +92,8 @@ static mr_status take_string(reader *r, const mr_json_token *t)
     MR_AUTO(mr_buf_free) mr_buf id = {0};
     if (r->current == CATEGORY)
         take_category(r, t);
+    else if (r->current == CROWD)
+        take_crowd(r, t);
     if (r->current != ID)
         return MR_OK;
     mr_json_add_string(&id, t->text, t->len);
@@ -117,43 +102,8 @@ static mr_status take_string(reader *r, const mr_json_token *t)
     return MR_OK;
 }
 
-static void take_run(reader *r, const mr_json_token *t)
-{
-    int64_t run = -1;
-    if (!mr_coco_id_integer(t->text, t->len, &run))
-        run = -1;
-    if (r->counts)
-        mr_coco_rle_run(&r->rle, run);
-    else if (r->size)
-        mr_coco_rle_size(&r->rle, run);
-}
-
-/* Members of a mask. */
-static void take_mask(reader *r, const mr_json_token *t)
-{
-    if (t->depth == 3 && t->kind == MR_JSON_KEY) {
-        r->counts = t->len == strlen("counts") && !memcmp(t->text, "counts", t->len);
-        r->size = t->len == strlen("size") && !memcmp(t->text, "size", t->len);
-    } else if (t->depth == 3 && t->kind == MR_JSON_STRING && r->counts) {
-        mr_coco_rle_text(&r->rle, t->text, t->len);
-    } else if (t->depth == 4 && t->kind == MR_JSON_NUMBER) {
-        take_run(r, t);
-    } else if (t->depth == 2 && t->kind == MR_JSON_OBJECT_END) {
-        r->bad = r->bad || ((r->rle.any || r->rle.sizes) && !mr_coco_rle_fits(&r->rle, r->out->width, r->out->height));
-        r->mask = false;
-    }
-}
-
-static void begin_value(reader *r, const mr_json_token *t)
-{
-    r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
-    r->mask = r->current == SEGMENTATION && t->kind == MR_JSON_OBJECT;
-    r->rle = (mr_coco_rle){0};
-}
-
 static mr_status take_number(reader *r, const mr_json_token *t)
 {
-    double value;
     if (r->current == KEYPOINTS && t->depth == 3)
         return take_keypoint(r, t);
     if (r->current == ID && t->depth == 2)
@@ -161,31 +111,10 @@ static mr_status take_number(reader *r, const mr_json_token *t)
     else if (r->current == CATEGORY && t->depth == 2)
         take_category(r, t);
     else if (r->current == CROWD && t->depth == 2)
-        r->out->items[r->out->count - 1].crowd = number(t, &value) && value != 0;
+        take_crowd(r, t);
     else if (r->current == BBOX && t->depth == 3)
         take_bbox(r, t);
-    else if (r->polygons && t->depth == 4)
-        take_point(r, t);
     return MR_OK;
-}
-
-/* ---- polygons --------------------------------------------------------------------------------------------------- */
-
-static void begin_ring(reader *r)
-{
-    r->numbers = 0;
-    r->bad_ring = false;
-    mr_objects_ring(r->out);
-}
-
-static void end_ring(reader *r)
-{
-    mr_objects *o = r->out;
-    if (o->failed || (r->numbers >= 6 && !(r->numbers & 1) && !r->bad_ring))
-        return;
-    r->bad = r->bad || r->numbers || r->bad_ring;
-    o->point_count = o->rings[--o->ring_count].at;
-    o->items[o->count - 1].ring_count--;
 }
 
 /* ---- annotations ------------------------------------------------------------------------------------------------ */
@@ -216,7 +145,7 @@ static void begin_annotation(reader *r)
 {
     r->current = OTHER;
     r->bbox_count = r->keypoint_count = 0;
-    r->bad = r->has_bbox = r->bad_bbox = false;
+    r->bad = r->has_bbox = r->bad_bbox = r->shape.bad = false;
     mr_objects_add(r->out, -1);
 }
 
@@ -270,7 +199,7 @@ static void end_annotation(reader *r)
 {
     mr_objects *o = r->out;
     r->current = OTHER;
-    r->polygons = r->mask = false;
+    r->bad = r->bad || r->shape.bad;
     if (o->failed)
         return;
     mr_object *object = &o->items[o->count - 1];
@@ -302,7 +231,6 @@ static void take_key(reader *r, const mr_json_token *t)
         if (t->len == strlen(words[i]) && !memcmp(t->text, words[i], t->len))
             r->current = (member)i;
     r->has_bbox = r->has_bbox || r->current == BBOX;
-    r->polygons = false;
 }
 
 static mr_status take(void *ctx, const mr_json_token *t)
@@ -314,20 +242,18 @@ static mr_status take(void *ctx, const mr_json_token *t)
         begin_annotation(r);
     else if (t->depth == 1 && t->kind == MR_JSON_OBJECT_END)
         end_annotation(r);
+    else if (r->shape.polygons || r->shape.mask)
+        mr_coco_segmentation_take(&r->shape, t, r->out);
     else if (t->depth == 2 && t->kind == MR_JSON_KEY)
         take_key(r, t);
-    else if (r->mask)
-        take_mask(r, t);
-    else if (t->depth == 2 && (t->kind == MR_JSON_LIST || t->kind == MR_JSON_OBJECT))
-        begin_value(r, t);
+    else if (t->depth == 2 && (t->kind == MR_JSON_LIST || t->kind == MR_JSON_OBJECT) && r->current == SEGMENTATION)
+        mr_coco_segmentation_begin(&r->shape, t);
+    else if (t->depth == 2 && t->kind == MR_JSON_BOOLEAN && r->current == CROWD)
+        take_crowd(r, t);
     else if (t->kind == MR_JSON_NUMBER)
         return t->depth >= 2 ? take_number(r, t) : MR_OK;
     else if (t->kind == MR_JSON_STRING && t->depth == 2)
         return take_string(r, t);
-    else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST)
-        begin_ring(r);
-    else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST_END)
-        end_ring(r);
     return MR_OK;
 }
 
@@ -361,7 +287,7 @@ static mr_status take_size(void *ctx, const mr_json_token *t)
                      : t->len == 6 && !memcmp(t->text, "height", 6) ? &r->out->height
                                                                     : NULL;
     double value;
-    if (r->current && t->kind == MR_JSON_NUMBER && number(t, &value) && value >= 0 && value <= UINT32_MAX)
+    if (r->current && t->kind == MR_JSON_NUMBER && mr_coco_number(t, &value) && value >= 0 && value <= UINT32_MAX)
         *r->current = (uint32_t)value;
     return MR_OK;
 }

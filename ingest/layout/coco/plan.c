@@ -125,10 +125,9 @@ static mr_coco_group *owner_of(const owners *o, const char *path, size_t len)
 
 static mr_status add_unlisted(const mr_coco_build *b, mr_coco_group *g, uint32_t entry)
 {
-    mr_status status = mr_coco_group_split(b, g);
-    mr_sample sample = {
-        .split = g->split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = MR_COCO_UNLISTED};
-    return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
+    mr_sample sample = {.entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = MR_COCO_UNLISTED};
+    MR_TRY(mr_coco_image_split(b, g, entry, &sample.split));
+    return sample.split == MR_NO_ENTRY ? MR_OK : mr_plan_add(b->plan, &sample, b->err);
 }
 
 static mr_status plan_unlisted(const mr_coco_build *b)

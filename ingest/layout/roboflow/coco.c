@@ -35,6 +35,10 @@ static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coc
     for (size_t n = 0; n < f->image_count; n++) {
         const mr_coco_image *image = &f->images[n];
         uint32_t entry = mr_rf_image(t, dir, image->file_name, plan->notes);
+        if (image->bad && (entry != MR_NO_ENTRY || !image->name_len)) {
+            mr_coco_reject(t, f, &f->bads[image->bad - 1], entry, plan);
+            continue;
+        }
         if (entry != MR_NO_ENTRY && !image_of[entry - dir->begin]) {
             image_of[entry - dir->begin] = (uint32_t)n + 1;
             continue;
@@ -80,7 +84,7 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
             s.meta_bytes = meta_length(f, image);
             mr_rf_group(t, &s);
             status = mr_plan_add(plan, &s, err);
-        } else if (mr_folder_image(t, e, dir->len + 1)) {
+        } else if (!plan->used[e] && mr_folder_image(t, e, dir->len + 1)) {
             status =
                 mr_folder_unlisted(t, o, plan, dir->split, e, "not listed in _annotations.coco.json", mr_rf_group, err);
         }

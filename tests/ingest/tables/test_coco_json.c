@@ -130,7 +130,9 @@ static void test_nul_in_name(void **state)
 }
 
 #define IMAGES(x) "{\"images\":[" x "]}"
-#define ONE       "{\"id\":1,\"file_name\":\"a\"}"
+#define ANNOTATION(members)                                                                                            \
+    "{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"annotations\":[{\"image_id\":1," members "}]}"
+#define ONE "{\"id\":1,\"file_name\":\"a\"}"
 
 static void test_refusals(void **state)
 {
@@ -155,35 +157,16 @@ static void test_refusals(void **state)
         {IMAGES("") " tru", "not JSON: other text follows after its end"},
         {"{\f\"images\":[]}", "form feed"},
         {IMAGES("") "\v", "vertical tab"},
-        {IMAGES("{\"id\":1,\"file_name\":\"\xED\xA0\x80\"}"), "not UTF-8"},
         {"{\"images\":[],\"images\":[]}", "\"images\" twice"},
         {"{\"annotations\":[],\"images\":[],\"annotations\":[]}", "\"annotations\" twice"},
         {"{\"info\":1,\"info\":2,\"images\":[]}", "\"info\" twice"},
         {"{\"images\":{}}", "\"images\" is not a list"},
         {"{\"images\":null}", "\"images\" is not a list"},
         {"{\"images\":[],\"categories\":3}", "\"categories\" is not a list"},
-        {IMAGES("1"), "not an object"},
-        {IMAGES("[]"), "not an object"},
-        {IMAGES("{}"), "an element of \"images\" has no \"id\""},
-        {IMAGES("{\"id\":1}"), "has no \"file_name\""},
-        {IMAGES("{\"id\":1,\"file_name\":3}"), "\"file_name\" is not a string"},
-        {IMAGES("{\"id\":\"\",\"file_name\":\"a\"}"), "\"id\" is a string of 0 bytes"},
-        {IMAGES("{\"id\":1.0,\"file_name\":\"a\"}"), "\"id\" is 1.0"},
-        {IMAGES("{\"id\":1e3,\"file_name\":\"a\"}"), "\"id\" is 1e3"},
-        {IMAGES("{\"id\":9223372036854775808,\"file_name\":\"a\"}"), "64-bit integers"},
-        {IMAGES("{\"id\":-9223372036854775807,\"file_name\":\"a\"}"), "64-bit integers"},
-        {IMAGES("{\"id\":null,\"file_name\":\"a\"}"), "\"id\" is neither a number nor a string"},
-        {IMAGES("{\"id\":[1],\"file_name\":\"a\"}"), "\"id\" is neither"},
-        {IMAGES("{\"id\":{\"id\":1},\"file_name\":\"a\"}"), "\"id\" is neither"},
-        {IMAGES("{\"id\":1,\"id\":1,\"file_name\":\"a\"}"), "\"id\" twice"},
-        {IMAGES("{\"id\":1,\"file_name\":\"a\",\"file_name\":\"b\"}"), "\"file_name\" twice"},
+        {IMAGES("{\"id\":1,\"id\":1,\"file_name\":\"a\"}"), "its object has the key \"id\" twice"},
         {IMAGES(ONE "," ONE), "image id 1 twice, at bytes 11 and 36"},
         {IMAGES(ONE ",{\"id\":\"1\",\"file_name\":\"b\"}"), "image id 1 twice"},
         {IMAGES("{\"id\":\"a b\",\"file_name\":\"a\"},{\"id\":\"a b\",\"file_name\":\"b\"}"), "image id \"a b\" twice"},
-        {IMAGES("{\"id\":1,\"file_name\":\"\xFF\"}"), "not JSON"},
-        {"{\"images\":[],\"annotations\":[{\"id\":1}]}", "has no \"image_id\""},
-        {"{\"images\":[],\"annotations\":[{\"image_id\":true}]}", "\"image_id\" is neither"},
-        {"{\"images\":[],\"annotations\":[{\"image_id\":1,\"category_id\":2.5}]}", "\"category_id\" is 2.5"},
         {"{\"images\":[],\"categories\":[{\"id\":1}]}", "has no \"name\""},
         {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"a\\u0000\"}]}", "NUL"},
         {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"a\"},{\"id\":1,\"name\":\"a\"}]}", "category id 1 twice"},
@@ -194,6 +177,85 @@ static void test_refusals(void **state)
             fail_msg("%s\n gave %d: %s\n expected: %s", cases[i].text, o.status, o.err.text, cases[i].why);
         support_coco_done(&o);
     }
+}
+
+/* A value that cannot be what it should be spoils its element, and no other. */
+static void test_bad_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {IMAGES("1"), "not an object"},
+        {IMAGES("[]"), "not an object"},
+        {IMAGES("{}"), "an element of \"images\" has no \"id\""},
+        {IMAGES("{\"id\":1}"), "has no \"file_name\""},
+        {IMAGES("{\"id\":1,\"file_name\":3}"), "\"file_name\" is not a string"},
+        {IMAGES("{\"id\":\"\",\"file_name\":\"a\"}"), "\"id\" is a string of 0 bytes"},
+        {IMAGES("{\"id\":9223372036854775808,\"file_name\":\"a\"}"), "64-bit integers"},
+        {IMAGES("{\"id\":-9223372036854775807,\"file_name\":\"a\"}"), "64-bit integers"},
+        {IMAGES("{\"id\":null,\"file_name\":\"a\"}"), "\"id\" is neither a number nor a string"},
+        {IMAGES("{\"id\":[1],\"file_name\":\"a\"}"), "\"id\" is neither"},
+        {IMAGES("{\"id\":{\"id\":1},\"file_name\":\"a\"}"), "\"id\" is neither"},
+        {"{\"images\":[],\"annotations\":[{\"id\":1}]}", "has no \"image_id\""},
+        {"{\"images\":[],\"annotations\":[{\"image_id\":true}]}", "\"image_id\" is neither"},
+        {"{\"images\":[],\"annotations\":[{\"image_id\":1,\"category_id\":2.5}]}", "\"category_id\" is 2.5"},
+        {IMAGES("null"), "not an object"},
+        {IMAGES("{\"id\":1,\"file_name\":\"\xED\xA0\x80\"}"), "text that is not UTF-8"},
+        {IMAGES("{\"id\":1,\"file_name\":\"\xFF\"}"), "text that is not UTF-8"},
+        {IMAGES("{\"id\":NaN,\"file_name\":\"a\"}"), "NaN or Infinity"},
+        {IMAGES("{\"id\":1,\"file_name\":\"a\",\"x\":[-Infinity]}"), "NaN or Infinity"},
+        {ANNOTATION("\"category_id\":null"), "\"category_id\" is neither a number nor a string"},
+        {ANNOTATION("\"category_id\":NaN"), "NaN or Infinity"},
+        {ANNOTATION("\"bbox\":[1,NaN,3,4]"), "\"bbox\" holds something that is not a number"},
+        {ANNOTATION("\"bbox\":[1,\"2\",3,4]"), "\"bbox\" holds something that is not a number"},
+        {ANNOTATION("\"bbox\":[1,2,3,null]"), "\"bbox\" holds something that is not a number"},
+        {ANNOTATION("\"bbox\":[1,2,3,1e99]"), "\"bbox\" holds a number beyond a million"},
+        {ANNOTATION("\"bbox\":[1,2,3]"), "\"bbox\" has 3 numbers, not four"},
+        {ANNOTATION("\"bbox\":[1,2,3,4,5]"), "\"bbox\" has 5 numbers, not four"},
+        {ANNOTATION("\"bbox\":7"), "\"bbox\" is not a list"},
+        {ANNOTATION("\"caption\":\"caf\xE9\""), "text that is not UTF-8"},
+        {ANNOTATION("\"area\":NaN"), "NaN or Infinity"},
+    };
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        support_coco o = support_coco_text(cases[i].text);
+        if (o.status != MR_OK || o.file->bad_count != 1 || !strstr(o.file->bads[0].why, cases[i].why))
+            fail_msg("%s\n gave %d %s: %zu bad, %s\n expected: %s", cases[i].text, o.status, o.err.text,
+                     o.file ? o.file->bad_count : 0, o.file && o.file->bad_count ? o.file->bads[0].why : "",
+                     cases[i].why);
+        support_coco_done(&o);
+    }
+}
+
+static void test_bad_values_of_one_image(void **state)
+{
+    (void)state;
+    support_coco o = support_coco_text(
+        "{\"info\":{\"score\":NaN},\"categories\":[{\"id\":1.0,\"name\":7,\"supercategory\":NaN}],\"images\":["
+        "{\"id\":3,\"file_name\":\"NaN.jpg\"},{\"id\":2e0,\"file_name\":\"b.jpg\"},{\"id\":1,\"coco_url\":\"http://a/"
+        "c\"}],"
+        "\"annotations\":[{\"image_id\":2.0,\"category_id\":1},{\"image_id\":3,\"bbox\":[0,0,Infinity,1]},"
+        "{\"image_id\":2,\"bbox\":[]},{\"image_id\":3,\"bbox\":null}]}");
+    assert_int_equal(o.status, MR_OK);
+    assert_true(o.file->repaired);
+    assert_int_equal(o.file->bad_count, 1);
+    assert_int_equal(o.file->bads[0].image_id, 3);
+    assert_int_equal(o.file->image_count, 3);
+    assert_string_equal(o.file->images[0].file_name, "http://a/c");
+    assert_int_equal(o.file->images[0].bad + o.file->images[1].bad, 0);
+    assert_int_equal(o.file->images[2].bad, 1);
+    assert_string_equal(o.file->images[2].file_name, "NaN.jpg");
+    assert_int_equal(o.file->images[1].count, 2);
+    assert_string_equal(o.file->categories[0].name, "7");
+    support_coco_done(&o);
+    o = support_coco_text("{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"categories\":[{\"id\":1,\"name\":NaN}]}");
+    assert_int_equal(o.status, MR_BAD_DATA);
+    assert_non_null(strstr(o.err.text, "NaN or Infinity"));
+    support_coco_done(&o);
+    o = support_coco_text("{\"images\":[{\"id\":NaN,\"file_name\":\"a\"},{\"id\":2,");
+    assert_int_equal(o.status, MR_BAD_DATA);
+    assert_non_null(strstr(o.err.text, "premature"));
+    support_coco_done(&o);
 }
 
 /* The root is level one. */
@@ -364,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_whole_file),      cmocka_unit_test(test_chunk_borders),
         cmocka_unit_test(test_byte_order_mark), cmocka_unit_test(test_only_images),
         cmocka_unit_test(test_nul_in_name),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bad_values),      cmocka_unit_test(test_bad_values_of_one_image),
         cmocka_unit_test(test_depth),           cmocka_unit_test(test_damage),
         cmocka_unit_test(test_changed_file),    cmocka_unit_test(test_many_annotations),
         cmocka_unit_test(test_real_files),

@@ -66,11 +66,12 @@ static void test_full_tree(void **state)
     support_assert_meta(&p, 3, ",\"image\":{\"id\":1,\"file_name\":\"v.jpg\"},\"person_keypoints\":[]");
     assert_true(p.plan.samples[1].meta_bytes > 100 && p.plan.samples[1].meta_bytes < 250);
 
-    assert_int_equal(support_notes(&p, MR_NOTE_BAD_NAME), 3);
-    assert_true(support_has_note(&p, MR_NOTE_BAD_NAME, "../evil.jpg", "id 3"));
-    assert_true(support_has_note(&p, MR_NOTE_BAD_NAME, "/etc/passwd", "id 4"));
-    assert_true(support_has_note(&p, MR_NOTE_BAD_NAME, "a\\x00.jpg", "id 8"));
-    assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 1);
+    assert_int_equal(support_notes(&p, MR_NOTE_BAD_NAME), 0);
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "../evil.jpg", "id 3"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "/etc/passwd",
+                                 "id 4 of split train2017: no image below the root ends with this path"));
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "a\\x00.jpg", "id 8"));
+    assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 3);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "train2017"));
     assert_int_equal(support_notes(&p, MR_NOTE_COLLISION), 1);
     assert_true(support_has_note(&p, MR_NOTE_COLLISION, "train2017/c.jpg", "twice"));

@@ -121,16 +121,36 @@ static void test_two_names_of_val(void **state)
     support_plan_done(&p);
 }
 
-/* What a name means inside the folder counts, not how it is written. */
+/* What a name means inside the folder counts, not how it is written; paths of another place count by their ends. */
 static void test_unusual_file_names(void **state)
 {
     static const struct {
         const char *name;
-        bool found;
+        bool found, rejected;
     } cases[] = {
-        {"./a.jpg", true},       {"x/../a.jpg", true}, {"x//b.jpg", true}, {"x/./b.jpg", true}, {"./val/x/b.jpg", true},
-        {"../val/a.jpg", false}, {"/a.jpg", false},    {"", false},        {".", false},        {"x/..", false},
-        {"a.jpg\\u0000", false},
+        {"./a.jpg", true, false},
+        {"x/../a.jpg", true, false},
+        {"x//b.jpg", true, false},
+        {"x/./b.jpg", true, false},
+        {"./val/x/b.jpg", true, false},
+        {"../val/a.jpg", true, false},
+        {"/a.jpg", true, false},
+        {"/home/me/x/b.jpg", true, false},
+        {"/home/me/train/a.jpg", false, false},
+        {"", false, true},
+        {".", false, true},
+        {"x/..", false, true},
+        {"a.jpg\\u0000", false, true},
+        {"x\\\\b.jpg", true, false},
+        {"C:\\\\me\\\\val\\\\a.jpg", true, false},
+        {"..\\\\a.jpg", true, false},
+        {"https://h.org/x/b.jpg?size=1", true, false},
+        {"s3://bucket/a.jpg", true, false},
+        {"file:///d/val/a.jpg", true, false},
+        {"/data/local-files/?d=val/a.jpg", true, false},
+        {"me/val/a.jpg", true, false},
+        {"me/a.jpg", false, false},
+        {"/me/c.jpg", false, false},
     };
     const char *dir = *state;
     support_put(dir, "val/a.jpg", "a");
@@ -138,11 +158,28 @@ static void test_unusual_file_names(void **state)
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         put_json(dir, "instances_val.json", cases[i].name, 3);
         support_plan p = support_plan_ok(COCO, *state, NULL);
-        if (p.plan.sample_count != cases[i].found || support_notes(&p, MR_NOTE_BAD_NAME) != !cases[i].found)
-            fail_msg("\"%s\": %zu samples, %zu bad names", cases[i].name, p.plan.sample_count,
-                     support_notes(&p, MR_NOTE_BAD_NAME));
+        if (p.plan.sample_count != cases[i].found || support_notes(&p, MR_NOTE_REJECT) != cases[i].rejected ||
+            support_notes(&p, MR_NOTE_MISSING) != (!cases[i].found && !cases[i].rejected))
+            fail_msg("\"%s\": %zu samples, %zu rejects, %zu missing", cases[i].name, p.plan.sample_count,
+                     support_notes(&p, MR_NOTE_REJECT), support_notes(&p, MR_NOTE_MISSING));
         support_plan_done(&p);
     }
+}
+
+/* Of files that share as much with the name, the one in the split's own folder; else none is right. */
+static void test_names_that_fit_several_files(void **state)
+{
+    const char *dir = *state;
+    support_put(dir, "one/a.jpg", "a");
+    support_put(dir, "two/a.jpg", "b");
+    put_json(dir, "instances_val.json", "/mnt/two/a.jpg", 3);
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    support_assert_samples(&p, "val two/a.jpg -1 0\n");
+    support_plan_done(&p);
+    put_json(dir, "instances_val.json", "/mnt/a.jpg", 3);
+    support_plan_fails(COCO, *state, NULL, MR_BAD_DATA,
+                       "\"file_name\" mnt/a.jpg of the annotation files may be one/a.jpg or two/a.jpg: let the "
+                       "JSON name its images by their paths from the root");
 }
 
 static void test_unknown_category(void **state)
@@ -161,7 +198,7 @@ int main(void)
         IN_TMPDIR(test_two_files_of_a_kind),     IN_TMPDIR(test_years),
         IN_TMPDIR(test_a_year_without_pictures), IN_TMPDIR(test_folds),
         IN_TMPDIR(test_two_names_of_val),        IN_TMPDIR(test_unusual_file_names),
-        IN_TMPDIR(test_unknown_category),
+        IN_TMPDIR(test_unknown_category),        IN_TMPDIR(test_names_that_fit_several_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
