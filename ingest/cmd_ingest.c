@@ -79,6 +79,9 @@ static const mr_option options[] = {
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
      .help = "imagenette, roboflow, coco, yolo, voc, createml, ilsvrc, imagefolder, table: also take images that no "
              "annotation file or split lists"},
+    {"skip-unmatched", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.skip_unmatched),
+     .help =
+         "leave out images without an annotation and annotation files without an image, which are an error otherwise"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
      .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},
@@ -97,7 +100,7 @@ static const mr_option options[] = {
     {"check", 0, MR_ARG_WORD, MR_FIELD(request, o.decode), .words = MR_WORDS("header", "decode"), .standard = "header",
      .group = "Checks and limits:", .help = "header: structure to the end marker; decode: every pixel"},
     {"max-rejects", 0, MR_ARG_OTHER, .take = take_max_rejects, .value = "N or N%", .standard = "1%",
-     .help = "fail with exit code 1 if more images are rejected"},
+     .help = "fail with exit code 1 if more images are rejected; unsafe and duplicate names count as well"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, o.limits.max_pixels), .value = "N", .low = 1,
      .help = "reject images with more pixels (default " MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS) ")"},
     {"max-scans", 0, MR_ARG_COUNT, MR_FIELD(request, o.limits.max_scans), .value = "N", .low = 1,
@@ -255,6 +258,8 @@ static mr_status finish(const request *q, mr_ingest *in, mr_status status, mr_er
         extra = extra == MR_OK ? printed : extra;
     } else if (status == MR_OK && !q->o.quiet) {
         status = cmd_ingest_summary(in, stdout, err);
+    } else if (status == MR_OK) {
+        status = cmd_ingest_quiet(in, stderr, err);
     } else if (status != MR_OK && in->options) {
         cmd_ingest_failure(in);
     }

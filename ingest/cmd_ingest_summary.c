@@ -52,7 +52,7 @@ static void print_kind(const mr_notes *notes, mr_note_kind kind, const char *res
 static void print_notes(const mr_notes *notes, bool decide, const char *rest, FILE *stream)
 {
     for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
-        if (notes->counts[kind] && !mr_note_advice[kind] == !decide)
+        if (notes->counts[kind] && !mr_note_advice[kind] == !decide && kind != MR_NOTE_COMPANION)
             print_kind(notes, (mr_note_kind)kind, rest, stream);
 }
 
@@ -154,12 +154,68 @@ static const char *no_leaks(const mr_ingest *in)
                                                    : "no leaks between splits";
 }
 
-/* Says of nothing that it is not there unless it was looked for. */
-static void print_verdict(const mr_ingest *in, FILE *stream)
+static void add_count(mr_buf *out, uint64_t count, const char *what)
 {
-    const char *rejects = in->rejects ? NULL : "no images rejected", *leaks = no_leaks(in);
-    if (rejects || leaks)
-        fprintf(stream, "%s%s%s\n", rejects ? rejects : "", rejects && leaks ? ", " : "", leaks ? leaks : "");
+    char text[32];
+    if (count)
+        mr_buf_printf(out, "%s%s %s", out->len ? ", " : "", mr_text_count(count, text), what);
+}
+
+/* What is not in the dataset: "2 rejected, 5 left out". */
+static void add_losses(const mr_ingest *in, mr_buf *out)
+{
+    add_count(out, in->rejects, "rejected");
+    add_count(out, in->ledger.skipped, "left out by --skip-unmatched");
+    add_count(out, in->notes.counts[MR_NOTE_MISSING], mr_note_heads[MR_NOTE_MISSING]);
+}
+
+/* Says of nothing that it is not there unless it was looked for. */
+static mr_status print_verdict(const mr_ingest *in, FILE *stream, mr_error *err)
+{
+    const char *leaks = no_leaks(in);
+    MR_AUTO(mr_buf_free) mr_buf losses = {0};
+    add_losses(in, &losses);
+    fprintf(stream, "%s%s%s\n", losses.len ? mr_buf_text(&losses) : "no images rejected", leaks ? ", " : "",
+            leaks ? leaks : "");
+    return mr_buf_status(&losses, err, "printing");
+}
+
+/* "companions not taken: 8 masks in train/labels/, 2 documents" */
+static mr_status print_companions(const mr_ingest *in, FILE *stream, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf line = {0};
+    char count[32];
+    for (int kind = 0; kind < MR_COMPANION_COUNT; kind++) {
+        const mr_companions *c = &in->ledger.companions[kind];
+        if (!c->count)
+            continue;
+        mr_buf_printf(&line, "%s%s %.*s", line.len ? ", " : "", mr_text_count(c->count, count),
+                      (int)strlen(mr_companion_names[kind]) - (c->count == 1), mr_companion_names[kind]);
+        const mr_entry *e = mr_source_entry(in->source, c->first);
+        const char *slash = memrchr(e->path, '/', e->path_len);
+        if (kind == MR_COMPANION_MASK && slash && !c->many_folders) {
+            mr_buf_add_text(&line, " in ");
+            mr_text_escape(&line, e->path, (size_t)(slash - e->path) + 1);
+        }
+    }
+    if (line.len) {
+        fprintf(stream, "%s: ", mr_note_heads[MR_NOTE_COMPANION]);
+        mr_term_text(stream, mr_buf_text(&line));
+        fprintf(stream, "\n");
+    }
+    return mr_buf_status(&line, err, "printing");
+}
+
+mr_status cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf losses = {0};
+    if (!in->rejects)
+        return MR_OK;
+    for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
+        if (kind == MR_NOTE_REJECT || kind == MR_NOTE_BAD_NAME || kind == MR_NOTE_COLLISION)
+            add_count(&losses, in->notes.counts[kind], mr_note_heads[kind]);
+    fprintf(stream, "millrace: %s: %s\n", in->options->sources[0], mr_buf_text(&losses));
+    return mr_buf_status(&losses, err, "printing");
 }
 
 mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
@@ -172,7 +228,8 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     MR_TRY(print_splits(in, stream, err));
     print_classes(in, stream);
     print_notes(&in->notes, false, rest, stream);
-    print_verdict(in, stream);
+    MR_TRY(print_companions(in, stream, err));
+    MR_TRY(print_verdict(in, stream, err));
     if (o->dry_run) {
         fprintf(stream, "dry run: nothing was written\n");
         return MR_OK;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "layout/foreign.h"
+#include "layout/formats.h"
 
 enum { MAX_DEPTH = 4, MAX_ROOTS = 4000 };
 
@@ -163,7 +163,7 @@ static void describe(const mr_source *s, mr_buf *out)
 static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)
 {
     mr_buf seen = {0}, hint = {0};
-    mr_foreign_hint(s, &hint);
+    mr_format_hint(s, &hint);
     out->unknown = !hint.len;
     describe(s, &seen);
     if (mr_source_count(s) == 0)

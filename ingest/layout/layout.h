@@ -47,8 +47,7 @@ typedef struct mr_plan {
     size_t place_count;
     uint64_t maps_used; /* bit i: --split-map number i found its split */
     uint8_t *used;      /* mr_use of each entry */
-    bool by_folder;     /* a sample's class is its folder: an image that is not a sample has been left out, and is not
-                           unlisted */
+    bool by_folder;     /* a sample's class is its folder */
     bool flat;          /* by_folder, and without split folders */
     mr_notes *notes;
     void *state; /* the layout's own, see free_state */
@@ -56,8 +55,10 @@ typedef struct mr_plan {
 
 typedef enum mr_use {                  /* what a plan makes of an entry */
                       MR_USE_NONE,     /* not part of the layout: reported as ignored */
-                      MR_USE_TAKEN,    /* a sample, a table, or in a note */
+                      MR_USE_TAKEN,    /* a sample, or a file that was read: a table, a label */
+                      MR_USE_MASK,     /* a mask of a sample */
                       MR_USE_LEFT_OUT, /* on purpose, by an option */
+                      MR_USE_REJECTED, /* noted as MR_NOTE_REJECT */
 } mr_use;
 
 typedef struct mr_split_map { /* --split-map test=val: stored under another name; to "" : left out */
@@ -86,6 +87,7 @@ typedef struct mr_layout_options {
     const char *label_separator; /* table: bytes between two classes of a cell; NULL: found by looking */
     const char *class_pattern;   /* table: the class in the file's name: "{class}_#"; NULL: none */
     bool keep_unlisted;
+    bool skip_unmatched;  /* leaves out what the ledger would refuse: images without an annotation, and the reverse */
     const char *root;     /* the dataset's root in the source; NULL: found by bidding */
     unsigned class_depth; /* folders that form a class's name, below its split; 0: 1, unless that looks wrong */
     const mr_split_map *maps;

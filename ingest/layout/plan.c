@@ -259,7 +259,7 @@ mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id
 uint64_t mr_plan_mask(mr_plan *plan, const mr_tree *t, const mr_mask *mask)
 {
     const mr_entry *e = mr_source_entry(t->source, mask->entry);
-    plan->used[mask->entry] = MR_USE_TAKEN;
+    plan->used[mask->entry] = MR_USE_MASK;
     return e->size + e->size / 3 + e->path_len + 48;
 }
 
@@ -358,7 +358,7 @@ mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err)
     if (!MR_GROW(plan->samples, plan->sample_count, plan->sample_room))
         return mr_fail_memory(err, "listing the samples");
     plan->samples[plan->sample_count++] = *sample;
-    plan->used[sample->entry] = 1;
+    plan->used[sample->entry] = MR_USE_TAKEN;
     return MR_OK;
 }
 

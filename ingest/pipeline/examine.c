@@ -257,7 +257,7 @@ static void note_rejects(mr_ingest *in)
             mr_note_add(&in->notes, MR_NOTE_REJECT, path, len, mr_source_entry(in->source, in->files[i])->size, "%s",
                         in->examined[i].why);
     }
-    in->rejects = in->notes.counts[MR_NOTE_REJECT];
+    in->rejects = mr_rejects(in);
 }
 
 /* This rank's share. */

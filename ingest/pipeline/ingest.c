@@ -67,21 +67,6 @@ static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
     return status;
 }
 
-/* Notes the files that the layout does not use. */
-static void note_ignored(mr_ingest *in)
-{
-    const mr_tree *t = &in->choice.tree;
-    for (uint32_t e = 0; e < mr_source_count(in->source); e++) {
-        const mr_entry *entry = mr_source_entry(in->source, e);
-        if (in->plan.used[e])
-            continue;
-        bool inside = e >= t->begin && e < t->end;
-        size_t skip = inside ? t->root_len : 0;
-        mr_note_add(&in->notes, MR_NOTE_IGNORED, entry->path + skip, entry->path_len - skip, entry->size, "%s",
-                    inside ? "not part of the layout" : "outside the dataset's root");
-    }
-}
-
 /* The listing's notes have full paths; from here on paths start at the layout's root. */
 static mr_status shorten_notes(mr_ingest *in, mr_error *err)
 {
@@ -118,14 +103,15 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     if (!in->plan.used)
         return mr_fail_memory(err, "planning");
     MR_TRY(shorten_notes(in, err));
+    size_t notes = in->notes.count;
     MR_TRY(in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err));
     MR_TRY(mr_source_check(in->source, err));
     MR_TRY(mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err));
     MR_TRY(mr_plan_review(&in->choice.tree, &in->plan, &o->for_layout, err));
-    mr_status status = mr_check_left_out(in, err);
-    note_ignored(in); /* also on failure */
-    in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
-    MR_TRY(status);
+    MR_TRY(mr_check_links(in, err));
+    mr_status status = mr_ledger_settle(in, notes, err);
+    in->rejects_listed = mr_rejects(in);
+    MR_TRY(in->plan.sample_count ? status : MR_OK);
     MR_TRY(mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err));
     return mr_check_metas(in, err);
 }

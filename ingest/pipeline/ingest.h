@@ -17,6 +17,7 @@
 #include "codec/image.h"
 #include "format/manifest.h"
 #include "layout/layout.h"
+#include "pipeline/ledger.h"
 #include "seek/seek.h"
 
 typedef enum mr_leak_limit { /* which leaks make ingest fail */
@@ -79,6 +80,7 @@ typedef struct mr_ingest {
     mr_choice choice;
     mr_plan plan;
     mr_notes notes;
+    mr_ledger ledger;
     mr_examined *examined; /* by position in `files` */
     uint32_t *files;       /* entries to examine, ascending */
     size_t file_count;
@@ -111,6 +113,9 @@ mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *
 void mr_ingest_release(mr_ingest *in);
 int mr_ingest_progress(const mr_ingest *in); /* where this rank's progress goes: mr_progress_begin()'s `to` */
 
+/* Of the notes so far: bad images, unsafe names, all but one of equal names. */
+uint64_t mr_rejects(const mr_ingest *in);
+
 /* What fails where ranks exchange results. */
 #define MR_RANKS_DIFFER(what) "mpirun: the ranks " what "; give all of them the same source"
 
@@ -119,7 +124,10 @@ int mr_ingest_progress(const mr_ingest *in); /* where this rank's progress goes:
 typedef struct mr_stage mr_stage; /* stage.c: DST.partial */
 
 mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err); /* open_files.c: rows become entries */
-mr_status mr_check_left_out(mr_ingest *in, mr_error *err);     /* completeness.c: no image in a folder is left out */
+/* ledger.c: what became of each file of the source; `notes_before`: the notes that are not the plan's.  MR_BAD_DATA: an
+ * image or an annotation would be lost. */
+mr_status mr_ledger_settle(mr_ingest *in, size_t notes_before, mr_error *err);
+mr_status mr_check_links(const mr_ingest *in, mr_error *err);  /* completeness.c: no link stands for images */
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split is empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);            /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);         /* leak.c; collective */

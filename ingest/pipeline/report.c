@@ -27,6 +27,8 @@ static json_t *options_json(const mr_ingest *in)
         json_object_set_new(doc, "text_column", json_string(o->for_layout.text_column));
     if (o->for_layout.root)
         json_object_set_new(doc, "root", mr_json_path(o->for_layout.root, strlen(o->for_layout.root)));
+    if (o->for_layout.skip_unmatched)
+        json_object_set_new(doc, "skip_unmatched", json_true());
     if (o->for_layout.class_depth)
         json_object_set_new(doc, "class_depth", json_integer(o->for_layout.class_depth));
     json_t *annotations = o->for_layout.annotation_count ? json_array() : NULL;
@@ -250,6 +252,19 @@ static json_t *decide_json(const mr_notes *notes)
     return list;
 }
 
+/* What became of the files of the source: their numbers, and those of companions by kind. */
+static json_t *ledger_json(const mr_ledger *l)
+{
+    json_t *doc = json_object(), *kinds = json_object();
+    for (int fate = 0; fate < MR_FATE_COUNT; fate++)
+        json_object_set_new(doc, mr_fate_words[fate], json_integer((json_int_t)l->fates[fate]));
+    for (int kind = 0; kind < MR_COMPANION_COUNT; kind++)
+        if (l->companions[kind].count)
+            json_object_set_new(kinds, mr_companion_words[kind], json_integer((json_int_t)l->companions[kind].count));
+    json_object_set_new(doc, "companions_by_kind", kinds);
+    return doc;
+}
+
 json_t *mr_ingest_report(const mr_ingest *in, bool complete)
 {
     MR_AUTO(mr_buf_free) mr_buf root = {0};
@@ -260,6 +275,8 @@ json_t *mr_ingest_report(const mr_ingest *in, bool complete)
                   mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL, "files",
                   (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
                   (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
+    json_object_set_new(doc, "rejected", json_integer((json_int_t)in->rejects));
+    json_object_set_new(doc, "ledger", ledger_json(&in->ledger));
     mr_object_tally objects = mr_ingest_objects(in);
     if (objects.pictures)
         json_object_set_new(doc, "objects", mr_ingest_objects_json(&objects));

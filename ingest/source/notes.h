@@ -17,8 +17,9 @@
     X(CLASS, "class_notes", "classes not in every split")                                                              \
     X(LEAK, "leaks", "leaks between splits")                                                                           \
     X(DUPLICATE, "duplicates", "pictures that look alike in one split") /* with --near-duplicates */                   \
-    X(LEFT_OUT, "left_out", "folders with images that would be left out")                                              \
+    X(LEFT_OUT, "left_out", "folders with images or annotations that would be left out")                               \
     X(SAME_NAME, "same_names", "same name in two splits") /* no proof of a leak */                                     \
+    X(COMPANION, "companions", "companions not taken")    /* READMEs, checksums, masks ... */                          \
     X(IGNORED, "ignored", "other files left out")                                                                      \
     X(INFO, "notes", "remarks")
 

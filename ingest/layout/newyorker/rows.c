@@ -120,7 +120,7 @@ static void note_unused(const build *b, const char *config)
     while (mr_tree_next(b->tree, MR_NEWYORKER_IMAGES, strlen(MR_NEWYORKER_IMAGES), &child)) {
         if (child.is_dir || !mr_name_is_image(child.name, child.name_len) || b->plan->used[child.entry])
             continue;
-        b->plan->used[child.entry] = 1;
+        b->plan->used[child.entry] = MR_USE_LEFT_OUT; /* by the choice of a config */
         bytes += mr_source_entry(b->tree->source, child.entry)->size;
         count++;
     }

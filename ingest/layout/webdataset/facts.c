@@ -55,6 +55,16 @@ static mr_status check_different(const mr_buf *names, size_t count, const char *
     return MR_OK;
 }
 
+/* Beside the facts an export has tables of its samples for readers of Croissant. */
+static void take_tables(const mr_tree *t, mr_plan *plan)
+{
+    static const char folder[] = "__millrace__";
+    mr_child child = {0};
+    while (mr_tree_next(t, folder, sizeof folder - 1, &child))
+        if (!child.is_dir && mr_name_ends(child.name, child.name_len, ".jsonl"))
+            plan->used[child.entry] = MR_USE_TAKEN;
+}
+
 mr_status mr_webdataset_facts_read(const mr_tree *t, mr_plan *plan, mr_webdataset_facts *facts, mr_error *err)
 {
     static const char file[] = MR_WEBDATASET_FACTS;
@@ -70,6 +80,7 @@ mr_status mr_webdataset_facts_read(const mr_tree *t, mr_plan *plan, mr_webdatase
     MR_TRY(take_names(document, "classes", path, &facts->classes, &facts->class_count, err));
     MR_TRY(check_different(&facts->classes, facts->class_count, path, err));
     plan->used[entry] = MR_USE_TAKEN;
+    take_tables(t, plan);
     return MR_OK;
 }
 

@@ -138,7 +138,6 @@ static void note_rest(const mr_yolo_build *b)
         uint64_t size = mr_source_entry(b->tree->source, e)->size;
         if (b->plan->used[e])
             continue;
-        b->plan->used[e] = mr_name_is_image(path, len) || is_label(path, len);
         if (mr_name_is_image(path, len))
             mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, size,
                         "in no split: left out (--keep-unlisted takes it)");

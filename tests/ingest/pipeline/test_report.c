@@ -72,8 +72,8 @@ static void test_the_report_names_paths_of_the_layout(void **state)
     assert_false(support_exists(target));
     json_t *doc = load(report);
     assert_true(listed(doc, "rejects", "train/n01440764/bad.JPEG"));
-    assert_true(listed(doc, "ignored", "notes.md"));
-    assert_true(listed(doc, "ignored", "outside.md"));
+    assert_true(listed(doc, "companions", "notes.md"));
+    assert_true(listed(doc, "companions", "outside.md"));
     json_decref(doc);
     free(archive);
     free(target);

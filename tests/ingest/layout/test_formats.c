@@ -1,4 +1,4 @@
-/* test_foreign.c - forms that no layout reads are refused by name, with the way out.
+/* test_formats.c - formats that no layout reads are refused by name, with the way out.
  * Invariant tested: a form is named by its own files alone, and none where a layout fits. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,12 @@ static void test_hints(void **state)
         const char *name, *text, *words;
     } trials[] = {
         {"data/train.tfrecord-00000-of-00002", "x", "is a TFRecord file"},
-        {"annotations.xml", "<?xml version=\"1.0\"?>\n<annotations>\n  <version>1.1</version>", "an export of CVAT"},
+        {"annotations.xml", "<?xml version=\"1.0\"?>\n<annotations>\n  <version>1.1</version>",
+         "is a CVAT annotation file"},
         {"1.json", "{\"version\": \"5.0\", \"shapes\": [{\"label\": \"a\", \"points\": [[1, 2]]}]}",
-         "1.json is a file of LabelMe"},
-        {"trainval/Annotations_Part/2008_000002.mat", "MATLAB 5.0", "is an annotation of PASCAL-Part"},
-        {"Annotations/2008_000002.mat", "MATLAB 5.0", "no layout fits"},
+         "1.json is a LabelMe annotation"},
+        {"trainval/Annotations_Part/2008_000002.mat", "MATLAB 5.0", "is a PASCAL-Part annotation"},
+        {"Annotations/2008_000002.mat", "MATLAB 5.0", "is a MATLAB file"},
         {"annotations.xml", "<html><version/>", "no layout fits"},
         {"2.json", "{\"shapes\": []}", "no layout fits"},
     };

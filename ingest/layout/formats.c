@@ -1,0 +1,321 @@
+/* formats.c - the table of formats, and what the beginning of a file says about it.
+ * Invariant: the first row that fits counts, so a row stands behind those that are more special than it.
+ * Sources: the formats' own documents and exporters: COCO's "Data format", Apple's CreateML object detector, LabelMe's
+ * label files, VIA 2's project and CSV, Label Studio's "Export formats", CVAT's "CVAT for images 1.1" and "for video
+ * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs. */
+#include "layout/formats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "layout/format_text.h"
+
+typedef struct row {
+    mr_format format;
+    bool (*is)(const mr_head *h);
+} row;
+
+/* ---- names of images --------------------------------------------------------------------------------------------- */
+
+const char *mr_stem(const char *path, size_t len, size_t *stem_len)
+{
+    const char *slash = memrchr(path, '/', len), *name = slash ? slash + 1 : path;
+    size_t name_len = len - (size_t)(name - path);
+    const char *dot = memrchr(name, '.', name_len);
+    *stem_len = dot && dot > name ? (size_t)(dot - name) : name_len;
+    return name;
+}
+
+mr_status mr_stems_add(mr_stems *stems, const char *path, size_t len, mr_error *err)
+{
+    size_t stem_len;
+    const char *stem = mr_stem(path, len, &stem_len);
+    if (!MR_GROW(stems->hashes, stems->count, stems->room))
+        return mr_fail_memory(err, "listing the names of images");
+    stems->hashes[stems->count++] = mr_hash64(stem, stem_len);
+    return MR_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+void mr_stems_sort(mr_stems *stems)
+{
+    if (stems->count)
+        qsort(stems->hashes, stems->count, sizeof *stems->hashes, by_value);
+}
+
+bool mr_stems_have(const mr_stems *stems, const char *stem, size_t len)
+{
+    uint64_t hash = mr_hash64(stem, len);
+    return stems->count && bsearch(&hash, stems->hashes, stems->count, sizeof hash, by_value);
+}
+
+void mr_stems_free(mr_stems *stems)
+{
+    free(stems->hashes);
+    *stems = (mr_stems){0};
+}
+
+/* ---- pictures ---------------------------------------------------------------------------------------------------- */
+
+static bool is_image(const mr_head *h)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } magic[] = {
+        {"\xFF\xD8\xFF", 3}, {"\x89PNG\r\n\x1A\n", 8}, {"GIF87a", 6}, {"GIF89a", 6}, {"II*\0", 4}, {"MM\0*", 4},
+    };
+    for (size_t i = 0; i < MR_COUNT(magic); i++)
+        if (h->len >= magic[i].len && !memcmp(h->bytes, magic[i].bytes, magic[i].len))
+            return true;
+    if (h->len >= 26 && !memcmp(h->bytes, "BM", 2)) /* its reserved bytes are 0 */
+        return !memcmp(h->bytes + 6, "\0\0\0\0", 4);
+    return h->len >= 12 && !memcmp(h->bytes, "RIFF", 4) && !memcmp(h->bytes + 8, "WEBP", 4);
+}
+
+/* ---- annotations ------------------------------------------------------------------------------------------------- */
+
+static bool is_json(const mr_head *h)
+{
+    return mr_head_ends(h, ".json");
+}
+
+static bool is_via(const mr_head *h)
+{
+    return (is_json(h) && (mr_head_has(h, "\"_via_") || mr_head_has(h, "\"shape_attributes\""))) ||
+           mr_head_has(h, "region_shape_attributes");
+}
+
+static bool is_labelme(const mr_head *h)
+{
+    return is_json(h) && mr_head_has(h, "\"shapes\"") && (mr_head_has(h, "\"points\"") || mr_head_has(h, "\"flags\""));
+}
+
+static bool is_label_studio(const mr_head *h)
+{
+    return is_json(h) && (mr_head_has(h, "\"completed_by\"") || mr_head_has(h, "\"from_name\"") ||
+                          mr_head_has(h, "\"annotation_id\""));
+}
+
+static bool is_createml(const mr_head *h)
+{
+    return is_json(h) && mr_head_has(h, "\"coordinates\"") && mr_head_has(h, "\"annotations\"");
+}
+
+static bool is_coco(const mr_head *h)
+{
+    return is_json(h) &&
+           ((mr_head_has(h, "\"images\"") && (mr_head_has(h, "\"file_name\"") || mr_head_has(h, "\"categories\"") ||
+                                              mr_head_has(h, "\"licenses\"") || mr_head_has(h, "\"annotations\""))) ||
+            (mr_head_has(h, "\"image_id\"") && (mr_head_has(h, "\"category_id\"") || mr_head_has(h, "\"caption\""))));
+}
+
+/* A string in it ends like the name of an image. */
+static bool has_image_string(const mr_head *h)
+{
+    static const char *const ends[] = {".jpg\"", ".jpeg\"", ".png\"", ".webp\"", ".JPG\"", ".JPEG\"", ".PNG\""};
+    for (size_t i = 0; i < MR_COUNT(ends); i++)
+        if (mr_head_has(h, ends[i]))
+            return true;
+    return false;
+}
+
+static bool is_other_json(const mr_head *h)
+{
+    return is_json(h) && has_image_string(h);
+}
+
+static bool is_lines(const mr_head *h)
+{
+    return (mr_head_ends(h, ".jsonl") || mr_head_ends(h, ".ndjson")) && has_image_string(h);
+}
+
+static bool is_voc(const mr_head *h)
+{
+    return mr_head_ends(h, ".xml") && mr_head_has(h, "<annotation>");
+}
+
+static bool is_cvat(const mr_head *h)
+{
+    return mr_head_ends(h, ".xml") && mr_head_has(h, "<annotations") &&
+           (mr_head_has(h, "<version") || mr_head_has(h, "<image ") || mr_head_has(h, "<meta"));
+}
+
+static bool is_text(const mr_head *h)
+{
+    return mr_head_ends(h, ".txt");
+}
+
+static bool is_kitti(const mr_head *h)
+{
+    return is_text(h) && mr_head_is_kitti(h);
+}
+
+static bool is_dota(const mr_head *h)
+{
+    return is_text(h) && mr_head_is_dota(h);
+}
+
+static bool is_yolo(const mr_head *h)
+{
+    return is_text(h) && mr_head_is_yolo(h);
+}
+
+static bool is_list(const mr_head *h)
+{
+    return is_text(h) && mr_head_is_image_list(h);
+}
+
+static bool is_caption(const mr_head *h)
+{
+    return (is_text(h) || mr_head_ends(h, ".caption")) && mr_head_is_caption(h);
+}
+
+static bool is_table(const mr_head *h)
+{
+    return mr_head_ends(h, ".csv") || mr_head_ends(h, ".tsv");
+}
+
+static bool is_boxes(const mr_head *h)
+{
+    return is_table(h) && ((mr_head_has(h, "ImageID") && mr_head_has(h, "XMin")) || mr_head_has_box_cells(h));
+}
+
+static bool is_named(const mr_head *h)
+{
+    return is_table(h) && mr_head_names_images(h);
+}
+
+static bool is_tfrecord(const mr_head *h)
+{
+    return memmem(h->name, h->name_len, ".tfrec", 6) != NULL;
+}
+
+static bool is_pascal_part(const mr_head *h)
+{
+    return mr_head_ends(h, ".mat") && memmem(h->path, h->path_len, "Annotations_Part/", 17);
+}
+
+static bool is_matlab(const mr_head *h)
+{
+    return mr_head_ends(h, ".mat") && h->len >= 10 && !memcmp(h->bytes, "MATLAB 5.0", 10);
+}
+
+static bool is_parquet(const mr_head *h)
+{
+    return h->len >= 4 && !memcmp(h->bytes, "PAR1", 4);
+}
+
+static bool is_archive(const mr_head *h)
+{
+    static const char *const ends[] = {".tar",     ".tgz", ".tar.gz", ".tar.zst", ".tar.xz",
+                                       ".tar.bz2", ".zip", ".7z",     ".rar"};
+    for (size_t i = 0; i < MR_COUNT(ends); i++)
+        if (mr_head_ends(h, ends[i]))
+            return h->len > 0;
+    return false;
+}
+
+static const row rows[] = {
+    {{"PASCAL-Part annotation", "PASCAL-Part annotations",
+      "ingest the VOC tree of its pictures (JPEGImages/, Annotations/ with XML files), or convert the parts to COCO "
+      "first",
+      true, false},
+     is_pascal_part},
+    {{"TFRecord file", "TFRecord files",
+      "export the dataset again as COCO, YOLO or Pascal VOC, or write its images and labels as a WebDataset tar", false,
+      false},
+     is_tfrecord},
+    {{"MATLAB file", "MATLAB files", "convert its labels to a CSV file of file name and class", false, false},
+     is_matlab},
+    {{"Parquet file", "Parquet files", NULL, false, false}, is_parquet},
+    {{"archive inside the source", "archives inside the source",
+      "only ImageNet's class tars (n01440764.tar) and shards of WebDataset are opened there; unpack it, or give it as "
+      "another SRC",
+      false, false},
+     is_archive},
+    {{"VIA annotation file", "VIA annotation files", "export it from VIA as COCO", false, false}, is_via},
+    {{"LabelMe annotation", "LabelMe annotations",
+      "convert the folder to COCO or Pascal VOC, for example with labelme2coco or labelme2voc of LabelMe's examples",
+      true, false},
+     is_labelme},
+    {{"Label Studio export", "Label Studio exports", "export it from Label Studio again as COCO or YOLO, with images",
+      false, false},
+     is_label_studio},
+    {{"CreateML annotation file", "CreateML annotation files", NULL, false, false}, is_createml},
+    {{"COCO annotation file", "COCO annotation files", NULL, false, true}, is_coco},
+    {{"JSON file that names images", "JSON files that name images",
+      "write it as metadata.jsonl or as a CSV file beside the images", false, false},
+     is_other_json},
+    {{"JSON lines file that names images", "JSON lines files that name images", NULL, false, false}, is_lines},
+    {{"Pascal VOC annotation", "Pascal VOC annotations", NULL, true, false}, is_voc},
+    {{"CVAT annotation file", "CVAT annotation files",
+      "export it again from CVAT as 'COCO 1.0', 'Ultralytics YOLO' or 'PASCAL VOC 1.1', with images", false, false},
+     is_cvat},
+    {{"KITTI label file", "KITTI label files",
+      "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne", true, false},
+     is_kitti},
+    {{"DOTA label file", "DOTA label files",
+      "convert the boxes to YOLO's form of oriented boxes first, for example with convert_dota_to_yolo_obb of "
+      "Ultralytics",
+      true, false},
+     is_dota},
+    {{"YOLO label file", "YOLO label files", NULL, true, false}, is_yolo},
+    {{"caption", "captions", NULL, true, false}, is_caption},
+    {{"list of images", "lists of images", NULL, false, false}, is_list},
+    {{"CSV file of boxes", "CSV files of boxes", "convert the boxes to YOLO, COCO or Pascal VOC first", false, false},
+     is_boxes},
+    {{"CSV file that names images", "CSV files that name images", NULL, false, false}, is_named},
+};
+
+/* Reading it is not required, so a failure, as of a damaged entry in an archive, is none of the source's. */
+static void read_head(const mr_source *s, uint32_t entry, const mr_stems *stems, mr_head *h)
+{
+    const mr_entry *e = mr_source_entry(s, entry);
+    const char *slash = memrchr(e->path, '/', e->path_len);
+    *h = (mr_head){.source = s, .stems = stems, .path = e->path, .path_len = e->path_len};
+    h->name = slash ? slash + 1 : e->path;
+    h->name_len = e->path_len - (size_t)(h->name - e->path);
+    h->whole = e->size <= MR_HEAD;
+    h->len = h->whole ? (size_t)e->size : MR_HEAD;
+    if (h->len && mr_source_pread(s, entry, h->bytes, h->len, 0, NULL) != MR_OK)
+        h->len = 0;
+}
+
+mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *stems)
+{
+    mr_head h;
+    read_head(s, entry, stems, &h);
+    if (is_image(&h))
+        return (mr_content){.image = true};
+    for (size_t i = 0; i < MR_COUNT(rows); i++)
+        if (rows[i].is(&h))
+            return (mr_content){.format = &rows[i].format};
+    return (mr_content){0};
+}
+
+void mr_format_hint(const mr_source *s, mr_buf *out)
+{
+    enum { HEADS_MAX = 256 }; /* where no layout fits, the first files tell */
+    unsigned heads = 0;
+    for (uint32_t i = 0; i < mr_source_count(s) && heads < HEADS_MAX; i++) {
+        const mr_entry *e = mr_source_entry(s, i);
+        if (mr_name_is_image(e->path, e->path_len))
+            continue;
+        heads++;
+        mr_content c = mr_content_of(s, i, NULL);
+        if (!c.format || !c.format->instead)
+            continue;
+        mr_text_show(out, e->path, e->path_len);
+        mr_buf_printf(out, " is a%s %s, which millrace does not read: %s", *c.format->name == 'a' ? "n" : "",
+                      c.format->name, c.format->instead);
+        return;
+    }
+}

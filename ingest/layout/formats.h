@@ -1,0 +1,42 @@
+/* formats.h - formats of annotations and of pictures, recognised by a file's name and first bytes, whether or not a
+ * layout reads them. Invariant: at most the first 4 KiB of a file are read, and a file that cannot be read is of no
+ * format. */
+#ifndef MR_FORMATS_H
+#define MR_FORMATS_H
+
+#include "source/source.h"
+
+typedef struct mr_format {
+    const char *name;    /* of one file: "KITTI label file" */
+    const char *names;   /* of several */
+    const char *instead; /* what makes it useful: "convert it to COCO or YOLO first"; NULL: some layout reads it */
+    bool per_image;      /* a file for each image, of the image's name */
+    bool chosen;         /* --annotations says which of them count */
+} mr_format;
+
+typedef struct mr_content {
+    bool image;              /* by its first bytes, whatever its name */
+    const mr_format *format; /* of annotations; NULL: none that is known */
+} mr_content;
+
+/* Names of images without folder and ending, to recognise tables that leave out endings. */
+typedef struct mr_stems {
+    uint64_t *hashes; /* sorted */
+    size_t count, room;
+} mr_stems;
+
+mr_status mr_stems_add(mr_stems *stems, const char *path, size_t len, mr_error *err);
+void mr_stems_sort(mr_stems *stems);
+bool mr_stems_have(const mr_stems *stems, const char *stem, size_t len);
+void mr_stems_free(mr_stems *stems);
+/* The name of a file without its folder and its last ending. */
+const char *mr_stem(const char *path, size_t len, size_t *stem_len);
+
+/* `stems` may be NULL. */
+mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *stems);
+
+/* For a source that no layout fits: a sentence on the first file of a format that no layout reads and on what to do
+ * instead; nothing if there is none. */
+void mr_format_hint(const mr_source *s, mr_buf *out);
+
+#endif

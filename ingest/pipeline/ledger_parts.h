@@ -1,0 +1,32 @@
+/* ledger_parts.h - what the files of the ledger share: the fates while they are settled, and what is left.
+ * Invariant: a leftover is an entry whose fate is MR_FATE_UNACCOUNTED. */
+#ifndef MR_LEDGER_PARTS_H
+#define MR_LEDGER_PARTS_H
+
+#include "pipeline/ingest.h"
+
+typedef struct mr_leftover {
+    const char *path; /* of the entry */
+    uint32_t entry;
+    uint32_t folder;         /* length of the folder that names it; 0: the top of the source */
+    const mr_format *format; /* NULL: an image */
+    bool keepable;           /* --keep-unlisted takes it */
+    bool skippable;          /* --skip-unmatched leaves it out */
+} mr_leftover;
+
+typedef struct mr_book {
+    mr_ingest *in;
+    uint8_t *fates; /* mr_fate of each entry */
+    uint8_t *noted; /* of each entry: what the plan's notes say, see ledger.c */
+    uint32_t *kept; /* [entries + 1]: samples, annotations and masks before each entry */
+    mr_stems of_samples, of_images;
+    bool sampled, listed; /* ... are filled */
+    bool labelled;        /* something says what a sample shows */
+    mr_leftover *items;
+    size_t count, room;
+} mr_book;
+
+/* leftovers.c: notes each folder; MR_BAD_DATA: there is one. */
+mr_status mr_leftovers_check(mr_book *b, mr_error *err);
+
+#endif
