@@ -33,6 +33,8 @@ static const mr_option options[] = {
      .standard = "16", .given = offsetof(request, every_given),
      .help = "an entry every N MCUs of a row; 0: one per row, the smallest index"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force), .help = "also rebuild those that are intact"},
+    {"check", 0, MR_ARG_FLAG, MR_FIELD(request, options.check),
+     .help = "write nothing: make each again and compare, which finds forged ones, too"},
     {"drop", 0, MR_ARG_FLAG, MR_FIELD(request, drop), .help = "remove the seek indexes; nothing but speed is lost"},
     {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024,
      .alias = "jobs", .own = true, .help = "threads (default: the processors; under mpirun 1 per rank)"},
@@ -49,6 +51,10 @@ static mr_status check(void *ctx, mr_error *err)
     const request *q = ctx;
     if (q->drop && (q->every_given || q->options.force))
         return mr_fail(err, MR_MISUSE, "--drop removes what --every and --force would make; give one or the other");
+    if (q->options.check && (q->drop || q->every_given || q->options.force))
+        return mr_fail(err, MR_MISUSE,
+                       "--check looks at what is there, with its own spacing; give it without --drop, "
+                       "--every and --force");
     return MR_OK;
 }
 
@@ -175,12 +181,33 @@ static mr_status print_json(const request *q, const cmd_seek_sums *s, mr_error *
         if (q->results[i].outcome == MR_SEEK_FAILED)
             good = json_array_append_new(failures, json_pack("{s:s,s:s}", "shard", q->shards[i]->name, "detail",
                                                              q->results[i].why.text)) == 0;
+    if (q->options.check)
+        good = good && json_object_set_new(doc, "none", json_integer((json_int_t)s->shards[MR_SEEK_NONE])) == 0 &&
+               json_object_del(doc, "made") == 0 && json_object_del(doc, "every") == 0;
     good = good && json_object_set_new(doc, "ok", json_boolean(s->worst == MR_OK)) == 0 &&
            json_object_set(doc, "failures", failures) == 0;
     mr_status status = good ? mr_json_print(doc, err) : mr_fail_memory(err, "writing JSON");
     json_decref(failures);
     json_decref(doc);
     return status;
+}
+
+static void print_checked(const request *q, const cmd_seek_sums *s)
+{
+    uint64_t wrong = s->shards[MR_SEEK_FAILED], all = s->shards[MR_SEEK_GOOD] + wrong;
+    printf("%s: %llu seek index%s checked", q->dir, (ull)all, all == 1 ? "" : "es");
+    if (wrong)
+        printf(", %s%llu not good%s", mr_sgr(stdout, MR_RED), (ull)wrong, mr_sgr(stdout, MR_PLAIN));
+    if (s->shards[MR_SEEK_NONE])
+        printf("; %llu shard%s without one", (ull)s->shards[MR_SEEK_NONE], s->shards[MR_SEEK_NONE] == 1 ? "" : "s");
+}
+
+static void print_made(const request *q, const cmd_seek_sums *s)
+{
+    printf("%s: %llu seek index%s made, %llu kept", q->dir, (ull)s->shards[MR_SEEK_MADE],
+           s->shards[MR_SEEK_MADE] == 1 ? "" : "es", (ull)s->shards[MR_SEEK_GOOD]);
+    if (s->shards[MR_SEEK_FAILED])
+        printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s->shards[MR_SEEK_FAILED], mr_sgr(stdout, MR_PLAIN));
 }
 
 /* *worst: of the shards that failed, whose failures are printed. */
@@ -200,12 +227,10 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
     } else if (!q->options.quiet || s.worst != MR_OK) {
         cmd_seek_words(&s, &words);
         status = mr_buf_status(&words, err, "printing");
-        printf("%s: %llu seek index%s made, %llu kept", q->dir, (ull)s.shards[MR_SEEK_MADE],
-               s.shards[MR_SEEK_MADE] == 1 ? "" : "es", (ull)s.shards[MR_SEEK_GOOD]);
-        if (s.shards[MR_SEEK_FAILED])
-            printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s.shards[MR_SEEK_FAILED],
-                   mr_sgr(stdout, MR_PLAIN));
-        printf("\n  %s\n", mr_buf_text(&words));
+        (q->options.check ? print_checked : print_made)(q, &s);
+        printf("\n");
+        if (!q->options.check || s.worst == MR_OK) /* the counts of what was not compared would be wrong */
+            printf("  %s\n", mr_buf_text(&words));
     }
     *worst = s.worst;
     return status;
@@ -300,10 +325,12 @@ const mr_command cmd_seek = {
     .notes = "Examples:\n"
              "  millrace seek imagenette\n"
              "  millrace seek --every 8 imagenette\n"
+             "  millrace seek --check imagenette                 before you trust seek indexes of others\n"
              "  millrace seek --drop imagenette\n"
              "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n"
              "\n"
-             "Exit status: 0 every shard has its seek index now; 1 a shard is damaged; 2 wrong use or no "
+             "Exit status: 0 every shard has its seek index now, or with --check those that are there are right; "
+             "1 a shard is damaged, or with --check a seek index; 2 wrong use or no "
              "dataset there; 3 the system failed.",
     .options = options,
     .arguments = arguments,

@@ -27,6 +27,8 @@ typedef struct mr_seek_job {
     size_t chunk_count, left;
     size_t failed_chunk; /* of the failure kept in out->why: the first in order */
     bool begun, idle;    /* idle: nothing to make */
+    unsigned every;
+    mr_buf existing; /* the file that is compared, with options->check */
     int mdb;
     mr_row *rows;
     mr_buf *chunks; /* checks and entries, one after the other */

@@ -1,7 +1,8 @@
 /* seek.h - NAME.seek beside a shard: where the scans of its JPEGs can be entered, so that a crop decodes its own rows.
  * Invariant: a seek file is derived: without it, or with one that is damaged, out of date or another shard's, each
  * pixel is the same; the manifest does not list it, so adding or dropping it changes no digest.  Only a forged
- * one, hashes included, could change a pixel, as a forged shard could: `verify --decode` rebuilds it and compares.
+ * one, hashes included, could change a pixel, as a forged shard could: `seek --check` and `verify --decode` rebuild it
+ * and compare.
  *
  *   header, 64 bytes    0 "MRSEEK01"  8 u32 version  12 u32 every  16 u64 first sample  24 u64 rows  32 u64 .mdb size
  *                       40 XXH3-128 of the .mdb, as in the manifest       56 u64 XXH3-64 of the table
@@ -79,7 +80,13 @@ uint64_t mr_seek_bytes_max(const mr_shard *shard);
 
 /* ---- making (make.c, shard.c) ------------------------------------------------------------------------- */
 
-typedef enum mr_seek_outcome { MR_SEEK_NOT_DONE, MR_SEEK_GOOD, MR_SEEK_MADE, MR_SEEK_FAILED } mr_seek_outcome;
+typedef enum mr_seek_outcome {
+    MR_SEEK_NOT_DONE,
+    MR_SEEK_NONE, /* with `check` */
+    MR_SEEK_GOOD,
+    MR_SEEK_MADE,
+    MR_SEEK_FAILED,
+} mr_seek_outcome;
 
 typedef struct mr_seek_result { /* of a shard, or summed over shards */
     mr_seek_outcome outcome;
@@ -94,14 +101,15 @@ typedef struct mr_seek_options {
     unsigned every;
     unsigned jobs;   /* threads; 0: all processors */
     bool force;      /* rebuild good ones, too */
+    bool check;      /* writes nothing: compares each with what is made again, with its own spacing */
     bool quiet;      /* no progress */
     int progress;    /* mr_progress_begin()'s `to` */
     mr_ranks *ranks; /* shard i is made by rank i % world; NULL: alone */
 } mr_seek_options;
 
-/* Makes the seek file of each shard that has no good one with this spacing, from records that match their hashes.  A
- * damaged shard gets none, its result says why, and the others are made all the same.  In the end every rank has all
- * results.  The bytes depend on the shard and `every` alone. */
+/* Makes the seek file of each shard that has no good one with this spacing, from records that match their hashes; with
+ * `check`, compares.  A damaged shard gets none, its result says why, and the others are made all the same.  In the end
+ * every rank has all results.  The bytes depend on the shard and `every` alone. */
 mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, const mr_seek_options *o,
                        mr_seek_result *results, mr_error *err);
 

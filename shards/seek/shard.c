@@ -3,6 +3,7 @@
  * manifest's digest; so what is made of a shard is always the same. */
 #include "seek/parts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static void release(mr_seek_job *job)
     free(job->chunks);
     free(job->lens);
     free(job->rows);
+    mr_buf_free(&job->existing);
     if (job->mdb >= 0)
         close(job->mdb);
     job->chunks = NULL;
@@ -96,14 +98,36 @@ static mr_status open_records(mr_seek_job *job, mr_error *err)
     return job->chunks && job->lens ? MR_OK : mr_fail_memory(err, job->shard->name);
 }
 
+/* Its hashes are looked at first: what they find is damage, what the comparison finds was made on purpose. */
+static mr_status begin_check(mr_seek_job *job, const char *name, mr_error *err)
+{
+    mr_seek_header header;
+    errno = 0;
+    mr_status status = mr_file_read_all(job->dirfd, name, mr_seek_bytes_max(job->shard), &job->existing, err);
+    if (status == MR_SYSTEM && errno == ENOENT) {
+        job->out->outcome = MR_SEEK_NONE;
+        job->out->images = job->out->jpegs = 0; /* which are counted beside those indexed */
+        job->idle = true;
+        return MR_OK;
+    }
+    MR_TRY(status);
+    MR_TRY(mr_seek_check(job->existing.data, job->existing.len, job->shard, job->rows, &header, err));
+    job->every = header.every;
+    return open_records(job, err);
+}
+
 static mr_status begin(mr_seek_job *job, mr_error *err)
 {
     char name[MR_SEEK_NAME];
     bool good = false;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);
-    mr_file_forget(job->dirfd, name); /* left by a run that was killed */
+    job->every = job->options->every;
+    if (!job->options->check)
+        mr_file_forget(job->dirfd, name); /* left by a run that was killed */
     MR_TRY(read_index(job, err));
     count_images(job);
+    if (job->options->check)
+        return begin_check(job, name, err);
     if (!job->options->force)
         MR_TRY(check_existing(job, name, &good, err));
     if (!good)
@@ -137,8 +161,7 @@ static mr_status add_row(mr_seek_job *job, mr_seek_worker *h, mr_buf *out, uint6
     MR_TRY(read_image(job, h, i, err));
     mr_buf_clear(&h->entries);
     double start = thread_cpu();
-    mr_jpeg_outcome outcome =
-        mr_jpeg_seek_make(h->decoder, h->record.data, row->image_len, job->options->every, &h->entries);
+    mr_jpeg_outcome outcome = mr_jpeg_seek_make(h->decoder, h->record.data, row->image_len, job->every, &h->entries);
     t->cpu += thread_cpu() - start;
     t->examined++;
     MR_TRY(mr_buf_status(&h->entries, err, job->shard->name));
@@ -180,13 +203,24 @@ static void add_table(const mr_seek_job *job, mr_buf *out)
     }
 }
 
-static mr_status publish(mr_seek_job *job, mr_error *err)
+static mr_status compare(const mr_seek_job *job, const char *name, const mr_buf *made, mr_error *err)
+{
+    if (made->len == job->existing.len && memcmp(made->data, job->existing.data, made->len) == 0)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: is not what its shard gives, though its hashes agree: it was forged; `millrace seek --force` "
+                   "rebuilds it",
+                   name);
+}
+
+/* Publishes it, or compares it. */
+static mr_status complete(mr_seek_job *job, mr_error *err)
 {
     const mr_shard *shard = job->shard;
     char name[MR_SEEK_NAME];
     uint8_t packed[MR_SEEK_HEADER] = {0}, tail[MR_SEEK_TAIL];
     mr_seek_header h = {
-        .every = job->options->every, .first = shard->first, .rows = shard->samples, .mdb_bytes = shard->mdb.bytes};
+        .every = job->every, .first = shard->first, .rows = shard->samples, .mdb_bytes = shard->mdb.bytes};
     MR_AUTO(mr_buf_free) mr_buf out = {0};
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
     memcpy(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16);
@@ -203,7 +237,8 @@ static mr_status publish(mr_seek_job *job, mr_error *err)
     mr_buf_add(&out, tail, sizeof tail);
     MR_TRY(mr_buf_status(&out, err, name));
     job->out->bytes = out.len;
-    return mr_file_publish(job->dirfd, name, out.data, out.len, err);
+    return job->options->check ? compare(job, name, &out, err)
+                               : mr_file_publish(job->dirfd, name, out.data, out.len, err);
 }
 
 static void keep_failure(mr_seek_job *job, size_t chunk, const mr_error *why)
@@ -220,8 +255,8 @@ static void finish(mr_seek_job *job)
 {
     mr_error why;
     if (!job->idle && job->out->outcome == MR_SEEK_NOT_DONE) {
-        if (publish(job, &why) == MR_OK)
-            job->out->outcome = MR_SEEK_MADE;
+        if (complete(job, &why) == MR_OK)
+            job->out->outcome = job->options->check ? MR_SEEK_GOOD : MR_SEEK_MADE;
         else
             keep_failure(job, 0, &why);
     }
