@@ -191,7 +191,7 @@ static void take(matching *m, uint32_t picture, bool preferred)
     m->count++;
 }
 
-mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
+static mr_picture_match find_cell(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
 {
     size_t cell_len = strlen(cell), stem_len;
     matching m = {.found = found};
@@ -218,4 +218,62 @@ mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell
         take(&m, at, (exact && path_given) || (word && !strcmp(word, split)));
     }
     return m.count > 1 ? MR_PICTURE_SEVERAL : m.count ? MR_PICTURE_ONE : MR_PICTURE_NONE;
+}
+
+/* ---- paths of another machine ------------------------------------------------------------------------------------ */
+
+/* The split that a folder in the cell names. */
+static const char *split_in_cell(const char *cell)
+{
+    const char *word = NULL, *slash;
+    for (; !word && (slash = strchr(cell, '/')); cell = slash + 1)
+        word = mr_split_word(cell, (size_t)(slash - cell));
+    return word;
+}
+
+/* Whether a picture may be the one of this name in a folder that is not here: it is in none of its own, or in that of a
+ * split or container, and not in another split. */
+static bool may_be(const mr_picture_index *index, uint32_t picture, const char *cell)
+{
+    size_t len;
+    uint32_t entry = index->entries[picture];
+    const char *path = mr_tree_path(index->tree, entry, &len), *slash = memrchr(path, '/', len);
+    const char *before = slash && slash > path ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
+    const char *folder = before ? before + 1 : path, *mine = mr_picture_split(index->tree, entry);
+    const char *theirs = split_in_cell(cell);
+    return (!slash || mr_folder_word(folder, (size_t)(slash - folder))) && (!mine || !theirs || !strcmp(mine, theirs));
+}
+
+/* An absolute path, or one with backslashes: by the longest end of it that is a picture's path. */
+static mr_picture_match find_foreign(const mr_picture_index *index, const char *cell, const char *split,
+                                     uint32_t found[2])
+{
+    char path[1024];
+    size_t len = strlen(cell);
+    if (len >= sizeof path)
+        return MR_PICTURE_NONE;
+    for (size_t i = 0; i <= len; i++)
+        path[i] = cell[i] == '\\' ? '/' : cell[i];
+    bool absolute = leads_out(path, len);
+    const char *at = path + (len > 1 && path[1] == ':' ? 2 : 0);
+    at += strspn(at, "/");
+    if (leads_out(at, strlen(at)))
+        return MR_PICTURE_OUTSIDE; /* ".." */
+    if (!absolute)
+        return find_cell(index, at, split, found);
+    for (const char *slash;; at = slash + 1) {
+        slash = strchr(at, '/');
+        mr_picture_match match = find_cell(index, at, split, found);
+        if (match != MR_PICTURE_NONE)
+            return slash || match == MR_PICTURE_SEVERAL || may_be(index, found[0], path) ? match : MR_PICTURE_NONE;
+        if (!slash)
+            return MR_PICTURE_NONE;
+    }
+}
+
+mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
+{
+    mr_picture_match match = find_cell(index, cell, split, found);
+    bool elsewhere = match == MR_PICTURE_OUTSIDE || (match == MR_PICTURE_NONE && strchr(cell, '\\'));
+    return elsewhere ? find_foreign(index, cell, split, found) : match;
 }

@@ -194,6 +194,15 @@ static void bad_row(mr_placing *p, const mr_sheet *s, const char *why, bool foun
         p->rejected[picture] = 1;
 }
 
+/* Of the first row, which is like the others. */
+static void note_foreign(const mr_placing *p, const mr_sheet *s)
+{
+    const char *cell = s->csv.rows ? mr_sheet_cell(s, 0, (size_t)s->path) : "";
+    if (!s->beside && (*cell == '/' || strchr(cell, '\\')))
+        mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "its paths are those of another machine, and pictures are found by their ends: %.200s", cell);
+}
+
 static mr_status place_row(mr_placing *p, size_t number, size_t row)
 {
     const mr_sheet *s = &p->st->sheets[number];
@@ -232,6 +241,7 @@ mr_status mr_place_sheet(mr_placing *p, size_t number)
     for (size_t row = 0; row < s->csv.rows; row++)
         MR_TRY(place_row(p, number, row));
     settle_labels(p, number);
+    note_foreign(p, s);
     if (p->repeats)
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "rows that are equal to another one of their picture: %zu; their captions are kept", p->repeats);

@@ -44,6 +44,18 @@ static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const 
     return status;
 }
 
+/* The example of a submission names pictures with answers that are not true. */
+static void note_examples(const mr_tree *t, mr_plan *plan)
+{
+    mr_child child = {0};
+    while (mr_tree_next(t, "", 0, &child)) {
+        if (child.is_dir || !mr_sheet_is_example(child.name, child.name_len))
+            continue;
+        plan->used[child.entry] = MR_USE_TAKEN;
+        mr_note_add(plan->notes, MR_NOTE_INFO, child.name, child.name_len, 0, "not read: the example of a submission");
+    }
+}
+
 static mr_status check_sheets(const mr_table_state *st, const mr_layout_options *o, mr_error *err)
 {
     const mr_sheet *whole = NULL;
@@ -96,6 +108,7 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
     for (size_t i = 0; i < list.count; i++)
         MR_TRY(take_sheet(t, o, &index, list.entries[i], plan, err));
     MR_TRY(check_sheets(st, o, err));
+    note_examples(t, plan);
     for (size_t i = 0; i < st->sheet_count; i++)
         plan->variant = st->sheets[i].boxes.form ? "boxes" : plan->variant;
     return mr_table_rows(t, o, &index, plan, err);

@@ -14,11 +14,16 @@ enum { LONG_HEAD = 16 << 20 };
 
 static const uint64_t sheet_max = (uint64_t)1 << 30;
 
+bool mr_sheet_is_example(const char *name, size_t len)
+{
+    return memmem(name, len, "submission", 10) && mr_name_ends(name, len, ".csv");
+}
+
 static bool is_sheet(const mr_child *child)
 {
     const char *name = child->name;
     size_t len = child->name_len;
-    return !child->is_dir && *name != '.' && !memmem(name, len, "submission", 10) &&
+    return !child->is_dir && *name != '.' && !mr_sheet_is_example(name, len) &&
            (mr_name_ends(name, len, ".csv") || mr_name_ends(name, len, ".tsv"));
 }
 
@@ -43,6 +48,11 @@ void mr_sheet_find(const mr_tree *t, mr_sheet_list *out)
     bool here = out->count > 0;
     while (!here && mr_tree_next(t, "", 0, &child))
         if (child.is_dir && mr_split_word(child.name, child.name_len))
+            list_in(t, child.name, child.name_len, out);
+    child = (mr_child){0};
+    here = out->count > 0;
+    while (!here && mr_tree_next(t, "", 0, &child))
+        if (child.is_dir && mr_folder_container(child.name, child.name_len) == MR_CONTAINER_SURE)
             list_in(t, child.name, child.name_len, out);
 }
 

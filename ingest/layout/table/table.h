@@ -30,12 +30,13 @@ typedef enum mr_picture_match {
     MR_PICTURE_NONE,
     MR_PICTURE_ONE,
     MR_PICTURE_SEVERAL, /* they are in different folders, or have different endings */
-    MR_PICTURE_OUTSIDE, /* an absolute path, or one with ".." */
+    MR_PICTURE_OUTSIDE, /* a path with ".." */
 } mr_picture_match;
 
 /* The picture that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
- * without the ending.  `split`: of several, the one in a folder of this split counts; NULL: none is preferred.
- * found[0] is a place in index->entries; SEVERAL: found[1] is another one. */
+ * without the ending; of an absolute path, or one with backslashes, by the longest end that fits.  `split`: of several,
+ * the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries; SEVERAL:
+ * found[1] is another one. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
 
 /* Whether a folder's name says nothing of what pictures show: a split's name, or images, photos ... */
@@ -89,9 +90,10 @@ typedef struct mr_sheet_list {
     bool more; /* there are more */
 } mr_sheet_list;
 
-/* The CSV and TSV files directly under the root or, if it has none, in its split folders; hidden files and the example
- * of a submission are not among them. */
+/* The CSV and TSV files directly under the root or, if it has none, in its split folders or, without these, in its
+ * annotations/, labels/ or the like; hidden files and the example of a submission are not among them. */
 void mr_sheet_find(const mr_tree *t, mr_sheet_list *out);
+bool mr_sheet_is_example(const char *name, size_t len); /* sample_submission.csv */
 /* Reads a table: all of it, or, for a bid, whole rows of its first MR_SHEET_HEAD bytes. */
 mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *out, mr_error *err);
 void mr_sheet_free(mr_sheet *sheet);

@@ -16,7 +16,7 @@ static void test_ids_and_splits(void **state)
                   "test test_images/b1.png - - U ,\"columns\":{}\n"
                   "train train_images/a1.png 2 - - ,\"columns\":{\"diagnosis\":\"2\"}\n"
                   "train train_images/a2.jpg 0 - - ,\"columns\":{\"diagnosis\":\"0\"}\n"
-                  "unused sample_submission.csv\n");
+                  "note notes sample_submission.csv: not read: the example of a submission\n");
 }
 
 static void test_split_column(void **state)
@@ -76,7 +76,7 @@ static void test_rows(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg", "i/4.jpg"));
     plan_file("a.csv",
-              "file,label\n1.jpg,a\n1.jpg,b\n2.jpg,a\n2.jpg,a\n../x.jpg,a\n/i/4.jpg,a\n,b\nno.jpg,b\n3.jpg,\n");
+              "file,label\n1.jpg,a\n1.jpg,b\n2.jpg,a\n2.jpg,a\n../x.jpg,a\n..\\i\\4.jpg,a\n,b\nno.jpg,b\n3.jpg,\n");
     plan_is(&(mr_layout_options){.keep_unlisted = true},
             "layout table 42: variant csv, licence -, classes a b\n"
             "train i/2.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
@@ -85,7 +85,7 @@ static void test_rows(void **state)
             "note notes a.csv: column label: rows without a label: 1 (empty: 1); their pictures are kept without one\n"
             "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
-            "note bad_names /i/4.jpg: row 6 of a.csv: leads out of the dataset\n"
+            "note bad_names ..\\\\i\\\\4.jpg: row 6 of a.csv: leads out of the dataset\n"
             "note missing a.csv: row 7 of a.csv names no picture: the cell is empty\n"
             "note missing no.jpg: row 8 of a.csv names it\n"
             "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
@@ -122,6 +122,31 @@ static void test_texts(void **state)
     plan_says(NULL, NULL, "as many texts as rows: samples have no class; --label-column 'label' makes");
 }
 
+/* Paths of another machine: the longest end that is here, but neither another class's picture nor another split's. */
+static void test_foreign_paths(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("cat/1.jpg", "cat/2.jpg", "images/3.jpg", "images/4.jpg"));
+    plan_file("a.csv", "file,label\n/home/me/d/cat/1.jpg,a\n/home/me/d/dog/2.jpg,b\nC:\\d\\images\\3.jpg,a\n"
+                       "/x/y/4.jpg,b\n");
+    plan_says(NULL, NULL, "train cat/1.jpg a - - ");
+    plan_says(NULL, NULL, "train images/3.jpg a - - ");
+    plan_says(NULL, NULL, "train images/4.jpg b - - ");
+    plan_says(NULL, NULL, "note missing /home/me/d/dog/2.jpg: row 2 of a.csv names it");
+    plan_says(NULL, NULL, "a.csv: its paths are those of another machine");
+    plan_file("a.csv", "file,label\nimages\\3.jpg,a\nimages\\4.jpg,b\n");
+    plan_says(NULL, NULL, "train images/3.jpg a - - ");
+}
+
+/* In a folder of its own. */
+static void test_apart(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("images/1.jpg", "images/2.jpg"));
+    plan_file("annotations/labels.csv", "file,label\n1.jpg,a\n2.jpg,b\n");
+    plan_says(NULL, NULL, "layout table 42: variant csv, licence -, classes a b\n");
+}
+
 static void test_two_meanings(void **state)
 {
     (void)state;
@@ -144,10 +169,10 @@ static void test_masks(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("images/1.jpg", "images/2.jpg", "masks/1.png", "masks/2.png"));
     plan_file("a.csv", "image_id,mask,label\n1,masks/1.png,a\n2,masks/2.png,b\n");
-    plan_says(NULL, NULL, "train images/1.jpg a - - ");
-    plan_says(NULL, NULL, "unused masks/1.png\n");
+    plan_says(NULL, "table", "train images/1.jpg a - - ");
+    plan_says(NULL, "table", "unused masks/1.png\n");
     plan_file("a.csv", "image,mask\nimages/1.jpg,masks/1.png\nimages/2.jpg,masks/2.png\n");
-    plan_says(NULL, NULL, "classes\ntrain images/1.jpg - - U ");
+    plan_says(NULL, "table", "classes\ntrain images/1.jpg - - U ");
 }
 
 static void test_nothing_matches(void **state)
@@ -222,10 +247,11 @@ static void test_large_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ids_and_splits), TEST(test_split_column),  TEST(test_several_classes), TEST(test_several_columns),
-        TEST(test_captions),       TEST(test_numbers),       TEST(test_texts),           TEST(test_rows),
-        TEST(test_two_meanings),   TEST(test_masks),         TEST(test_nothing_matches), TEST(test_class_folders),
-        TEST(test_two_splits),     TEST(test_split_folders), TEST(test_large_tables),
+        TEST(test_ids_and_splits),  TEST(test_split_column),  TEST(test_several_classes), TEST(test_several_columns),
+        TEST(test_captions),        TEST(test_numbers),       TEST(test_texts),           TEST(test_rows),
+        TEST(test_foreign_paths),   TEST(test_apart),         TEST(test_two_meanings),    TEST(test_masks),
+        TEST(test_nothing_matches), TEST(test_class_folders), TEST(test_two_splits),      TEST(test_split_folders),
+        TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
