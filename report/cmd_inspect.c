@@ -24,6 +24,8 @@ typedef struct request {
     const char *dir;
     bool json, croissant, classes, objects, near, near_distance_given;
     uint32_t near_distance, jobs;
+    uint64_t max_pixels;
+    bool max_pixels_given;
 } request;
 
 static const mr_option options[] = {
@@ -39,6 +41,9 @@ static const mr_option options[] = {
     {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
      .standard = MR_TEXT_OF(MR_NEAR_DISTANCE_STANDARD), .given = offsetof(request, near_distance_given),
      .help = "compare pictures whose hashes differ in at most N of 63 bits; more finds more and takes longer"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .given = offsetof(request, max_pixels_given),
+     .help = "with --near-duplicates: do not compare larger pictures"},
     {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .alias = "jobs",
      .own = true, .help = "threads for --near-duplicates (default: the processors)"},
     MR_OPTION_QUIET_IGNORED,
@@ -50,6 +55,8 @@ static mr_status check(void *ctx, mr_error *err)
     const request *q = ctx;
     if (q->near_distance_given && !q->near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
+    if (q->max_pixels_given && !q->near)
+        return mr_fail(err, MR_MISUSE, "--max-pixels is for --near-duplicates; give both");
     if (q->croissant && (q->json || q->classes || q->objects || q->near))
         return mr_fail(err, MR_MISUSE, "--croissant prints a document of its own; give it alone");
     return MR_OK;
@@ -216,7 +223,8 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     if (q->objects)
         MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
     found.distance = q->near_distance;
-    const mr_similar_options near = {.distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE};
+    const mr_similar_options near = {
+        .distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE, .max_pixels = q->max_pixels};
     if (q->near)
         MR_TRY(mr_similar_find(q->dir, ds, &near, &found.near, err));
     MR_TRY(cmd_seek_find(q->dir, m, &found.seeks, err));

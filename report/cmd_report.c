@@ -16,7 +16,7 @@
 
 typedef struct request {
     const char *dir, *output, *dataset;
-    uint64_t seed;
+    uint64_t seed, max_pixels;
     bool seeded, quiet;
 } request;
 
@@ -27,6 +27,8 @@ static const mr_option options[] = {
      .given = offsetof(request, seeded), .help = "of a dataset: another seed shows other samples"},
     {"dataset", 0, MR_ARG_PATH, MR_FIELD(request, dataset), .value = "DST",
      .help = "of a run: where its dataset is now, for the pictures"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "do not show larger pictures"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
@@ -52,7 +54,8 @@ static mr_status make_page(const request *q, bool run, mr_buf *page, mr_error *e
         return mr_fail(err, MR_MISUSE, "%s: is a run, whose report has no choice by --seed", q->dir);
     if (!run && q->dataset)
         return mr_fail(err, MR_MISUSE, "%s: is not a run; --dataset is for reports of runs", q->dir);
-    return run ? mr_run_page_write(q->dir, q->dataset, page, err) : mr_page_write(q->dir, q->seed, page, err);
+    return run ? mr_run_page_write(q->dir, q->dataset, q->max_pixels, page, err)
+               : mr_page_write(q->dir, q->seed, q->max_pixels, page, err);
 }
 
 static mr_status write_report(const request *q, mr_error *err)

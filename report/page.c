@@ -200,7 +200,7 @@ static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t 
     MR_TRY(add_objects(f, &body, err));
     add_words(f, &body);
     mr_buf_add(&body, wall.data, wall.len);
-    MR_TRY(mr_pairs_add(dir, f, &body, err));
+    MR_TRY(mr_pairs_add(dir, f, thumbs->max_pixels, &body, err));
     add_findings(f, &body);
     MR_TRY(mr_buf_status(&body, err, "writing a report"));
     mr_frame_begin(out, mr_buf_text(&name), "dataset report");
@@ -209,11 +209,11 @@ static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t 
     return mr_buf_status(out, err, "writing a report");
 }
 
-mr_status mr_page_write(const char *dir, uint64_t seed, mr_buf *out, mr_error *err)
+mr_status mr_page_write(const char *dir, uint64_t seed, uint64_t max_pixels, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     MR_AUTO(mr_report_facts_free) mr_report_facts facts = {0};
-    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {0};
+    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {.max_pixels = max_pixels};
     MR_TRY(mr_dataset_open(dir, &ds, err));
     MR_TRY(mr_report_facts_read(dir, ds, seed, &facts, err));
     return write_page(dir, &facts, seed, &thumbs, out, err);

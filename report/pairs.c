@@ -30,8 +30,8 @@ static mr_status add_one(section *s, const mr_similar_picture *p, mr_buf *out, m
     mr_status status = mr_wall_figure(s->f, split, p->number, NULL, &s->thumbs, out, err);
     if (status != MR_BAD_SAMPLE)
         return status;
-    mr_buf_printf(out, "<p class=\"note\">%s %llu cannot be decoded.</p>\n", split->name,
-                  (unsigned long long)p->number);
+    mr_buf_printf(out, "<p class=\"note\">%s %llu cannot be decoded, or is larger than --max-pixels.</p>\n",
+                  split->name, (unsigned long long)p->number);
     return MR_OK;
 }
 
@@ -75,12 +75,13 @@ static void add_note(const section *s, bool bytes_only, mr_buf *out)
         mr_buf_add_text(out, "<p>No two pictures look alike.</p>\n");
 }
 
-mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, mr_buf *out, mr_error *err)
+mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_pixels, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_similar_free) mr_similar found = {0};
-    MR_AUTO(free_section) section s = {.f = f, .found = &found, .begin = out->len};
+    MR_AUTO(free_section) section s = {.f = f, .found = &found, .begin = out->len, .thumbs.max_pixels = max_pixels};
     const mr_similar_options o = {.distance = MR_NEAR_DISTANCE_STANDARD,
                                   .progress = MR_PROGRESS_QUIET,
+                                  .max_pixels = max_pixels,
                                   .bytes_only = f->samples > MR_PAIRS_PICTURES || f->decoding > MR_PAIRS_PIXELS};
     if (f->samples < 2 || f->samples > MR_PAIRS_SAMPLES)
         return MR_OK;

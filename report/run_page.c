@@ -180,10 +180,10 @@ static const mr_frame_section sections[] = {
     {"mistakes", "Mistakes"}, {"searches", "Searches"},    {"options", "Options"},
 };
 
-mr_status mr_run_page_write(const char *run, const char *dataset, mr_buf *out, mr_error *err)
+mr_status mr_run_page_write(const char *run, const char *dataset, uint64_t max_pixels, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_run_facts_free) mr_run_facts f = {0};
-    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {0};
+    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {.max_pixels = max_pixels};
     MR_AUTO(mr_buf_free) mr_buf body = {0}, name = {0};
     MR_TRY(mr_run_facts_read(run, dataset, &f, err));
     mr_frame_name(&name, run);

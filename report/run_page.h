@@ -8,7 +8,7 @@
 
 /* Appends the page.  `dataset`: where the run's dataset is; NULL: where the run says.  MR_MISUSE: no run at `run`;
  * MR_BAD_DATA: it is damaged. */
-mr_status mr_run_page_write(const char *run, const char *dataset, mr_buf *out, mr_error *err);
+mr_status mr_run_page_write(const char *run, const char *dataset, uint64_t max_pixels, mr_buf *out, mr_error *err);
 
 /* ---- sections; nothing where there is nothing to say ------------------------------------------------------------- */
 

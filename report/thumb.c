@@ -58,6 +58,18 @@ static void add_base64(mr_buf *out, const uint8_t *bytes, size_t len)
     }
 }
 
+/* What the picture itself says, before any memory is taken for its pixels. */
+static mr_status check_size(const mr_thumbs *t, const mr_sample_view *v, mr_error *err)
+{
+    const mr_image_limits limits = {.max_pixels = t->max_pixels};
+    mr_image_facts facts;
+    MR_TRY(mr_image_examine(v->image, v->image_len, &limits, &facts, err));
+    if (facts.width == v->width && facts.height == v->height)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_SAMPLE, "a picture of %u x %u pixels is %u x %u in the index", facts.width, facts.height,
+                   v->width, v->height);
+}
+
 static mr_status shrink(mr_thumbs *t, const mr_sample_view *v, mr_picture *out, mr_error *err)
 {
     const mr_image_facts facts = {.width = v->width,
@@ -94,6 +106,7 @@ mr_status mr_thumb_add(mr_thumbs *t, const mr_sample_view *v, mr_buf *out, mr_er
     t->resizer = t->resizer ? t->resizer : mr_resizer_new();
     if (!t->scratch || !t->resizer)
         return mr_fail_memory(err, "making a thumbnail");
+    MR_TRY(check_size(t, v, err));
     MR_TRY(shrink(t, v, &small, err));
     mr_buf_clear(&t->jpeg);
     MR_TRY(mr_picture_jpeg(&small, &(mr_jpeg_style){.quality = MR_THUMB_QUALITY}, &t->jpeg, err));

@@ -73,7 +73,7 @@ static void add_end(mr_buf *out, size_t shown, size_t broken, bool full)
 {
     mr_buf_printf(out, "</div>\n<p class=\"note\">%zu samples, chosen at random", shown);
     if (broken)
-        mr_buf_printf(out, "; %zu cannot be decoded", broken);
+        mr_buf_printf(out, "; %zu cannot be decoded, or are larger than --max-pixels", broken);
     mr_buf_add_text(out, full ? "; the page has no room for more.</p>\n" : ".</p>\n");
 }
 

@@ -92,6 +92,7 @@ class Loader:
         device: a CUDA device of torch: batches are copied there from pinned memory, beside the computation.
         on_bad: a damaged sample: "fail", "replace" it by the next good one, or "mask" it (zeros, weight 0).
         max_bad: bad samples tolerated; 0: no limit.
+        max_pixels: a larger picture is a damaged sample; 0: 178,956,970, as everywhere.
         items: sample numbers to load instead of the whole split, each any number of times.
 
     Raises:
@@ -138,6 +139,7 @@ class Loader:
         device: Any = None,
         on_bad: Literal["fail", "replace", "mask"] = "fail",
         max_bad: int = 0,
+        max_pixels: int = 0,
         items: numpy.ndarray[Any, Any] | Sequence[int] | None = None,
     ) -> None:
         self.dataset = dataset
@@ -172,6 +174,7 @@ class Loader:
             "std": tuple(std),
             "on_bad": _choose("on_bad", _ON_BAD, on_bad),
             "max_bad": max_bad,
+            "max_pixels": max_pixels,
             "with_meta": "meta" in self.fields,
             "epochs": _FOREVER,
         }

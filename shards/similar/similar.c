@@ -136,13 +136,14 @@ static mr_status look_at(pass *p, size_t i, unsigned worker, bool decode, mr_ali
 {
     bool large = p->near->pictures[i].large;
     mr_sample_view *view = &p->views[worker];
+    const mr_image_limits limits = {.max_pixels = p->options->max_pixels};
     uint32_t oddities;
     if (large)
         pthread_mutex_lock(&p->large);
     mr_status status = read_picture(p, i, worker, err);
     if (status == MR_OK)
-        status = decode ? mr_image_decode_look(view->image, view->image_len, NULL, &oddities, look, err)
-                        : mr_image_shrink(view->image, view->image_len, NULL, look, err);
+        status = decode ? mr_image_decode_look(view->image, view->image_len, &limits, &oddities, look, err)
+                        : mr_image_shrink(view->image, view->image_len, &limits, look, err);
     if (large) {
         mr_sample_view_free(view);
         pthread_mutex_unlock(&p->large);

@@ -26,10 +26,11 @@ typedef struct mr_similar {       /* a zeroed one is empty */
 } mr_similar;
 
 typedef struct mr_similar_options {
-    unsigned distance; /* bits of a hash, of 63 */
-    unsigned jobs;     /* threads; 0: the processors */
-    int progress;      /* MR_PROGRESS_... */
-    bool bytes_only;   /* decode nothing: find equal bytes in two splits */
+    unsigned distance;   /* bits of a hash, of 63 */
+    unsigned jobs;       /* threads; 0: the processors */
+    int progress;        /* MR_PROGRESS_... */
+    bool bytes_only;     /* decode nothing: find equal bytes in two splits */
+    uint64_t max_pixels; /* larger pictures are not decoded; 0: MR_DEFAULT_MAX_PIXELS */
 } mr_similar_options;
 
 /* MR_BAD_DATA: an index or an image is damaged; to be freed after a failure, too. */

@@ -206,6 +206,11 @@ def test_damage(damaged: millrace.Dataset) -> None:
     assert damaged.loader("train", 16, on_bad="replace", **SMALL).stats()["replaced"] == 0
 
 
+def test_large_pictures_are_damage(dataset: millrace.Dataset) -> None:
+    with pytest.raises(millrace.BadSampleError, match="max-pixels"):
+        list(dataset.loader("train", 16, max_pixels=1000, **SMALL))
+
+
 def test_stats_and_close(dataset: millrace.Dataset) -> None:
     with dataset.loader("train", 16, **SMALL) as loader:
         kept = [image for image, _ in loader]

@@ -38,7 +38,7 @@ static char *section_of(const char *ds, uint64_t pixels)
         fail_msg("%s", err.text);
     assert_true(facts.decoding > 0);
     facts.decoding += pixels;
-    if (mr_pairs_add(ds, &facts, &out, &err) != MR_OK)
+    if (mr_pairs_add(ds, &facts, 0, &out, &err) != MR_OK)
         fail_msg("%s", err.text);
     mr_buf_text(&out);
     assert_true(out.len <= MR_PAIRS_BYTES + (64 << 10));

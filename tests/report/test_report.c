@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "report/html.h"
 #include "report/thumb.h"
 #include "report/words.h"
+#include "support/image.h"
 #include "support/support.h"
 
 static void run_in(const char *dir, int status, const char *const *args)
@@ -156,12 +158,72 @@ static void test_places(void **state)
     free(page);
 }
 
+/* A picture of 200 million pixels in 25 kB: 600 MB of memory, if it were decoded. */
+static void test_large_pictures(void **state)
+{
+    picture large = make_png(20000, 10000, 0, 1, false), small = make_png(30, 20, 2, 8, false);
+    char *first = support_path("%s/src/train/a/large.png", (char *)*state);
+    char *second = support_path("%s/src/train/a/small.png", (char *)*state);
+    support_write(first, large.bytes, large.len);
+    support_write(second, small.bytes, small.len);
+    RUN(*state, 0, "ingest", "src", "ds", "-q", "--check", "header", "--max-pixels", "300000000");
+    const char *const words[] = {"report", "ds", "-o", "page.html", "-q", NULL};
+    support_limits in = {.directory = *state};
+    support_result r = support_millrace_under(words, &in);
+    support_assert_status(&r, 0);
+    assert_true(r.peak_memory < (uint64_t)300 << 20);
+    support_result_free(&r);
+    char *page = read_in(*state, "page.html", NULL);
+    assert_int_equal(support_occurrences(page, "<figure"), 1);
+    assert_non_null(strstr(page, "; 1 cannot be decoded, or are larger than --max-pixels"));
+    free(page);
+    RUN(*state, 0, "report", "ds", "-o", "page.html", "-q", "--max-pixels", "599");
+    page = read_in(*state, "page.html", NULL);
+    assert_int_equal(support_occurrences(page, "<figure"), 0);
+    free(page);
+    RUN(*state, 2, "inspect", "ds", "--max-pixels", "599");
+    RUN(*state, 0, "inspect", "ds", "--max-pixels", "599", "--near-duplicates");
+    picture_free(&large);
+    picture_free(&small);
+    free(first);
+    free(second);
+}
+
+/* An index that promises more pixels than the picture has: damage, found before memory is taken for them. */
+static void test_forged_size(void **state)
+{
+    (void)state;
+    picture p = make_png(30, 20, 2, 8, false);
+    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {0};
+    mr_buf out = {0};
+    mr_error err;
+    mr_sample_view view = {.image = p.bytes,
+                           .image_len = p.len,
+                           .width = 30,
+                           .height = 20,
+                           .codec = MR_CODEC_PNG,
+                           .orientation = 1,
+                           .components = 3,
+                           .bits = 8};
+    assert_int_equal(mr_thumb_add(&thumbs, &view, &out, &err), MR_OK);
+    view.height = UINT32_MAX;
+    assert_int_equal(mr_thumb_add(&thumbs, &view, &out, &err), MR_BAD_SAMPLE);
+    assert_non_null(strstr(err.text, "30 x 20 pixels is 30 x 4294967295 in the index"));
+    view.height = 20;
+    thumbs.max_pixels = 599;
+    assert_int_equal(mr_thumb_add(&thumbs, &view, &out, &err), MR_BAD_SAMPLE);
+    assert_non_null(strstr(err.text, "--max-pixels"));
+    mr_buf_free(&out);
+    picture_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),   cmocka_unit_test(test_text_stays_text),
         cmocka_unit_test(test_quality), IN_TMPDIR(test_hostile_texts),
         IN_TMPDIR(test_numbers),        IN_TMPDIR(test_places),
+        IN_TMPDIR(test_large_pictures), cmocka_unit_test(test_forged_size),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
