@@ -120,7 +120,7 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     uint64_t max = list_max_size(l, path, len), at = l->spool_at;
     bool stated = archive_entry_size_is_set(e);
     place p = {0};
-    if (archive_is_class(path, len) && !l->made_from)
+    if (archive_is_class(path, len) && !l->made_from && !list_leaves_class_tar(l, path, len))
         return add_class_tar(u, e, path, len, err);
     if (archive_entry_is_encrypted(e))
         return reject(u, path, len, "encrypted");

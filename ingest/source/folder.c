@@ -64,6 +64,10 @@ static mr_status is_archive(walk *w, int dirfd, const char *name, bool at_top, c
     MR_AUTO(mr_scope_close) int fd = -1;
     bool archive = archive_name(name, strlen(name), &stem);
     *is = archive && (at_top || archive_is_shard(name, stem));
+    if (list_leaves_class_tar(w->list, mr_buf_text(&w->path), w->path.len)) {
+        *is = false;
+        return MR_OK;
+    }
     if (*is || !archive || !archive_is_tar(name, stem))
         return MR_OK;
     MR_TRY(mr_file_open(blob ? w->cache.blobs : dirfd, blob ? blob : name, false, &fd, NULL, err));
@@ -185,7 +189,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const found *)a)->path, ((const found *)b)->path);
 }
 
-/* train2017.zip next to train2017/ has been unpacked: its names would only collide. */
+/* train2017.zip next to train2017/ has been unpacked: its names would only collide.  Of a class tar
+ * list_check_class_tars() decides. */
 static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error *err)
 {
     const char *name = archive->path;
@@ -195,7 +200,7 @@ static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error
     MR_AUTO(mr_scope_free) char *stem = strndup(name, stem_len);
     if (!stem)
         return mr_fail_memory(err, "listing the source");
-    if (fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+    if (!archive_is_class(name, strlen(name)) && fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
         mr_note_add(w->list->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "not read: there is a folder of the same name");
         return MR_OK;

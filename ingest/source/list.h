@@ -52,6 +52,7 @@ typedef struct pending_link {  /* of a folder or an archive: another name for by
 typedef struct class_tar { /* a tar of one ImageNet class: its files are in a folder of its name */
     const char *path;      /* without ".tar" */
     const char *where;     /* the archive or folder that holds it, for messages */
+    size_t begin, end;     /* its files in the list */
 } class_tar;
 
 typedef struct block { /* paths live in blocks that never move */
@@ -156,9 +157,12 @@ mr_status list_looks_like_shard(list *l, int fd, const char *path, bool *shard, 
 /* Whether a path is a class tar of ImageNet: n01440764.tar.  Such a tar is the only archive that is opened in another
  * one; a single level of it. */
 bool archive_is_class(const char *path, size_t len);
+/* Whether an option leaves this class tar out: it is then not opened, and a file like any other. */
+bool list_leaves_class_tar(const list *l, const char *path, size_t len);
 /* Lists the names of the next archive in the folder `path`, a class tar's without ".tar"; replaces `prefix`. */
 mr_status list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err);
-/* MR_BAD_DATA: two class tars have one path. */
+void list_end_class_tar(list *l); /* all of its files are listed */
+/* MR_BAD_DATA: two class tars have one path, or one has that of a folder. */
 mr_status list_check_class_tars(list *l, mr_error *err);
 /* list_archive(), into a folder of its own name if it is a shard; `name`: its path in the tree. */
 mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);

@@ -170,12 +170,15 @@ mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_err
     if (!shard)
         return list_archive(l, fd, path, err);
     MR_AUTO(mr_buf_free) mr_buf prefix = {0};
-    if (archive_is_class(name, strlen(name)))
+    bool is_class = archive_is_class(name, strlen(name));
+    if (is_class)
         MR_TRY(list_class_tar(l, name, strlen(name), path, &prefix, err));
     else
         mr_buf_printf(&prefix, "%s/", name);
     l->prefix = mr_buf_text(&prefix);
     mr_status status = prefix.failed ? mr_fail_memory(err, path) : list_archive(l, fd, path, err);
     l->prefix = NULL;
+    if (is_class)
+        list_end_class_tar(l);
     return status;
 }

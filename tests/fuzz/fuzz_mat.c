@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mr_buf out = {0};
     mr_error err;
-    mr_status status = mr_mat_synsets(data, size, &out, &err);
+    size_t budget = MR_MAT_UNPACKED_MAX;
+    mr_status status = mr_mat_synsets(data, size, &budget, &out, &err);
     const char *at = mr_buf_text(&out), *newline;
     if (status != MR_OK)
         fuzz_refused(status, &err);

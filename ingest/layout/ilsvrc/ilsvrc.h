@@ -19,7 +19,10 @@ typedef struct mr_ilsvrc_row { /* what a table says of an image */
     const char *synset; /* MR_SYNSET_LEN bytes; NULL: the table has boxes only */
     const char *boxes;  /* as written, for mr_ilsvrc_boxes() */
     size_t boxes_len;
-    size_t order; /* the first row of an image counts */
+    size_t order;       /* the first row of an image counts */
+    const char *file;   /* the table */
+    const char *rival;  /* another row for the image contradicts it: its synset, NULL: it has other boxes */
+    const char *rivals; /* that row's table; NULL: there is none */
 } mr_ilsvrc_row;
 
 typedef struct mr_ilsvrc_synset {
@@ -38,6 +41,7 @@ typedef struct mr_ilsvrc_state {
     size_t synset_count, synset_room;
     const char **by_id; /* [id_count]: the synset of each ILSVRC2012_ID, NULL: none; itself NULL: ids are unknown */
     size_t id_count;
+    size_t mat_budget; /* what files of MATLAB may still unpack to */
 } mr_ilsvrc_state;
 
 typedef struct mr_ilsvrc_places { /* where the pictures are, by names */
@@ -59,6 +63,9 @@ typedef enum mr_ilsvrc_kind { MR_ILSVRC_TRAIN, MR_ILSVRC_VAL, MR_ILSVRC_TEST, MR
 void mr_ilsvrc_look(const mr_tree *t, const mr_layout_options *o, mr_ilsvrc_places *places);
 /* A file of this name, where the downloads and the usual ways to unpack them put it; MR_NO_ENTRY. */
 uint32_t mr_ilsvrc_find(const mr_tree *t, const mr_ilsvrc_places *places, const char *name);
+/* The same file first, then each other one of the tree with this name, wherever it is: `entry` is the last one,
+ * MR_NO_ENTRY before the first and after the last. */
+uint32_t mr_ilsvrc_next(const mr_tree *t, const mr_ilsvrc_places *places, const char *name, uint32_t entry);
 /* Whether a folder is a split, and which; the name to store it by is *name, *len. */
 bool mr_ilsvrc_split(const mr_layout_options *o, const char **name, size_t *len, mr_ilsvrc_kind *kind);
 /* MR_ILSVRC_VAL or _TEST for the name of such an image, else MR_ILSVRC_OTHER. */

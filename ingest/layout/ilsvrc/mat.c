@@ -6,7 +6,8 @@
  *      compressed: a zlib stream that holds an element       matrix: flags, dimensions, name, contents
  *      struct: length of a field's name, names, then for each struct a matrix for each field
  *
- * Invariant: every element lies in the one that holds it, so no length is believed. */
+ * Invariant: every element lies in the one that holds it, so no length is believed, and what is unpacked has one limit
+ * for all variables. */
 #include "ilsvrc/mat.h"
 
 #include <math.h>
@@ -259,14 +260,14 @@ static mr_status read_variable(const element *e, bool *found, mr_buf *out, mr_er
 /* ---- the file -----------------------------------------------------------------------------------------------------
  */
 
-static mr_status inflate_all(const element *e, mr_buf *out, mr_error *err)
+static mr_status inflate_all(const element *e, size_t *budget, mr_buf *out, mr_error *err)
 {
     enum { STEP = 1 << 16 };
     z_stream z = {.next_in = (Bytef *)e->data.at, .avail_in = (uInt)left(&e->data)};
     int r = inflateInit(&z);
     if (r != Z_OK)
         return mr_fail_memory(err, "reading meta.mat");
-    while (r == Z_OK && out->len <= MR_MAT_UNPACKED_MAX && mr_buf_reserve(out, STEP)) {
+    while (r == Z_OK && out->len <= *budget && mr_buf_reserve(out, STEP)) {
         z.next_out = out->data + out->len;
         z.avail_out = STEP;
         r = inflate(&z, Z_NO_FLUSH);
@@ -275,16 +276,17 @@ static mr_status inflate_all(const element *e, mr_buf *out, mr_error *err)
     inflateEnd(&z);
     if (out->failed || r == Z_MEM_ERROR)
         return mr_fail_memory(err, "reading meta.mat");
-    if (out->len > MR_MAT_UNPACKED_MAX)
-        return mr_fail(err, MR_BAD_DATA, "unpacks to more than 64 MiB");
+    if (out->len > *budget)
+        return mr_fail(err, MR_BAD_DATA, "unpacks to more than the 64 MiB that all of meta.mat may have");
+    *budget -= out->len;
     return r == Z_STREAM_END ? MR_OK : mr_fail(err, MR_BAD_DATA, "damaged: its compressed data cannot be unpacked");
 }
 
-static mr_status read_compressed(const element *e, bool *found, mr_buf *out, mr_error *err)
+static mr_status read_compressed(const element *e, bool *found, size_t *budget, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     element inner;
-    MR_TRY(inflate_all(e, &bytes, err));
+    MR_TRY(inflate_all(e, budget, &bytes, err));
     part p = {bytes.data, bytes.data + bytes.len, e->data.big};
     MR_TRY(need_element(&p, &inner, err));
     return read_variable(&inner, found, out, err);
@@ -304,7 +306,7 @@ static mr_status check_header(const uint8_t *bytes, size_t len, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_mat_synsets(const void *bytes, size_t len, mr_buf *out, mr_error *err)
+mr_status mr_mat_synsets(const void *bytes, size_t len, size_t *budget, mr_buf *out, mr_error *err)
 {
     const uint8_t *b = bytes;
     element e;
@@ -314,7 +316,7 @@ mr_status mr_mat_synsets(const void *bytes, size_t len, mr_buf *out, mr_error *e
     for (mr_status status; !found && (status = next_element(&p, &e, err)) != MR_END;) {
         MR_TRY(status);
         if (e.type == COMPRESSED)
-            MR_TRY(read_compressed(&e, &found, out, err));
+            MR_TRY(read_compressed(&e, &found, budget, out, err));
         else if (e.type == MATRIX)
             MR_TRY(read_variable(&e, &found, out, err));
     }

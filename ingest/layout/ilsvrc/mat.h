@@ -8,7 +8,8 @@
 enum { MR_MAT_MAX = 16 << 20, MR_MAT_UNPACKED_MAX = 64 << 20 };
 
 /* Reads the variable `synsets` of a MAT-file of version 5, and appends a line for each: "n02119789\t1\tkit fox, ...".
- * MR_BAD_DATA: not such a file, or without such a variable; the sentence has no file name. */
-mr_status mr_mat_synsets(const void *bytes, size_t len, mr_buf *out, mr_error *err);
+ * *budget: bytes that all its variables together may unpack to; what was used is taken from it.  MR_BAD_DATA: not such
+ * a file, or without such a variable; the sentence has no file name. */
+mr_status mr_mat_synsets(const void *bytes, size_t len, size_t *budget, mr_buf *out, mr_error *err);
 
 #endif

@@ -48,16 +48,19 @@ static void note_missing(mr_plan *plan, const uint8_t *taken)
     mr_buf_free(&some);
 }
 
-/* Half a million XML files of boxes, which Kaggle's tables have as well, and lists of names. */
+/* Half a million XML files of boxes, where Kaggle's tables have them as well, and lists of names. */
 static void note_rest(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan *plan)
 {
     static const char *const prefixes[] = {"ILSVRC/Annotations/", "ILSVRC/ImageSets/", "Annotations/", "ImageSets/"};
     static const char *const lists[] = {"wnids.txt", "LOC_sample_submission.csv"};
+    bool train = mr_ilsvrc_find(t, p, "LOC_train_solution.csv") != MR_NO_ENTRY;
+    bool val = mr_ilsvrc_find(t, p, "LOC_val_solution.csv") != MR_NO_ENTRY;
     uint64_t count = 0;
     for (uint32_t e = t->begin; e < t->end; e++) {
         size_t len;
         const char *path = mr_tree_path(t, e, &len);
-        for (size_t i = 0; i < MR_COUNT(prefixes); i++)
+        bool told = !mr_name_ends(path, len, ".xml") || (strstr(path, "/val/") ? val : train);
+        for (size_t i = 0; i < MR_COUNT(prefixes) && told; i++)
             if (len > strlen(prefixes[i]) && !memcmp(path, prefixes[i], strlen(prefixes[i])) &&
                 (mr_name_ends(path, len, ".xml") || mr_name_ends(path, len, ".txt")) && !plan->used[e]) {
                 plan->used[e] = MR_USE_TAKEN;

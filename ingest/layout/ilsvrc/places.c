@@ -70,6 +70,21 @@ uint32_t mr_ilsvrc_find(const mr_tree *t, const mr_ilsvrc_places *places, const 
     return MR_NO_ENTRY;
 }
 
+uint32_t mr_ilsvrc_next(const mr_tree *t, const mr_ilsvrc_places *places, const char *name, uint32_t entry)
+{
+    uint32_t first = mr_ilsvrc_find(t, places, name);
+    size_t name_len = strlen(name), len;
+    if (entry == MR_NO_ENTRY)
+        return first;
+    for (uint32_t e = entry == first ? t->begin : entry + 1; e < t->end && first != MR_NO_ENTRY; e++) {
+        const char *path = mr_tree_path(t, e, &len);
+        if (e != first && len > name_len && path[len - name_len - 1] == '/' &&
+            !memcmp(path + len - name_len, name, name_len))
+            return e;
+    }
+    return MR_NO_ENTRY;
+}
+
 /* Whether a class folder's first image is named n01440764_11.JPEG in n01440764. */
 static bool is_named_after(const mr_tree *t, const mr_child *class)
 {

@@ -187,6 +187,28 @@ static mr_status list_classes(build *b)
 /* ---- samples ------------------------------------------------------------------------------------------------------
  */
 
+/* Whether two tables, or the folder and a table, say different things of an image, which is then rejected. */
+static bool is_contradicted(const build *b, uint32_t entry, const char *folder, const mr_ilsvrc_row *row)
+{
+    size_t len;
+    const char *path = mr_tree_path(b->tree, entry, &len);
+    uint64_t size = mr_source_entry(b->tree->source, entry)->size;
+    bool other_class = folder && row && row->synset && memcmp(folder, row->synset, MR_SYNSET_LEN) != 0;
+    if (!row || (!row->rivals && !other_class))
+        return false;
+    b->plan->used[entry] = MR_USE_TAKEN;
+    if (other_class)
+        mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, size, "%s says %.9s, its folder %.9s", row->file,
+                    row->synset, folder);
+    else if (row->rival)
+        mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, size, "%s says %.9s, %s says %.9s", row->file,
+                    row->synset, row->rivals == row->file ? "another row of it" : row->rivals, row->rival);
+    else
+        mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, size, "%s and %s have different boxes of it", row->file,
+                    row->rivals == row->file ? "another row of it" : row->rivals);
+    return true;
+}
+
 static mr_status add_sample(build *b, const place *p, uint32_t entry, int32_t label, const mr_ilsvrc_row *row)
 {
     mr_sample s = {.split = p->split, .entry = entry, .label = label, .flags = label < 0 ? MR_FLAG_UNANNOTATED : 0};
@@ -226,6 +248,8 @@ static mr_status add_flat(build *b, const place *p, uint32_t entry)
     const mr_ilsvrc_row *row = row_of(b, entry);
     const char *path = mr_tree_path(b->tree, entry, &len), *slash = memrchr(path, '/', len);
     const char *name = slash ? slash + 1 : path;
+    if (is_contradicted(b, entry, NULL, row))
+        return MR_OK;
     if (row && row->synset)
         return add_sample(b, p, entry, mr_plan_class_find(b->plan, row->synset, MR_SYNSET_LEN), row);
     if (p->kind == MR_ILSVRC_TEST || mr_ilsvrc_image_kind(name, len - (size_t)(name - path)) == MR_ILSVRC_TEST)
@@ -245,6 +269,8 @@ static mr_status add_samples(build *b, const place *p)
         int32_t label = synset ? mr_plan_class_find(b->plan, synset, MR_SYNSET_LEN) : -1;
         for (end = synset ? end : e + 1; e < end; e++) {
             if (!mr_folder_image(b->tree, e, p->skip))
+                continue;
+            if (label >= 0 && is_contradicted(b, e, synset, row_of(b, e)))
                 continue;
             if (label >= 0)
                 MR_TRY(add_sample(b, p, e, label, row_of(b, e)));

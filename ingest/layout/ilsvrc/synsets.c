@@ -5,7 +5,7 @@
  *      n01440764 tench, Tinca tinca            sorted by synset: a line's number is not its ILSVRC2012_ID
  *      n02119789 1 kit_fox                     states it
  *
- * Invariant: an id comes from a file that states it, never from the order of a list. */
+ * Invariant: an id comes from a file that states it, never from the order of a list, and all files agree on it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +13,17 @@
 #include "ilsvrc/ilsvrc.h"
 #include "ilsvrc/mat.h"
 
-typedef struct listed { /* a file's lines */
-    size_t first;       /* its first synset in the state */
-    size_t with_id;     /* lines that state one */
-    size_t *ids;
+typedef struct stated { /* an id that a line states; 0: it states none */
+    size_t id;
+    const char *synset; /* MR_SYNSET_LEN bytes */
+    const char *file;
+    size_t line;
+} stated;
+
+typedef struct listed {
+    stated *ids; /* of all files that state them */
     size_t count, room;
+    size_t first; /* of the current file */
 } listed;
 
 static mr_status add_synset(mr_ilsvrc_state *st, const char *name, const char *words, size_t len, mr_error *err)
@@ -53,30 +59,71 @@ static mr_status take_line(const char *name, const mr_ilsvrc_lines *l, mr_ilsvrc
     size_t len = l->len - (size_t)(words - l->line), id = take_id(&words, &len);
     if (!MR_GROW(f->ids, f->count, f->room))
         return mr_fail_memory(err, "reading the synsets");
-    f->ids[f->count++] = id;
-    f->with_id += id > 0;
+    f->ids[f->count++] = (stated){id, l->line, name, l->number};
     return add_synset(st, l->line, words, len, err);
 }
 
-/* Ids count only if every line has one of its own. */
+static int by_id_and_line(const void *a, const void *b)
+{
+    const stated *x = a, *y = b;
+    int order = x->id != y->id ? (x->id > y->id ? 1 : -1) : memcmp(x->synset, y->synset, MR_SYNSET_LEN);
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static int by_synset_and_id(const void *a, const void *b)
+{
+    const stated *x = a, *y = b;
+    int order = memcmp(x->synset, y->synset, MR_SYNSET_LEN);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+/* Of a file of words that may begin with a number, ids count only if every line has one of its own. */
+static void end_file(listed *f, bool sure)
+{
+    stated *ids = f->ids + f->first;
+    size_t count = f->count - f->first;
+    bool all = count > 0;
+    for (size_t i = 0; i < count; i++)
+        all = all && ids[i].id;
+    if (count)
+        qsort(ids, count, sizeof *ids, by_id_and_line);
+    for (size_t i = 1; i < count && !sure; i++)
+        all = all && ids[i].id != ids[i - 1].id;
+    f->count = all ? f->count : f->first;
+    f->first = f->count;
+}
+
+static mr_status contradict(const stated *x, const stated *y, mr_error *err)
+{
+    const stated *first = strcmp(x->file, y->file) <= 0 ? x : y, *second = first == x ? y : x;
+    if (!strcmp(x->file, y->file))
+        return mr_fail(err, MR_BAD_DATA, "%s: ILSVRC2012_ID %zu is of %.9s, and %zu of %.9s: one of them is wrong",
+                       x->file, x->id, x->synset, y->id, y->synset);
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s and %s contradict each other: ILSVRC2012_ID %zu is of %.9s in the first, %zu of %.9s in the "
+                   "second; leave one out with --leave-out",
+                   first->file, second->file, first->id, first->synset, second->id, second->synset);
+}
+
+/* An id is of one synset, and a synset has one id, in all files alike. */
 static mr_status take_ids(const listed *f, mr_ilsvrc_state *st, mr_error *err)
 {
-    if (st->by_id || !f->count || f->with_id < f->count)
+    if (!f->count)
         return MR_OK;
-    const char **by_id = mr_alloc(MR_ILSVRC_IDS_MAX + 1, sizeof *by_id);
-    bool repeated = false;
-    if (!by_id)
+    qsort(f->ids, f->count, sizeof *f->ids, by_synset_and_id);
+    for (size_t i = 1; i < f->count; i++)
+        if (!memcmp(f->ids[i - 1].synset, f->ids[i].synset, MR_SYNSET_LEN) && f->ids[i - 1].id != f->ids[i].id)
+            return contradict(&f->ids[i - 1], &f->ids[i], err);
+    st->by_id = mr_alloc(MR_ILSVRC_IDS_MAX + 1, sizeof *st->by_id);
+    if (!st->by_id)
         return mr_fail_memory(err, "reading the synsets");
-    for (size_t i = 0; i < f->count; i++) {
-        repeated = repeated || by_id[f->ids[i]];
-        by_id[f->ids[i]] = st->synsets[f->first + i].name;
-    }
-    if (repeated) {
-        free(by_id);
-        return MR_OK;
-    }
-    st->by_id = by_id;
     st->id_count = MR_ILSVRC_IDS_MAX + 1;
+    qsort(f->ids, f->count, sizeof *f->ids, by_id_and_line);
+    for (size_t i = 0; i < f->count; i++) {
+        if (i && f->ids[i - 1].id == f->ids[i].id && memcmp(f->ids[i - 1].synset, f->ids[i].synset, MR_SYNSET_LEN) != 0)
+            return contradict(&f->ids[i - 1], &f->ids[i], err);
+        st->by_id[f->ids[i].id] = f->ids[i].synset;
+    }
     return MR_OK;
 }
 
@@ -93,7 +140,7 @@ static mr_status read_mat(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st,
     else
         MR_TRY(mr_source_read(t->source, entry, &bytes, err));
     if (e->size <= MR_MAT_MAX)
-        status = mr_mat_synsets(mr_buf_text(&bytes), bytes.len, &text, &why);
+        status = mr_mat_synsets(mr_buf_text(&bytes), bytes.len, &st->mat_budget, &text, &why);
     if (status == MR_OK)
         status = mr_ilsvrc_keep(st, &text, &why);
     if (status != MR_OK)
@@ -112,7 +159,8 @@ static mr_status read_lines(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *s
     mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
     while (mr_ilsvrc_line(&l))
         MR_TRY(take_line(e->path, &l, st, f, err));
-    return take_ids(f, st, err);
+    end_file(f, mat || mr_name_ends(e->path, e->path_len, "map_clsloc.txt"));
+    return MR_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -133,23 +181,37 @@ static void sort(mr_ilsvrc_state *st)
     st->synset_count = kept;
 }
 
+static mr_status read_all(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan *plan, mr_ilsvrc_state *st, listed *f,
+                          mr_error *err)
+{
+    static const struct {
+        const char *name;
+        bool ids; /* states them: then each such file of the tree is read, and compared */
+    } files[] = {{"meta.mat", true},
+                 {"LOC_synset_mapping.txt", false},
+                 {"synset_words.txt", false},
+                 {"map_clsloc.txt", true},
+                 {"words.txt", false}};
+    st->mat_budget = MR_MAT_UNPACKED_MAX;
+    for (size_t i = 0; i < MR_COUNT(files); i++) {
+        uint32_t entry = mr_ilsvrc_find(t, p, files[i].name);
+        while (entry != MR_NO_ENTRY) {
+            plan->used[entry] = 1;
+            MR_TRY(read_lines(t, entry, st, f, err));
+            entry = files[i].ids ? mr_ilsvrc_next(t, p, files[i].name, entry) : MR_NO_ENTRY;
+        }
+    }
+    return take_ids(f, st, err);
+}
+
 mr_status mr_ilsvrc_synsets(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan *plan, mr_ilsvrc_state *st,
                             mr_error *err)
 {
-    static const char *const files[] = {"meta.mat", "LOC_synset_mapping.txt", "synset_words.txt", "map_clsloc.txt",
-                                        "words.txt"};
-    for (size_t i = 0; i < MR_COUNT(files); i++) {
-        uint32_t entry = mr_ilsvrc_find(t, p, files[i]);
-        listed f = {.first = st->synset_count};
-        if (entry == MR_NO_ENTRY)
-            continue;
-        plan->used[entry] = 1;
-        mr_status status = read_lines(t, entry, st, &f, err);
-        free(f.ids);
-        MR_TRY(status);
-    }
+    listed f = {0};
+    mr_status status = read_all(t, p, plan, st, &f, err);
+    free(f.ids);
     sort(st);
-    return MR_OK;
+    return status;
 }
 
 const mr_ilsvrc_synset *mr_ilsvrc_words(const mr_ilsvrc_state *st, const char *synset, size_t len)

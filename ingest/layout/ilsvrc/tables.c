@@ -6,8 +6,8 @@
  *      490                                                    line 1 of the ground truth: an ILSVRC2012_ID
  *      val_0.JPEG \t n03444034 \t 0 \t 32 \t 44 \t 62         n01443537_0.JPEG \t 0 \t 10 \t 63 \t 58
  *
- * Invariant: a row is found by the image's name alone, whatever its folder; of two rows for one name the first counts.
- */
+ * Invariant: a row is found by the image's name alone, whatever its folder; of two rows for one name that differ none
+ * is believed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,12 +81,18 @@ static size_t stem(const char *name, size_t len)
     return dot && dot > name && mr_name_is_image(name, len) ? (size_t)(dot - name) : len;
 }
 
+/* The table is set by end_table(). */
 static mr_status add_row(mr_ilsvrc_state *st, const char *key, size_t key_len, const char *synset, const char *boxes,
                          size_t boxes_len, mr_error *err)
 {
     if (!MR_GROW(st->rows, st->row_count, st->row_room))
         return mr_fail_memory(err, "reading a table");
-    st->rows[st->row_count] = (mr_ilsvrc_row){key, stem(key, key_len), synset, boxes, boxes_len, st->row_count};
+    st->rows[st->row_count] = (mr_ilsvrc_row){.key = key,
+                                              .key_len = stem(key, key_len),
+                                              .synset = synset,
+                                              .boxes = boxes,
+                                              .boxes_len = boxes_len,
+                                              .order = st->row_count};
     st->row_count++;
     return MR_OK;
 }
@@ -192,20 +198,40 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-static void drop_repeated(mr_ilsvrc_state *st, mr_plan *plan)
+static bool boxes_differ(const mr_ilsvrc_row *a, const mr_ilsvrc_row *b)
+{
+    return a->boxes_len && b->boxes_len &&
+           (a->boxes_len != b->boxes_len || memcmp(a->boxes, b->boxes, a->boxes_len) != 0);
+}
+
+/* One row for each image; a later one that says something else becomes its rival. */
+static void join_repeated(mr_ilsvrc_state *st)
 {
     size_t kept = 0;
     if (st->row_count)
         qsort(st->rows, st->row_count, sizeof *st->rows, by_key);
     for (size_t i = 0; i < st->row_count; i++) {
-        const mr_ilsvrc_row r = st->rows[i], *last = kept ? &st->rows[kept - 1] : NULL;
-        if (!last || last->key_len != r.key_len || memcmp(last->key, r.key, r.key_len) != 0)
+        const mr_ilsvrc_row r = st->rows[i];
+        mr_ilsvrc_row *last = kept ? &st->rows[kept - 1] : NULL;
+        if (!last || last->key_len != r.key_len || memcmp(last->key, r.key, r.key_len) != 0) {
             st->rows[kept++] = r;
-        else if (r.synset && last->synset && memcmp(r.synset, last->synset, MR_SYNSET_LEN) != 0)
-            mr_note_add(plan->notes, MR_NOTE_COLLISION, r.key, r.key_len, 0,
-                        "a second row says %.9s: the first one, %.9s, counts", r.synset, last->synset);
+            continue;
+        }
+        bool synsets = r.synset && last->synset && memcmp(r.synset, last->synset, MR_SYNSET_LEN) != 0;
+        if (!last->rivals && (synsets || boxes_differ(last, &r))) {
+            last->rivals = r.file;
+            last->rival = synsets ? r.synset : NULL;
+        }
     }
     st->row_count = kept;
+}
+
+/* The rows that were added since are of this table. */
+static void end_table(const mr_tree *t, uint32_t entry, mr_plan *plan, mr_ilsvrc_state *st, size_t first)
+{
+    plan->used[entry] = 1;
+    for (size_t i = first; i < st->row_count; i++)
+        st->rows[i].file = mr_source_entry(t->source, entry)->path;
 }
 
 static mr_status read_boxes(const mr_tree *t, mr_plan *plan, mr_ilsvrc_state *st, mr_error *err)
@@ -217,35 +243,40 @@ static mr_status read_boxes(const mr_tree *t, mr_plan *plan, mr_ilsvrc_state *st
         if (!mr_name_ends(path, len, ending) || len < MR_SYNSET_LEN + strlen(ending) ||
             !mr_name_is_synset(path + len - strlen(ending) - MR_SYNSET_LEN, MR_SYNSET_LEN))
             continue;
-        plan->used[e] = 1;
+        size_t first = st->row_count;
         MR_TRY(read_tiny(t, e, false, st, err));
+        end_table(t, e, plan, st, first);
     }
     return MR_OK;
+}
+
+typedef mr_status read_fn(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, mr_error *err);
+
+static mr_status read_annotations(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, mr_error *err)
+{
+    return read_tiny(t, entry, true, st, err);
 }
 
 mr_status mr_ilsvrc_tables(const mr_tree *t, const mr_ilsvrc_places *p, mr_plan *plan, mr_ilsvrc_state *st,
                            mr_error *err)
 {
-    static const char *const solutions[] = {"LOC_val_solution.csv", "LOC_train_solution.csv"};
-    for (size_t i = 0; i < MR_COUNT(solutions); i++) {
-        uint32_t entry = mr_ilsvrc_find(t, p, solutions[i]);
-        if (entry == MR_NO_ENTRY)
-            continue;
-        plan->used[entry] = 1;
-        MR_TRY(read_solution(t, entry, st, err));
-    }
-    uint32_t tiny = p->tiny ? mr_ilsvrc_find(t, p, "val_annotations.txt") : MR_NO_ENTRY;
-    uint32_t truth = mr_ilsvrc_find(t, p, "ILSVRC2012_validation_ground_truth.txt");
-    if (tiny != MR_NO_ENTRY) {
-        plan->used[tiny] = 1;
-        MR_TRY(read_tiny(t, tiny, true, st, err));
-    }
-    if (truth != MR_NO_ENTRY && st->by_id) {
-        plan->used[truth] = 1;
-        MR_TRY(read_ground_truth(t, truth, st, err));
-    }
+    const struct {
+        const char *name;
+        read_fn *read;
+        bool has; /* it can be read */
+    } tables[] = {{"LOC_val_solution.csv", read_solution, true},
+                  {"LOC_train_solution.csv", read_solution, true},
+                  {"val_annotations.txt", read_annotations, p->tiny},
+                  {"ILSVRC2012_validation_ground_truth.txt", read_ground_truth, st->by_id != NULL}};
+    for (size_t i = 0; i < MR_COUNT(tables); i++)
+        for (uint32_t entry = MR_NO_ENTRY;
+             tables[i].has && (entry = mr_ilsvrc_next(t, p, tables[i].name, entry)) != MR_NO_ENTRY;) {
+            size_t first = st->row_count;
+            MR_TRY(tables[i].read(t, entry, st, err));
+            end_table(t, entry, plan, st, first);
+        }
     MR_TRY(read_boxes(t, plan, st, err));
-    drop_repeated(st, plan);
+    join_repeated(st);
     return MR_OK;
 }
 

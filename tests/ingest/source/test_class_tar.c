@@ -163,6 +163,12 @@ static void test_bad_class_tars(void **state)
         put_outer(dir, "tar.gz", &outer, 1);
         fails(dir, "train.tar", trials[i].why);
     }
+    const support_entry beside[] = {nested, ENTRY("n01440764/n01440764_3.JPEG", "third")};
+    put_outer(dir, "tar", beside, 2);
+    fails(dir, "train.tar", "n01440764.tar (in ");
+    fails(dir, "train.tar",
+          "is beside a folder n01440764/: its class would be a mixture; --leave-out n01440764.tar takes the folder "
+          "alone");
     const support_entry twice[] = {nested, nested};
     put_outer(dir, "tar", twice, 2);
     fails(dir, "train.tar", "n01440764.tar is there twice (in ");
@@ -267,11 +273,42 @@ static void test_size_and_number(void **state)
     free(path);
 }
 
+/* The advice, in a folder and in an archive. */
+static void test_a_tar_is_left_out(void **state)
+{
+    char *dir = *state, *leave_out[] = {(char *)"n01440764.tar"};
+    bytes inner = class_tar(dir, "tar");
+    const support_entry outer[] = {{.path = "n01440764.tar", .bytes = inner.data, .len = inner.len},
+                                   ENTRY("n01440764/n01440764_3.JPEG", "third")};
+    char *paths[] = {support_path("%s/train.tar", dir), support_path("%s/folder", dir)};
+    char *tar = support_path("%s/n01440764.tar", paths[1]), *image = support_path("%s/n01440764/3.JPEG", paths[1]);
+    put_outer(dir, "tar", outer, 2);
+    support_write(tar, inner.data, inner.len);
+    support_write_text(image, "third");
+    for (size_t i = 0; i < MR_COUNT(paths); i++) {
+        const mr_source_options o = {.quiet = true, .leave_out = leave_out, .leave_out_count = 1};
+        mr_notes notes = {0};
+        mr_source *s = NULL;
+        mr_error err = {0};
+        fails(dir, i ? "folder" : "train.tar", "is beside a folder n01440764/");
+        if (mr_source_open(&paths[i], 1, -1, &o, &notes, &s, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(mr_source_count(s), 1);
+        mr_source_free(s);
+        mr_notes_free(&notes);
+        free(paths[i]);
+    }
+    free(tar);
+    free(image);
+    free(inner.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_the_same_tree),         IN_TMPDIR(test_names), IN_TMPDIR(test_bad_class_tars),
         IN_TMPDIR(test_an_empty_one_is_noted), IN_TMPDIR(test_bombs), IN_TMPDIR(test_size_and_number),
+        IN_TMPDIR(test_a_tar_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,18 +190,92 @@ static void test_class_folders(void **state)
     support_plan_done(&p);
 }
 
-static void test_repeated_rows(void **state)
+#define VAL "val/ILSVRC2012_val_00000001.JPEG"
+
+/* Of two that say different things of an image none is believed. */
+static void test_contradictions_about_an_image(void **state)
+{
+    static const struct {
+        const char *csv, *other, *text, *why;
+    } trials[] = {
+        {"n01443537 1 2 3 4\nILSVRC2012_val_00000001,n01440764 1 2 3 4", "x.txt", "",
+         "LOC_val_solution.csv says n01443537, another row of it says n01440764"},
+        {"n01443537 1 2 3 4\nILSVRC2012_val_00000001,n01443537 1 2 3 5", "x.txt", "",
+         "LOC_val_solution.csv and another row of it have different boxes"},
+        {"n01443537 1 2 3 4", TRUTH, "1\n", "LOC_val_solution.csv says n01443537, " TRUTH " says n01440764"},
+        {"n01443537", "ILSVRC/LOC_val_solution.csv", "ImageId,PredictionString\nILSVRC2012_val_00000001,n01440764 \n",
+         "LOC_val_solution.csv says n01443537, ILSVRC/LOC_val_solution.csv says n01440764"},
+        {"n01443537 1 2 3 4", TRUTH, "2\n", NULL},
+        {"n01443537 1 2 3 4\nILSVRC2012_val_00000001,n01443537 1 2 3 4", "x.txt", "", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        char *csv = support_path("ImageId,PredictionString\nILSVRC2012_val_00000001,%s\n", trials[i].csv);
+        put_train(dir, "train/");
+        support_put(dir, VAL, "");
+        support_put(dir, "map_clsloc.txt", "n01440764 1 tench\nn01443537 2 goldfish\n");
+        support_put(dir, "LOC_val_solution.csv", csv);
+        support_put(dir, trials[i].other, trials[i].text);
+        support_plan p = support_plan_ok(ILSVRC, dir, NULL);
+        assert_int_equal(p.plan.sample_count, trials[i].why ? 2 : 3);
+        assert_int_equal(support_notes(&p, MR_NOTE_REJECT), trials[i].why ? 1 : 0);
+        if (trials[i].why && !support_has_note(&p, MR_NOTE_REJECT, VAL, trials[i].why))
+            fail_msg("%s: %s", trials[i].why, p.notes.items[0].detail);
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+        free(csv);
+    }
+}
+
+static void test_a_folder_against_a_table(void **state)
 {
     char *dir = *state;
-    support_put(dir, "val/ILSVRC2012_val_00000001.JPEG", "");
-    support_put(dir, "LOC_val_solution.csv",
-                "ImageId,PredictionString\nILSVRC2012_val_00000001,n01443537 1 2 3 4\n"
-                "ILSVRC2012_val_00000001,n01440764 1 2 3 4\n");
+    put_train(dir, "train/");
+    support_put(dir, "LOC_train_solution.csv",
+                "ImageId,PredictionString\nn01440764_11,n01443537 5 5 20 30 \nn01443537_2,n01443537 1 1 2 2 \n");
     support_plan p = support_plan_ok(ILSVRC, dir, NULL);
-    assert_int_equal(p.plan.class_count, 1);
-    assert_string_equal(p.plan.classes[0].name, "n01443537");
-    assert_true(support_has_note(&p, MR_NOTE_COLLISION, "ILSVRC2012_val_00000001", "says n01440764"));
+    assert_int_equal(p.plan.sample_count, 1);
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "train/n01440764/n01440764_11.JPEG",
+                                 "LOC_train_solution.csv says n01443537, its folder n01440764"));
     support_plan_done(&p);
+}
+
+/* An ILSVRC2012_ID has one synset, and a synset one id, whichever files state them. */
+static void test_contradictions_about_ids(void **state)
+{
+    static const struct {
+        const char *map, *other, *text, *why;
+    } trials[] = {
+        {"n01440764 1 tench\nn01443537 1 goldfish\n", NULL, NULL,
+         "map_clsloc.txt: ILSVRC2012_ID 1 is of n01440764, and 1 of n01443537: one of them is wrong"},
+        {"n01440764 1 tench\nn01440764 2 tench\n", NULL, NULL, "ILSVRC2012_ID 1 is of n01440764, and 2 of n01440764"},
+        {"n01440764 1 tench\n", "devkit/map_clsloc.txt", "n01443537 1 goldfish\n",
+         "devkit/map_clsloc.txt and map_clsloc.txt contradict each other: ILSVRC2012_ID 1 is of n01443537 in the "
+         "first, "
+         "1 of n01440764 in the second; leave one out with --leave-out"},
+        {"n01440764 1 tench\n", "old/deep/map_clsloc.txt", "n01440764 7 tench\n", "ILSVRC2012_ID 1 is of n01440764"},
+        {"n01440764 1 tench\n", "devkit/map_clsloc.txt", "n01440764 1 tench\nn01443537 2 goldfish\n", NULL},
+        {"n01440764 1 tench\n", "synset_words.txt", "n01440764 7 up\nn01443537 up\n", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        put_train(dir, "train/");
+        support_put(dir, VAL, "");
+        support_put(dir, TRUTH, "1\n");
+        support_put(dir, "map_clsloc.txt", trials[i].map);
+        if (trials[i].other)
+            support_put(dir, trials[i].other, trials[i].text);
+        if (trials[i].why) {
+            support_plan_fails(ILSVRC, dir, NULL, MR_BAD_DATA, trials[i].why);
+        } else {
+            support_plan p = support_plan_ok(ILSVRC, dir, NULL);
+            assert_int_equal(p.plan.sample_count, 3);
+            support_plan_done(&p);
+        }
+        support_tmpdir_remove(dir);
+    }
 }
 
 int main(void)
@@ -214,7 +288,9 @@ int main(void)
         cmocka_unit_test(test_bad_tables),
         IN_TMPDIR(test_limits),
         IN_TMPDIR(test_class_folders),
-        IN_TMPDIR(test_repeated_rows),
+        cmocka_unit_test(test_contradictions_about_an_image),
+        IN_TMPDIR(test_a_folder_against_a_table),
+        cmocka_unit_test(test_contradictions_about_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
