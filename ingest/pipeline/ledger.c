@@ -31,6 +31,53 @@ static bool is_reject(mr_note_kind kind)
     return kind == MR_NOTE_REJECT || kind == MR_NOTE_BAD_NAME || kind == MR_NOTE_COLLISION;
 }
 
+/* Marks what begins so: the files of a row, or those beside an image that belong to it. */
+static void mark_run(mr_book *b, const mr_buf *begin, uint8_t noted)
+{
+    const mr_source *s = b->in->source;
+    const char *path = (const char *)begin->data;
+    for (uint32_t n = mr_source_lower(s, path, begin->len); n < mr_source_count(s); n++) {
+        const mr_entry *e = mr_source_entry(s, n);
+        if (e->path_len < begin->len || memcmp(e->path, path, begin->len) != 0)
+            return;
+        if (path[begin->len - 1] == '/' || !is_named_image(b->in, n))
+            b->noted[n] |= noted;
+    }
+}
+
+/* "train/1.jpg" rejects "train/1.json" as well, and "rows.parquet/000001" the files in it. */
+static void mark_rejected(mr_book *b, uint32_t entry, const char *path, size_t len)
+{
+    MR_AUTO(mr_buf_free) mr_buf begin = {0};
+    if (entry == MR_NO_ENTRY) {
+        mr_buf_add(&begin, b->in->choice.tree.root, b->in->choice.tree.root_len);
+        mr_buf_add(&begin, path, len);
+        mr_buf_add_text(&begin, "/");
+    } else {
+        const mr_entry *e = mr_source_entry(b->in->source, entry);
+        size_t stem_len;
+        const char *stem = mr_stem(e->path, e->path_len, &stem_len);
+        mr_buf_add(&begin, e->path, (size_t)(stem + stem_len - e->path));
+        mr_buf_add_text(&begin, ".");
+    }
+    b->in->notes.failed = b->in->notes.failed || begin.failed;
+    if (!begin.failed)
+        mark_run(b, &begin, NOTED_REJECTED);
+}
+
+/* A note's path is one under the root, or from the top of the source. */
+static void mark(mr_book *b, const char *path, size_t len, uint8_t noted)
+{
+    mr_tree whole = mr_tree_at(b->in->source, "", 0);
+    uint32_t entry = mr_tree_find(&b->in->choice.tree, path, len);
+    if (entry == MR_NO_ENTRY)
+        entry = mr_tree_find(&whole, path, len);
+    if (entry != MR_NO_ENTRY)
+        b->noted[entry] |= noted;
+    if (noted == NOTED_REJECTED)
+        mark_rejected(b, entry, path, len);
+}
+
 /* Of the notes that the plan added. */
 static mr_status read_notes(mr_book *b, size_t from, mr_error *err)
 {
@@ -47,9 +94,7 @@ static mr_status read_notes(mr_book *b, size_t from, mr_error *err)
         mr_buf_clear(&path);
         if (!mr_text_unescape(&path, n->path, strlen(n->path)) || !path.len)
             continue;
-        uint32_t entry = mr_tree_find(&b->in->choice.tree, (const char *)path.data, path.len);
-        if (entry != MR_NO_ENTRY)
-            b->noted[entry] |= noted;
+        mark(b, (const char *)path.data, path.len, noted);
     }
     return mr_buf_status(&path, err, "accounting for the source");
 }
@@ -166,8 +211,8 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
     mr_leftover left = {.path = e->path,
                         .entry = n,
                         .format = format,
-                        .keepable =
-                            b->noted[n] & NOTED_UNLISTED || (!format && is_inside(b->in, n) && is_in_split(b, e)),
+                        .keepable = b->noted[n] & NOTED_UNLISTED ||
+                                    (!format && is_named_image(b->in, n) && is_inside(b->in, n) && is_in_split(b, e)),
                         .skippable = unmatched && is_inside(b->in, n)};
     if (left.skippable && b->in->options->for_layout.skip_unmatched) {
         b->fates[n] = MR_FATE_LEFT_OUT;

@@ -22,6 +22,7 @@ typedef struct folder {
     const char *path; /* from the top of the source */
     size_t len;
     size_t images, others; /* others: annotations of further formats */
+    size_t odd;            /* of the images: not named like one */
     uint64_t bytes;
     const mr_format *formats[FORMATS];
     size_t counts[FORMATS];
@@ -67,6 +68,7 @@ static void count_item(folder *f, const mr_leftover *item)
     f->skippable = f->skippable && item->skippable;
     if (!item->format) {
         f->images++;
+        f->odd += !mr_name_is_image(item->path, strlen(item->path));
         return;
     }
     while (k < FORMATS && f->formats[k] && f->formats[k] != item->format)
@@ -230,6 +232,8 @@ static void say_reason(const folder *f, mr_buf *out)
     } else if (f->formats[0]) {
         mr_buf_printf(out, f->skippable ? "layout %s found no image for %s" : "layout %s did not read %s", layout,
                       f->count - f->images == 1 ? "this annotation" : "these annotations");
+    } else if (f->odd == f->images) {
+        mr_buf_add_text(out, "an image is taken only if its name ends like one, with .jpg, .png or .webp");
     } else if (in->plan.by_folder) {
         mr_buf_add_text(out, f->keepable ? "not in a class folder" : "beside the split folders");
     } else {

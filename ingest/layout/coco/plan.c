@@ -139,15 +139,15 @@ static mr_status plan_unlisted(const mr_coco_build *b)
         const char *path = mr_tree_path(b->tree, n, &len);
         if (b->plan->used[n] || !mr_name_is_image(path, len))
             continue;
-        b->plan->used[n] = 1;
         mr_coco_group *g = owner_of(&o, path, len);
         if (g && g->left_out)
+            b->plan->used[n] = MR_USE_LEFT_OUT;
+        if (!g || g->left_out) /* of no split: the ledger's */
             continue;
-        bool keep = g && b->options->keep_unlisted;
+        bool keep = b->options->keep_unlisted;
         mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, n)->size, "%s",
                     keep ? "taken without annotation (--keep-unlisted)"
-                    : g  ? "in no annotation file of its split: left out (--keep-unlisted takes it)"
-                         : "in no annotation file, and of no split: left out");
+                         : "in no annotation file of its split: left out (--keep-unlisted takes it)");
         if (keep)
             status = add_unlisted(b, g, n);
     }
