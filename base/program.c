@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct mr_program {
     atomic_bool ended;         /* the process; its own children may keep the pipe open */
     char message[MESSAGE_MAX]; /* the last bytes of stderr; written by the listener until it is joined */
     size_t message_len;
+    const char *when_short; /* of memory; NULL: it has no limit */
 };
 
 extern char **environ;
@@ -189,6 +191,15 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
     return MR_OK;
 }
 
+void mr_program_limit(mr_program *p, uint64_t bytes, const char *sentence)
+{
+    /* It has not read a byte of its input that could ask for memory yet.  A failure leaves the limit of this process.
+     */
+    const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+    if (prlimit(p->pid, RLIMIT_AS, &limit, NULL) == 0)
+        p->when_short = sentence;
+}
+
 int mr_program_output(const mr_program *p)
 {
     return p->out;
@@ -210,10 +221,23 @@ static bool drain(int fd)
     return false;
 }
 
+/* How programs say that they ran out of memory: by code 4, in a traceback of Python, or as C++ does when it aborts. */
+static bool is_short(const mr_program *p, int wait_status, const char *line, int len)
+{
+    enum { SHORT = 4 };
+    if (!p->when_short)
+        return false;
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SHORT)
+        return true;
+    return memmem(line, (size_t)len, "bad_alloc", 9) || (len >= 11 && memcmp(line, "MemoryError", 11) == 0);
+}
+
 static mr_status exit_failure(const mr_program *p, int wait_status, const char *name, mr_error *err)
 {
     int len;
     const char *line = telling_line(p, &len);
+    if (is_short(p, wait_status, line, len))
+        return mr_fail(err, MR_BAD_DATA, "%s: %s", name, p->when_short);
     if (WIFSIGNALED(wait_status))
         return mr_fail(err, MR_SYSTEM, "%s: was killed by signal %d (%s)%s%.*s", name, WTERMSIG(wait_status),
                        strsignal(WTERMSIG(wait_status)), len ? ": " : "", len, line);

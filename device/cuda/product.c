@@ -162,13 +162,8 @@ static const void *narrow(mr_cuda *d, unsigned which, const void *x, size_t rows
     size_t line = (width + LINE - 1) / LINE * LINE;
     if (!reserve(d, &d->narrowed[which], &d->narrowed_bytes[which], rows * line * sizeof(uint16_t)))
         return NULL;
-    mr_call c = mr_call_of(&d->launcher.device, MR_KERNEL_to_bf16, MR_F32);
-    mr_call_floats(&c, x);
-    mr_call_tensor(&c, d->narrowed[which], sizeof(uint16_t));
-    mr_call_u32(&c, width);
-    mr_call_u64(&c, *stride);
-    mr_call_u64(&c, line);
-    mr_call_run_rows(&c, width, rows);
+    MR_LAUNCH(&d->launcher.device, to_bf16, MR_F32, mr_grid_rows(width, rows), MR_FLOATS(x),
+              MR_TENSOR_OF(d->narrowed[which], sizeof(uint16_t)), MR_U32(width), MR_U64(*stride), MR_U64(line));
     *stride = line;
     return d->narrowed[which];
 }

@@ -25,82 +25,40 @@ static size_t stride(const mr_attention *a, size_t given)
     return given ? given : a->heads * a->head_dim;
 }
 
-/* MR_SHAPE and MR_DROPOUT of the kernels. */
-static void put_shape(mr_call *c, const mr_attention *a)
-{
-    mr_call_u32(c, a->heads);
-    mr_call_u32(c, a->head_dim);
-    mr_call_u32(c, a->queries);
-    mr_call_u32(c, a->keys);
-    mr_call_u64(c, stride(a, a->q_stride));
-    mr_call_u64(c, stride(a, a->k_stride));
-    mr_call_u64(c, stride(a, a->v_stride));
-    mr_call_u64(c, stride(a, a->out_stride));
-    mr_call_f32(c, (double)a->scale);
-    mr_call_u32(c, a->key_mask != NULL);
-    mr_call_dropout(c, &a->dropout);
-}
-
-static void put_inputs(mr_call *c, const mr_attention *a)
-{
-    mr_call_typed(c, a->q);
-    mr_call_typed(c, a->k);
-    mr_call_typed(c, a->v);
-    mr_call_tensor(c, a->key_mask, 1);
-    mr_call_floats(c, a->saved);
-}
+/* MR_SHAPE and MR_DROPOUT of the kernels, and what they begin with. */
+#define SHAPE(a)                                                                                                       \
+    MR_U32((a)->heads), MR_U32((a)->head_dim), MR_U32((a)->queries), MR_U32((a)->keys),                                \
+        MR_U64(stride(a, (a)->q_stride)), MR_U64(stride(a, (a)->k_stride)), MR_U64(stride(a, (a)->v_stride)),          \
+        MR_U64(stride(a, (a)->out_stride)), MR_REAL((a)->scale), MR_U32((a)->key_mask != NULL), MR_KEPT((a)->dropout)
+#define INPUTS(a)                                                                                                      \
+    MR_REALS((a)->q), MR_REALS((a)->k), MR_REALS((a)->v), MR_TENSOR_OF((a)->key_mask, 1), MR_FLOATS((a)->saved)
 
 /* A group per few rows of each sample and head. */
-static void run(mr_call *c, const mr_attention *a, size_t rows)
+static mr_grid grid(mr_device *device, const mr_attention *a, size_t rows)
 {
-    bool mma = c->d->mma && a->type == MR_BF16;
+    bool mma = mr_launcher_of(device)->mma && a->type == MR_BF16;
     size_t few = mma ? MR_LAUNCH_MMA_FEW : MR_LAUNCH_FEW;
-    mr_call_run_groups(c, a->batch * a->heads * ((rows + few - 1) / few), mma ? MR_LAUNCH_MMA_LANES : MR_LAUNCH_WIDTH);
+    return mr_grid_groups(a->batch * a->heads * ((rows + few - 1) / few), mma ? MR_LAUNCH_MMA_LANES : MR_LAUNCH_WIDTH);
 }
 
 void mr_launch_attention(mr_device *device, const mr_attention *a)
 {
-    if (is_empty(a))
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_attention_forward, a->type);
-    put_inputs(&c, a);
-    mr_call_typed(&c, a->out);
-    put_shape(&c, a);
-    run(&c, a, a->queries);
-}
-
-static void sum_along(mr_device *device, const mr_attention *a, const void *d_out)
-{
-    size_t rows = a->batch * a->heads * a->queries;
-    mr_call c = mr_call_of(device, MR_KERNEL_attention_along, a->type);
-    mr_call_typed(&c, a->out);
-    mr_call_typed(&c, d_out);
-    mr_call_floats(&c, a->saved);
-    mr_call_u32(&c, a->heads);
-    mr_call_u32(&c, a->head_dim);
-    mr_call_u32(&c, a->queries);
-    mr_call_u64(&c, stride(a, a->out_stride));
-    mr_call_u32(&c, rows);
-    mr_call_run_flat(&c, rows);
+    if (!is_empty(a))
+        MR_LAUNCH(device, attention_forward, a->type, grid(device, a, a->queries), INPUTS(a), MR_REALS(a->out),
+                  SHAPE(a));
 }
 
 void mr_launch_attention_back(mr_device *device, const mr_attention_back *b)
 {
     const mr_attention *a = b->forward;
+    size_t rows = a->batch * a->heads * a->queries;
     if (is_empty(a))
         return;
-    sum_along(device, a, b->d_out);
-    mr_call c = mr_call_of(device, MR_KERNEL_attention_back_q, a->type);
-    put_inputs(&c, a);
-    mr_call_typed(&c, b->d_out);
-    mr_call_typed(&c, b->d_q);
-    put_shape(&c, a);
-    run(&c, a, a->queries);
-    c = mr_call_of(device, MR_KERNEL_attention_back_kv, a->type);
-    put_inputs(&c, a);
-    mr_call_typed(&c, b->d_out);
-    mr_call_typed(&c, b->d_k);
-    mr_call_typed(&c, b->d_v);
-    put_shape(&c, a);
-    run(&c, a, a->keys);
+    MR_LAUNCH(device, attention_along, a->type, mr_grid_flat(rows), MR_REALS(a->out), MR_REALS(b->d_out),
+              MR_FLOATS(a->saved), MR_U32(a->heads), MR_U32(a->head_dim), MR_U32(a->queries),
+              MR_U64(stride(a, a->out_stride)), MR_U32(rows));
+    MR_LAUNCH(device, attention_back_q, a->type, grid(device, a, a->queries), INPUTS(a), MR_REALS(b->d_out),
+              MR_REALS(b->d_q), SHAPE(a));
+    MR_LAUNCH(device, attention_back_kv, a->type, grid(device, a, a->keys), INPUTS(a), MR_REALS(b->d_out),
+              MR_REALS(b->d_k), MR_REALS(b->d_v), SHAPE(a));
 }

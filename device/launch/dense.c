@@ -10,57 +10,27 @@ enum { A = 1, B = 2, C = 4 }; /* MR_GEMM_..._BF16 of gemm.cl */
 void mr_launch_gemm(mr_device *device, const mr_gemm *g)
 {
     size_t lda = g->lda ? g->lda : g->transpose_a ? g->m : g->k, ldb = g->ldb ? g->ldb : g->transpose_b ? g->k : g->n;
-    if (g->m == 0 || g->n == 0)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_gemm, MR_F32);
-    mr_call_either(&c, g->a, g->a_type);
-    mr_call_either(&c, g->b, g->b_type);
-    mr_call_either(&c, g->c, g->c_type);
-    mr_call_floats(&c, g->bias);
-    mr_call_u32(&c, g->m);
-    mr_call_u32(&c, g->n);
-    mr_call_u32(&c, g->k);
-    mr_call_u64(&c, g->transpose_a ? 1 : lda);
-    mr_call_u64(&c, g->transpose_a ? lda : 1);
-    mr_call_u64(&c, g->transpose_b ? 1 : ldb);
-    mr_call_u64(&c, g->transpose_b ? ldb : 1);
-    mr_call_u64(&c, g->ldc ? g->ldc : g->n);
-    mr_call_u32(&c, g->accumulate);
-    mr_call_u32(&c, g->bias != NULL);
-    mr_call_u32(&c,
-                (g->a_type == MR_BF16 ? A : 0U) | (g->b_type == MR_BF16 ? B : 0U) | (g->c_type == MR_BF16 ? C : 0U));
-    mr_call_run_groups(&c,
-                       (g->m + MR_LAUNCH_TILE - 1) / MR_LAUNCH_TILE * ((g->n + MR_LAUNCH_TILE - 1) / MR_LAUNCH_TILE),
-                       c.d->one_lane ? 1 : MR_LAUNCH_GEMM_LANES);
+    size_t down = (g->m + MR_LAUNCH_TILE - 1) / MR_LAUNCH_TILE, across = (g->n + MR_LAUNCH_TILE - 1) / MR_LAUNCH_TILE;
+    unsigned types =
+        (g->a_type == MR_BF16 ? A : 0U) | (g->b_type == MR_BF16 ? B : 0U) | (g->c_type == MR_BF16 ? C : 0U);
+    MR_LAUNCH(device, gemm, MR_F32,
+              mr_grid_groups(down * across, mr_launcher_of(device)->one_lane ? 1 : MR_LAUNCH_GEMM_LANES),
+              MR_EITHER(g->a, g->a_type), MR_EITHER(g->b, g->b_type), MR_EITHER(g->c, g->c_type), MR_FLOATS(g->bias),
+              MR_U32(g->m), MR_U32(g->n), MR_U32(g->k), MR_U64(g->transpose_a ? 1 : lda),
+              MR_U64(g->transpose_a ? lda : 1), MR_U64(g->transpose_b ? 1 : ldb), MR_U64(g->transpose_b ? ldb : 1),
+              MR_U64(g->ldc ? g->ldc : g->n), MR_U32(g->accumulate), MR_U32(g->bias != NULL), MR_U32(types));
 }
 
 void mr_launch_drop(mr_device *device, const mr_drop *x)
 {
-    if (!x->rows || !x->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_drop, x->type);
-    mr_call_typed(&c, x->d_y);
-    mr_call_typed(&c, x->d_x);
-    mr_call_u32(&c, x->width);
-    mr_call_u32(&c, x->sample_rows);
-    mr_call_dropout(&c, &x->dropout);
-    mr_call_run_rows(&c, x->width, x->rows);
+    MR_LAUNCH(device, drop, x->type, mr_grid_rows(x->width, x->rows), MR_REALS(x->d_y), MR_REALS(x->d_x),
+              MR_U32(x->width), MR_U32(x->sample_rows), MR_KEPT(x->dropout));
 }
 
 static void run_activate(mr_device *device, const mr_activate *a, const void *d_y, void *to)
 {
-    if (!a->rows || !a->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_activate, a->type);
-    mr_call_typed(&c, a->x);
-    mr_call_typed(&c, d_y);
-    mr_call_typed(&c, to);
-    mr_call_u32(&c, a->kind);
-    mr_call_u32(&c, d_y != NULL);
-    mr_call_u32(&c, a->width);
-    mr_call_u32(&c, a->sample_rows);
-    mr_call_dropout(&c, &a->dropout);
-    mr_call_run_rows(&c, a->width, a->rows);
+    MR_LAUNCH(device, activate, a->type, mr_grid_rows(a->width, a->rows), MR_REALS(a->x), MR_REALS(d_y), MR_REALS(to),
+              MR_U32(a->kind), MR_U32(d_y != NULL), MR_U32(a->width), MR_U32(a->sample_rows), MR_KEPT(a->dropout));
 }
 
 void mr_launch_activate(mr_device *device, const mr_activate *a)
@@ -77,56 +47,22 @@ void mr_launch_activate_back(mr_device *device, const mr_activate *a)
 
 void mr_launch_add(mr_device *device, const mr_add *x)
 {
-    if (!x->count)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_add, x->type);
-    mr_call_typed(&c, x->a);
-    mr_call_typed(&c, x->b);
-    mr_call_typed(&c, x->sum);
-    mr_call_u64(&c, x->count);
-    mr_call_run_flat(&c, x->count);
+    MR_LAUNCH(device, add, x->type, mr_grid_flat(x->count), MR_REALS(x->a), MR_REALS(x->b), MR_REALS(x->sum),
+              MR_U64(x->count));
 }
 
 void mr_launch_sgd(mr_device *device, const mr_update *u)
 {
-    if (!u->count)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_sgd, MR_F32);
-    mr_call_floats(&c, u->w);
-    mr_call_floats(&c, u->g);
-    mr_call_floats(&c, u->m);
-    mr_call_u64(&c, u->count);
-    mr_call_f32(&c, u->g_scale);
-    mr_call_f32(&c, u->lr);
-    mr_call_f32(&c, u->decay);
-    mr_call_f32(&c, u->momentum);
-    mr_call_run_flat(&c, u->count);
+    MR_LAUNCH(device, sgd, MR_F32, mr_grid_flat(u->count), MR_FLOATS(u->w), MR_FLOATS(u->g), MR_FLOATS(u->m),
+              MR_U64(u->count), MR_REAL(u->g_scale), MR_REAL(u->lr), MR_REAL(u->decay), MR_REAL(u->momentum));
 }
 
 void mr_launch_adamw(mr_device *device, const mr_update *u)
 {
-    const double factors[] = {
-        u->g_scale,
-        1 - u->lr * u->decay,
-        u->beta1,
-        1 - u->beta1,
-        u->beta2,
-        1 - u->beta2,
-        u->lr / u->correction1,
-        1 / sqrt(u->correction2),
-        u->eps,
-    };
-    if (!u->count)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_adamw, MR_F32);
-    mr_call_floats(&c, u->w);
-    mr_call_floats(&c, u->g);
-    mr_call_floats(&c, u->m);
-    mr_call_floats(&c, u->v);
-    mr_call_u64(&c, u->count);
-    for (size_t i = 0; i < MR_COUNT(factors); i++)
-        mr_call_f32(&c, factors[i]);
-    mr_call_run_flat(&c, u->count);
+    MR_LAUNCH(device, adamw, MR_F32, mr_grid_flat(u->count), MR_FLOATS(u->w), MR_FLOATS(u->g), MR_FLOATS(u->m),
+              MR_FLOATS(u->v), MR_U64(u->count), MR_REAL(u->g_scale), MR_REAL(1 - u->lr * u->decay), MR_REAL(u->beta1),
+              MR_REAL(1 - u->beta1), MR_REAL(u->beta2), MR_REAL(1 - u->beta2), MR_REAL(u->lr / u->correction1),
+              MR_REAL(1 / sqrt(u->correction2)), MR_REAL(u->eps));
 }
 
 static size_t groups_of(size_t count)
@@ -145,12 +81,8 @@ void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
     *x->sum = 0;
     if (!x->count)
         return;
-    mr_call c = mr_call_of(device, MR_KERNEL_squares, MR_F32);
-    mr_call_floats(&c, x->x);
-    mr_call_floats(&c, d->scratch);
-    mr_call_u64(&c, x->count);
-    mr_call_u32(&c, groups);
-    mr_call_run_groups(&c, groups, MR_LAUNCH_WIDTH);
+    MR_LAUNCH(device, squares, MR_F32, mr_grid_groups(groups, MR_LAUNCH_WIDTH), MR_FLOATS(x->x), MR_FLOATS(d->scratch),
+              MR_U64(x->count), MR_U32(groups));
     device->card->download(device, parts, d->scratch, groups * PARTS * sizeof *parts);
     for (size_t i = 0; i < groups * PARTS; i++)
         *x->sum += ldexp((double)parts[i], powers[i % PARTS]);
@@ -158,14 +90,8 @@ void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
 
 void mr_launch_scale(mr_device *device, const mr_scale *s)
 {
-    if (!s->count)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_scale, MR_F32);
-    mr_call_floats(&c, s->log_scale);
-    mr_call_floats(&c, s->x);
-    mr_call_floats(&c, s->y);
-    mr_call_u64(&c, s->count);
-    mr_call_run_flat(&c, s->count);
+    MR_LAUNCH(device, scale, MR_F32, mr_grid_flat(s->count), MR_FLOATS(s->log_scale), MR_FLOATS(s->x), MR_FLOATS(s->y),
+              MR_U64(s->count));
 }
 
 void mr_launch_scale_back(mr_device *device, const mr_scale *s)
@@ -174,20 +100,9 @@ void mr_launch_scale_back(mr_device *device, const mr_scale *s)
     size_t groups = groups_of(s->count);
     if (!s->count)
         return;
-    mr_call c = mr_call_of(device, MR_KERNEL_scale_back, MR_F32);
-    mr_call_floats(&c, s->log_scale);
-    mr_call_floats(&c, s->y);
-    mr_call_floats(&c, s->d_y);
-    mr_call_floats(&c, s->d_x);
-    mr_call_floats(&c, d->scratch);
-    mr_call_u64(&c, s->count);
-    mr_call_u32(&c, groups);
-    mr_call_run_groups(&c, groups, MR_LAUNCH_WIDTH);
-    c = mr_call_of(device, MR_KERNEL_sum_fold, MR_F32);
-    mr_call_floats(&c, d->scratch);
-    mr_call_floats(&c, s->d_log_scale);
-    mr_call_u32(&c, groups);
-    mr_call_u32(&c, 1);
-    mr_call_u32(&c, 1);
-    mr_call_run_flat(&c, 1);
+    MR_LAUNCH(device, scale_back, MR_F32, mr_grid_groups(groups, MR_LAUNCH_WIDTH), MR_FLOATS(s->log_scale),
+              MR_FLOATS(s->y), MR_FLOATS(s->d_y), MR_FLOATS(s->d_x), MR_FLOATS(d->scratch), MR_U64(s->count),
+              MR_U32(groups));
+    MR_LAUNCH(device, sum_fold, MR_F32, mr_grid_flat(1), MR_FLOATS(d->scratch), MR_FLOATS(s->d_log_scale),
+              MR_U32(groups), MR_U32(1), MR_U32(1));
 }

@@ -72,7 +72,7 @@ enum {
 
 typedef struct mr_launcher mr_launcher;
 
-/* A launch: mr_call_of(), the kernel's arguments in their order, mr_call_run...(). */
+/* A launch, as the device gets it. */
 typedef struct mr_call {
     mr_launcher *d;
     mr_kernel_id id;
@@ -116,21 +116,44 @@ static inline mr_launcher *mr_launcher_of(mr_device *device)
 const char *mr_kernel_word(mr_kernel_id id);
 bool mr_kernel_typed(mr_kernel_id id);
 
-mr_call mr_call_of(mr_device *device, mr_kernel_id id, mr_type type);
-/* The next argument cannot be right, for the reason `why`: nothing is launched, and wait() reports it. */
-void mr_call_refuse(mr_call *c, const char *why);
-void mr_call_tensor(mr_call *c, const void *x, size_t size);  /* of elements of `size` bytes; NULL: not used */
-void mr_call_typed(mr_call *c, const void *x);                /* of the type of the kernel */
-void mr_call_floats(mr_call *c, const void *x);               /* of 4 bytes */
-void mr_call_either(mr_call *c, const void *x, mr_type type); /* counted in 2 bytes, whatever its type */
-void mr_call_u32(mr_call *c, size_t value);                   /* at most UINT32_MAX */
-void mr_call_u64(mr_call *c, size_t value);
-void mr_call_f32(mr_call *c, double value);
-void mr_call_dropout(mr_call *c, const mr_dropout *d);
-void mr_call_run_groups(mr_call *c, size_t groups, size_t lanes);
-void mr_call_run_flat(mr_call *c, size_t count);
-void mr_call_run_rows(mr_call *c, size_t width, size_t rows);
-void mr_call_run_images(mr_call *c, size_t items, size_t images);
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+/* How much work: groups of lanes; one lane of MR_LAUNCH_WIDTH per item; per column of each row; per item of each image.
+ * With nothing to do there is no launch. */
+mr_grid mr_grid_groups(size_t groups, size_t lanes);
+mr_grid mr_grid_flat(size_t count);
+mr_grid mr_grid_rows(size_t width, size_t rows);
+mr_grid mr_grid_images(size_t items, size_t images);
+
+typedef struct mr_argument {
+    enum { MR_ARGUMENT_TENSOR = 0, MR_ARGUMENT_U32, MR_ARGUMENT_U64, MR_ARGUMENT_F32 } kind;
+    const void *at;    /* a tensor; NULL: not used */
+    size_t size, unit; /* bytes of its elements; of what its start is counted in.  0: of the type of the kernel */
+    size_t whole;
+    double real;
+} mr_argument;
+
+/* Tensors: of the type of the kernel, of floats or as wide, of any elements, of `type` but counted in 2 bytes. */
+#define MR_REALS(x)            ((mr_argument){.at = (x)})
+#define MR_FLOATS(x)           MR_TENSOR_OF(x, sizeof(float))
+#define MR_TENSOR_OF(x, bytes) ((mr_argument){.at = (x), .size = (bytes), .unit = (bytes)})
+#define MR_EITHER(x, type)     ((mr_argument){.at = (x), .size = mr_type_size(type), .unit = sizeof(uint16_t)})
+/* Numbers; above UINT32_MAX, MR_U32 is refused. */
+#define MR_U32(value)  ((mr_argument){.kind = MR_ARGUMENT_U32, .whole = (value)})
+#define MR_U64(value)  ((mr_argument){.kind = MR_ARGUMENT_U64, .whole = (value)})
+#define MR_REAL(value) ((mr_argument){.kind = MR_ARGUMENT_F32, .real = (double)(value)})
+/* MR_DROPOUT of the kernels. */
+#define MR_KEPT(dropout)                                                                                               \
+    MR_TENSOR_OF((dropout).rate > 0 ? (dropout).keys : NULL, sizeof(uint64_t)),                                        \
+        MR_U32((dropout).rate > 0 ? (size_t)((double)(dropout).rate * (1 << 24) + 0.5) : 0),                           \
+        MR_REAL(1 / (1 - (double)(dropout).rate)), MR_U32((dropout).site)
+
+/* MR_LAUNCH(device, kernel, type, grid, arguments ...): in the order of the kernel's own. */
+#define MR_LAUNCH(device, name, type, grid, ...)                                                                       \
+    mr_launch_kernel(device, MR_KERNEL_##name, type, grid, (const mr_argument[]){__VA_ARGS__},                         \
+                     sizeof((const mr_argument[]){__VA_ARGS__}) / sizeof(mr_argument))
+void mr_launch_kernel(mr_device *device, mr_kernel_id id, mr_type type, mr_grid grid, const mr_argument *arguments,
+                      size_t count);
 
 mr_status mr_launch_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
 void mr_launch_run(mr_device *device, const mr_op *op);

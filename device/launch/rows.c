@@ -10,38 +10,23 @@ enum { PARTS_MAX = 64, ROWS_MIN = 16 }; /* partial sums, and rows of one */
 
 static void fold(mr_device *device, const float *parts, float *sums, size_t count, size_t stride, size_t width)
 {
-    mr_call c = mr_call_of(device, MR_KERNEL_sum_fold, MR_F32);
-    mr_call_floats(&c, parts);
-    mr_call_floats(&c, sums);
-    mr_call_u32(&c, count);
-    mr_call_u32(&c, stride);
-    mr_call_u32(&c, width);
-    mr_call_run_flat(&c, width);
+    MR_LAUNCH(device, sum_fold, MR_F32, mr_grid_flat(width), MR_FLOATS(parts), MR_FLOATS(sums), MR_U32(count),
+              MR_U32(stride), MR_U32(width));
 }
 
 /* s->sums += the sums of x, or with `n` of x h, and then n->d_bias += the sums of x. */
 static void sum_rows(mr_device *device, const mr_sum_rows *s, const mr_norm_back *n)
 {
     float *scratch = mr_launcher_of(device)->scratch;
-    size_t rows = s->rows, width = s->width, floats = n ? 2 * width : width,
-           most = floats ? MR_LAUNCH_SCRATCH_FLOATS / floats : 1;
+    size_t rows = s->rows, width = s->width, floats = n ? 2 * width : width;
+    size_t most = floats ? MR_LAUNCH_SCRATCH_FLOATS / floats : 1;
     most = most < 1 ? 1 : most > PARTS_MAX ? PARTS_MAX : most;
     size_t per_part = (rows + most - 1) / most;
     per_part = per_part < ROWS_MIN ? ROWS_MIN : per_part;
     size_t parts = (rows + per_part - 1) / per_part;
-    mr_call c = mr_call_of(device, MR_KERNEL_sum_part, s->type);
-    mr_call_typed(&c, s->x);
-    mr_call_typed(&c, n ? n->total : NULL);
-    mr_call_floats(&c, n ? n->mean : NULL);
-    mr_call_floats(&c, n ? n->rstd : NULL);
-    mr_call_floats(&c, scratch);
-    mr_call_u32(&c, rows);
-    if (floats > MR_LAUNCH_SCRATCH_FLOATS)
-        mr_call_refuse(&c, "is too large");
-    mr_call_u32(&c, width);
-    mr_call_u32(&c, per_part);
-    mr_call_u32(&c, n != NULL);
-    mr_call_run_rows(&c, width, parts);
+    MR_LAUNCH(device, sum_part, s->type, mr_grid_rows(width, parts), MR_REALS(s->x), MR_REALS(n ? n->total : NULL),
+              MR_FLOATS(n ? n->mean : NULL), MR_FLOATS(n ? n->rstd : NULL), MR_FLOATS(scratch), MR_U32(rows),
+              MR_U32(floats > MR_LAUNCH_SCRATCH_FLOATS ? SIZE_MAX : width), MR_U32(per_part), MR_U32(n != NULL));
     fold(device, scratch, s->sums, parts, floats, width);
     if (n)
         fold(device, scratch + width, n->d_bias, parts, floats, width);
@@ -58,23 +43,10 @@ void mr_launch_sum_rows(mr_device *device, const mr_sum_rows *s)
 void mr_launch_norm(mr_device *device, const mr_norm *n)
 {
     assert(n->total || (!n->residual && !(n->dropout.rate > 0)));
-    if (!n->rows || !n->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_norm, n->type);
-    const void *const typed[] = {n->x, n->residual, n->total, n->y}, *const floats[] = {n->gain, n->bias, n->mean,
-                                                                                        n->rstd};
-    for (size_t i = 0; i < MR_COUNT(typed); i++)
-        mr_call_typed(&c, typed[i]);
-    for (size_t i = 0; i < MR_COUNT(floats); i++)
-        mr_call_floats(&c, floats[i]);
-    mr_call_u32(&c, n->width);
-    mr_call_u32(&c, n->sample_rows);
-    mr_call_f32(&c, (double)n->eps);
-    mr_call_u32(&c, n->residual != NULL);
-    mr_call_u32(&c, n->total != NULL);
-    mr_call_u32(&c, n->y != NULL);
-    mr_call_dropout(&c, &n->dropout);
-    mr_call_run_groups(&c, n->rows, MR_LAUNCH_WIDTH);
+    MR_LAUNCH(device, norm, n->type, mr_grid_groups(n->width ? n->rows : 0, MR_LAUNCH_WIDTH), MR_REALS(n->x),
+              MR_REALS(n->residual), MR_REALS(n->total), MR_REALS(n->y), MR_FLOATS(n->gain), MR_FLOATS(n->bias),
+              MR_FLOATS(n->mean), MR_FLOATS(n->rstd), MR_U32(n->width), MR_U32(n->sample_rows), MR_REAL(n->eps),
+              MR_U32(n->residual != NULL), MR_U32(n->total != NULL), MR_U32(n->y != NULL), MR_KEPT(n->dropout));
 }
 
 /* d_gain and d_bias first: d_total may replace d_y. */
@@ -83,46 +55,23 @@ void mr_launch_norm_back(mr_device *device, const mr_norm_back *n)
     if (!n->rows || !n->width)
         return;
     sum_rows(device, &(mr_sum_rows){n->type, n->rows, n->width, n->d_y, n->d_gain}, n);
-    mr_call c = mr_call_of(device, MR_KERNEL_norm_back, n->type);
-    mr_call_typed(&c, n->d_y);
-    mr_call_typed(&c, n->total);
-    mr_call_floats(&c, n->gain);
-    mr_call_floats(&c, n->mean);
-    mr_call_floats(&c, n->rstd);
-    mr_call_typed(&c, n->d_residual);
-    mr_call_typed(&c, n->d_total);
-    mr_call_u32(&c, n->width);
-    mr_call_u32(&c, n->d_residual != NULL);
-    mr_call_run_groups(&c, n->rows, MR_LAUNCH_WIDTH);
+    MR_LAUNCH(device, norm_back, n->type, mr_grid_groups(n->rows, MR_LAUNCH_WIDTH), MR_REALS(n->d_y),
+              MR_REALS(n->total), MR_FLOATS(n->gain), MR_FLOATS(n->mean), MR_FLOATS(n->rstd), MR_REALS(n->d_residual),
+              MR_REALS(n->d_total), MR_U32(n->width), MR_U32(n->d_residual != NULL));
 }
 
 /* ---- unit vectors --------------------------------------------------------------------------------------------- */
 
 void mr_launch_unit(mr_device *device, const mr_unit *u)
 {
-    if (!u->rows || !u->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_unit, MR_F32);
-    mr_call_floats(&c, u->x);
-    mr_call_floats(&c, u->y);
-    mr_call_floats(&c, u->lengths);
-    mr_call_u32(&c, u->width);
-    mr_call_f32(&c, (double)u->eps);
-    mr_call_run_groups(&c, u->rows, MR_LAUNCH_WIDTH);
+    MR_LAUNCH(device, unit, MR_F32, mr_grid_groups(u->width ? u->rows : 0, MR_LAUNCH_WIDTH), MR_FLOATS(u->x),
+              MR_FLOATS(u->y), MR_FLOATS(u->lengths), MR_U32(u->width), MR_REAL(u->eps));
 }
 
 void mr_launch_unit_back(mr_device *device, const mr_unit *u)
 {
-    if (!u->rows || !u->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_unit_back, u->type);
-    mr_call_floats(&c, u->y);
-    mr_call_floats(&c, u->lengths);
-    mr_call_floats(&c, u->d_y);
-    mr_call_typed(&c, u->d_x);
-    mr_call_u32(&c, u->width);
-    mr_call_f32(&c, (double)u->eps);
-    mr_call_run_groups(&c, u->rows, MR_LAUNCH_WIDTH);
+    MR_LAUNCH(device, unit_back, u->type, mr_grid_groups(u->width ? u->rows : 0, MR_LAUNCH_WIDTH), MR_FLOATS(u->y),
+              MR_FLOATS(u->lengths), MR_FLOATS(u->d_y), MR_REALS(u->d_x), MR_U32(u->width), MR_REAL(u->eps));
 }
 
 /* ---- cross entropy -------------------------------------------------------------------------------------------- */
@@ -132,37 +81,20 @@ enum { WEIGHTS = 1, COLUMNS = 2, GROUPS = 4, BACK = 8, BEST = 16, ADD = 32 }; /*
 void mr_launch_cross_entropy(mr_device *device, const mr_cross_entropy *l)
 {
     assert(l->classes);
-    if (!l->rows)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_cross_entropy, l->type);
-    const void *const before[] = {l->logits, l->labels, l->weights, l->losses}, *const after[] = {l->best, l->columns,
-                                                                                                  l->groups};
-    for (size_t i = 0; i < MR_COUNT(before); i++)
-        mr_call_floats(&c, before[i]);
-    mr_call_typed(&c, l->d_logits);
-    for (size_t i = 0; i < MR_COUNT(after); i++)
-        mr_call_floats(&c, after[i]);
-    mr_call_u32(&c, l->classes);
-    mr_call_f32(&c, l->share != 0 ? (double)l->share : 1);
-    mr_call_f32(&c, (double)l->smoothing);
-    mr_call_u32(&c, (l->weights ? WEIGHTS : 0U) | (l->columns ? COLUMNS : 0U) | (l->groups ? GROUPS : 0U) |
-                        (l->d_logits ? BACK : 0U) | (l->best ? BEST : 0U) | (l->add_losses ? ADD : 0U));
-    mr_call_run_groups(&c, l->rows, MR_LAUNCH_WIDTH);
+    unsigned what = (l->weights ? WEIGHTS : 0U) | (l->columns ? COLUMNS : 0U) | (l->groups ? GROUPS : 0U) |
+                    (l->d_logits ? BACK : 0U) | (l->best ? BEST : 0U) | (l->add_losses ? ADD : 0U);
+    MR_LAUNCH(device, cross_entropy, l->type, mr_grid_groups(l->rows, MR_LAUNCH_WIDTH), MR_FLOATS(l->logits),
+              MR_FLOATS(l->labels), MR_FLOATS(l->weights), MR_FLOATS(l->losses), MR_REALS(l->d_logits),
+              MR_FLOATS(l->best), MR_FLOATS(l->columns), MR_FLOATS(l->groups), MR_U32(l->classes),
+              MR_REAL(l->share != 0 ? l->share : 1), MR_REAL(l->smoothing), MR_U32(what));
 }
 
 void mr_launch_sigmoid_loss(mr_device *device, const mr_sigmoid_loss *l)
 {
     assert(l->classes);
-    if (!l->rows)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_sigmoid_loss, l->type);
-    const void *const before[] = {l->logits, l->targets, l->positive, l->weights, l->losses};
-    for (size_t i = 0; i < MR_COUNT(before); i++)
-        mr_call_floats(&c, before[i]);
-    mr_call_typed(&c, l->d_logits);
-    mr_call_floats(&c, l->best);
-    mr_call_u32(&c, l->classes);
-    mr_call_u32(&c, (l->weights ? WEIGHTS : 0U) | (l->positive ? COLUMNS : 0U) | (l->d_logits ? BACK : 0U) |
-                        (l->best ? BEST : 0U));
-    mr_call_run_groups(&c, l->rows, MR_LAUNCH_WIDTH);
+    unsigned what =
+        (l->weights ? WEIGHTS : 0U) | (l->positive ? COLUMNS : 0U) | (l->d_logits ? BACK : 0U) | (l->best ? BEST : 0U);
+    MR_LAUNCH(device, sigmoid_loss, l->type, mr_grid_groups(l->rows, MR_LAUNCH_WIDTH), MR_FLOATS(l->logits),
+              MR_FLOATS(l->targets), MR_FLOATS(l->positive), MR_FLOATS(l->weights), MR_FLOATS(l->losses),
+              MR_REALS(l->d_logits), MR_FLOATS(l->best), MR_U32(l->classes), MR_U32(what));
 }

@@ -7,76 +7,38 @@ enum { BUCKETS = 32 }; /* of a table's rows; a power of two */
 void mr_launch_patches(mr_device *device, const mr_patches *p)
 {
     size_t grid = p->patch ? p->side / p->patch : 0;
-    if (!p->batch || !grid)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_patches, p->type);
-    mr_call_floats(&c, p->images);
-    mr_call_typed(&c, p->rows);
-    mr_call_u32(&c, p->side);
-    mr_call_u32(&c, p->patch);
-    mr_call_u32(&c, grid);
-    mr_call_u32(&c, p->channel_first);
-    mr_call_run_rows(&c, 3 * p->patch * p->patch, p->batch * grid * grid);
+    MR_LAUNCH(device, patches, p->type, mr_grid_rows(3 * p->patch * p->patch, p->batch * grid * grid),
+              MR_FLOATS(p->images), MR_REALS(p->rows), MR_U32(p->side), MR_U32(p->patch), MR_U32(grid),
+              MR_U32(p->channel_first));
 }
 
 void mr_launch_tokens(mr_device *device, const mr_tokens *t)
 {
-    if (!t->batch || !t->rows || !t->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_tokens, t->type);
-    mr_call_typed(&c, t->x);
-    mr_call_floats(&c, t->first);
-    mr_call_floats(&c, t->position);
-    mr_call_typed(&c, t->y);
-    mr_call_u32(&c, t->rows);
-    mr_call_u32(&c, t->width);
-    mr_call_dropout(&c, &t->dropout);
-    mr_call_run_rows(&c, t->width, t->batch * t->rows);
+    MR_LAUNCH(device, tokens, t->type, mr_grid_rows(t->width, t->batch * t->rows), MR_REALS(t->x), MR_FLOATS(t->first),
+              MR_FLOATS(t->position), MR_REALS(t->y), MR_U32(t->rows), MR_U32(t->width), MR_KEPT(t->dropout));
 }
 
 void mr_launch_tokens_back(mr_device *device, const mr_tokens *t)
 {
     if (!t->batch || !t->rows || !t->width)
         return;
-    mr_call c = mr_call_of(device, MR_KERNEL_tokens_back, t->type);
-    mr_call_typed(&c, t->d_y);
-    mr_call_typed(&c, t->d_x);
-    mr_call_floats(&c, t->d_first);
-    mr_call_floats(&c, t->d_position);
-    mr_call_u32(&c, t->batch);
-    mr_call_u32(&c, t->rows);
-    mr_call_u32(&c, t->width);
-    mr_call_dropout(&c, &t->dropout);
-    mr_call_run_rows(&c, t->width, t->rows);
+    MR_LAUNCH(device, tokens_back, t->type, mr_grid_rows(t->width, t->rows), MR_REALS(t->d_y), MR_REALS(t->d_x),
+              MR_FLOATS(t->d_first), MR_FLOATS(t->d_position), MR_U32(t->batch), MR_U32(t->rows), MR_U32(t->width),
+              MR_KEPT(t->dropout));
 }
 
 void mr_launch_rows(mr_device *device, const mr_rows *r)
 {
-    if (!r->rows || !r->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_rows, r->type);
-    mr_call_typed(&c, r->from);
-    mr_call_typed(&c, r->to);
-    mr_call_u32(&c, r->width);
-    mr_call_u64(&c, r->from_stride ? r->from_stride : r->width);
-    mr_call_u64(&c, r->to_stride ? r->to_stride : r->width);
-    mr_call_u32(&c, r->accumulate);
-    mr_call_run_rows(&c, r->width, r->rows);
+    MR_LAUNCH(device, rows, r->type, mr_grid_rows(r->width, r->rows), MR_REALS(r->from), MR_REALS(r->to),
+              MR_U32(r->width), MR_U64(r->from_stride ? r->from_stride : r->width),
+              MR_U64(r->to_stride ? r->to_stride : r->width), MR_U32(r->accumulate));
 }
 
 void mr_launch_lookup(mr_device *device, const mr_lookup *l)
 {
-    if (!l->rows || !l->width)
-        return;
-    mr_call c = mr_call_of(device, MR_KERNEL_lookup, l->type);
-    mr_call_floats(&c, l->ids);
-    mr_call_floats(&c, l->table);
-    mr_call_typed(&c, l->y);
-    mr_call_u32(&c, l->width);
-    mr_call_u32(&c, l->ids ? l->entries : 1);
-    mr_call_u32(&c, l->ids != NULL);
-    mr_call_u32(&c, l->accumulate);
-    mr_call_run_rows(&c, l->width, l->rows);
+    MR_LAUNCH(device, lookup, l->type, mr_grid_rows(l->width, l->rows), MR_FLOATS(l->ids), MR_FLOATS(l->table),
+              MR_REALS(l->y), MR_U32(l->width), MR_U32(l->ids ? l->entries : 1), MR_U32(l->ids != NULL),
+              MR_U32(l->accumulate));
 }
 
 void mr_launch_lookup_back(mr_device *device, const mr_lookup *l)
@@ -88,14 +50,7 @@ void mr_launch_lookup_back(mr_device *device, const mr_lookup *l)
             mr_launch_sum_rows(device, &(mr_sum_rows){l->type, l->rows, l->width, l->d_y, l->d_table});
         return;
     }
-    mr_call c = mr_call_of(device, MR_KERNEL_lookup_back, l->type);
-    mr_call_floats(&c, l->ids);
-    mr_call_typed(&c, l->d_y);
-    mr_call_floats(&c, l->d_table);
-    mr_call_u32(&c, l->rows);
-    mr_call_u32(&c, l->width);
-    mr_call_u32(&c, l->entries);
-    mr_call_u32(&c, BUCKETS);
-    mr_call_u32(&c, (uint32_t)l->skip);
-    mr_call_run_rows(&c, l->width, BUCKETS);
+    MR_LAUNCH(device, lookup_back, l->type, mr_grid_rows(l->width, BUCKETS), MR_FLOATS(l->ids), MR_REALS(l->d_y),
+              MR_FLOATS(l->d_table), MR_U32(l->rows), MR_U32(l->width), MR_U32(l->entries), MR_U32(BUCKETS),
+              MR_U32((uint32_t)l->skip));
 }

@@ -104,6 +104,7 @@ typedef struct mr_bid {
 typedef struct mr_layout_files { /* files that a program turns into rows before plan() */
     uint32_t *entries;
     size_t count, room;
+    uint64_t memory;      /* that it needs for any file; 0: its memory is not limited */
     const char *argv[16]; /* the program and its options, ends with NULL; lent by the options or `owned` */
     char *owned[2];       /* freed with it */
 } mr_layout_files;

@@ -38,6 +38,7 @@ static mr_status open_mine(opening *o, mr_error *err)
     mr_ingest *in = o->in;
     mr_expand x = {
         .argv = o->files.argv,
+        .memory = o->files.memory,
         .entries = o->files.entries,
         .count = o->files.count,
         .jobs = in->options->jobs,

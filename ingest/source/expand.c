@@ -21,7 +21,7 @@ typedef struct worker {
     mr_notes notes;
     int spool;       /* closed at the end: the list has its own descriptor */
     char path[4096]; /* of the spool */
-    mr_buf prefix, name;
+    mr_buf prefix, name, too_much;
 } worker;
 
 typedef struct expansion {
@@ -185,11 +185,30 @@ static void reject_links(worker *w)
     w->list.link_count = 0;
 }
 
+/* A few bytes of a file may stand for a billion values. */
+static void limit_memory(const expansion *e, worker *w, mr_program *program)
+{
+    const mr_source_options *o = e->x->options;
+    uint64_t bytes;
+    char text[32];
+    if (!e->x->memory ||
+        __builtin_add_overflow(mr_source_max_expansion(w->list.made_from, o->max_ratio), e->x->memory, &bytes))
+        return;
+    mr_buf_clear(&w->too_much);
+    mr_buf_printf(
+        &w->too_much,
+        "needs more than %s of memory to be read, %llu times its size and what its reader needs, like an archive "
+        "bomb; --max-ratio N raises the limit",
+        mr_text_bytes(bytes, text), (unsigned long long)mr_source_ratio(o->max_ratio));
+    mr_program_limit(program, bytes, mr_buf_text(&w->too_much));
+}
+
 static mr_status run_program(expansion *e, worker *w, int input, mr_error *err)
 {
     mr_program *program = NULL;
     const char *name = mr_buf_text(&w->name);
     MR_TRY(mr_program_start(e->argv, input, &program, err));
+    limit_memory(e, w, program);
     mr_status status = list_archive(&w->list, mr_program_output(program), name, err);
     status = mr_program_end(program, status, name, err);
     reject_links(w);
@@ -260,6 +279,7 @@ static void end_worker(worker *w)
     mr_notes_free(&w->notes);
     mr_buf_free(&w->prefix);
     mr_buf_free(&w->name);
+    mr_buf_free(&w->too_much);
 }
 
 static void end_expansion(expansion *e)

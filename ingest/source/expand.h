@@ -12,6 +12,8 @@ typedef struct mr_expand {
     const char *const *argv; /* the program and its options, NULL-terminated; "/dev/stdin", the file, is appended */
     const uint32_t *entries; /* the files to open */
     size_t count;
+    uint64_t memory; /* what the program needs for any file: its address space is limited to that, and to what the ratio
+                        allows for the file; 0: no limit */
     unsigned jobs, rank, world; /* this rank opens every world-th file, on `jobs` threads */
     const mr_source_options *options;
     /* Creates an empty file for what thread `worker` unpacks, and sets `path` ("" if other ranks cannot or need not

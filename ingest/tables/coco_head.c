@@ -16,8 +16,10 @@ enum { LEVELS = 4, DEPTH_MAX = 200 };
 typedef struct head {
     mr_coco_sign sign;
     char section[16]; /* whose members come next */
-    bool named;       /* info or licenses was there */
+    bool named;       /* info, licenses, images or annotations were there */
     bool categories;  /* one with id and name was there */
+    bool listed;      /* so were images or annotations */
+    bool whole;       /* the head is all of the file: what is not in it is not there */
     unsigned seen;    /* of the element: 1 id, 2 name */
 } head;
 
@@ -31,6 +33,7 @@ static void take_section(head *h, const mr_json_token *t)
     size_t len = t->len < sizeof h->section ? t->len : 0;
     memcpy(h->section, t->text, len);
     h->section[len] = '\0';
+    h->listed = h->listed || is(t, "images") || is(t, "annotations");
     h->named = h->named || is(t, "info") || is(t, "licenses") || is(t, "images") || is(t, "annotations");
 }
 
@@ -56,7 +59,7 @@ static mr_status take(void *ctx, const mr_json_token *t)
         h->seen = 0;
     else if (t->depth == 3 && t->kind == MR_JSON_KEY)
         take_member(h, t);
-    if (h->categories && h->named)
+    if (h->categories && h->named && (h->listed || !h->whole)) /* notes.json of Label Studio has no images */
         h->sign = MR_COCO_SIGN_FILE;
     return h->sign ? MR_END : MR_OK; /* no more is needed */
 }
@@ -72,6 +75,7 @@ mr_coco_sign mr_coco_head(const mr_source *s, uint32_t entry)
     mr_error err;
     if (!text || !len || mr_source_pread(s, entry, text, len, 0, NULL) != MR_OK)
         return MR_COCO_SIGN_NONE;
+    h.whole = len == size;
     if (len < size)
         len -= mr_utf8_cut(text, len);
     size_t skip = len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;

@@ -141,7 +141,6 @@ static void test_streams(void **state)
         {{HEAD, ROW("0"), {"000000001.json", NULL, 0, "schema.json", NULL, 0}}, "row 1 of 2 is not"},
         {{HEAD, ROW("0"), {"000000001.json", NULL, 0, NULL, "000000000.json", 0}}, "row 1 of 2 is not"},
         {{HEAD, ROW("0"), {"../000000001.json", "{}", 2, NULL, NULL, 0}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), {"/000000001.json", "{}", 2, NULL, NULL, 0}}, "row 1 of 2 is not"},
         {{HEAD, ROW("0"), ROW("1"), {"000000000/../../../x.png", "x", 1, NULL, NULL, 0}}, "holds no image"},
     };
     (void)state;
@@ -248,6 +247,37 @@ static void test_ends_of_streams(void **state)
     free(report);
 }
 
+/* The reader that comes with millrace has an address space that the size of its file and --max-ratio allow: however it
+ * says that this is not enough, it is one sentence.  A shell script that is taken for Python stands for it. */
+static void test_out_of_memory(void **state)
+{
+    static const char bomb[] =
+        "train-00000-of-00002.parquet: needs more than 1.14 GB of memory to be read, 100 times its "
+        "size and what its reader needs, like an archive bomb; --max-ratio N raises the limit";
+    static const struct {
+        const char *script;
+        int status;
+        const char *words;
+    } cases[] = {
+        {"exit 4", 1, bomb},
+        {"echo 'malloc of size 7 failed' >&2; exit 4", 1, bomb},
+        {"echo \"terminate called after throwing an instance of 'std::bad_alloc'\" >&2; kill -ABRT $$", 1, bomb},
+        {"printf 'Traceback:\\n  line 3\\nMemoryError\\n' >&2; exit 1", 1, bomb},
+        {"echo 'no such column' >&2; exit 2", 2, "parquet: no such column"},
+        {"kill -9 $$", 3, "was killed by signal 9 (Killed)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *script =
+            support_path("#!/bin/sh\nwhile [ \"$(ulimit -v)\" = unlimited ]; do :; done\n%s\n", cases[i].script);
+        support_hub_reader(reader, script);
+        unsetenv("MILLRACE_PARQUET_READER");
+        setenv("MILLRACE_PYTHON", reader, 1);
+        expect_failure(cases[i].status, cases[i].words, "--jobs", "1");
+        free(script);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_small_files_stay_small, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_limit_for_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ends_of_streams, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@ Entries, in this order:
     000000000.path            the path of its image, where the row holds no bytes; or neither: the row has no image
 
 Invariant: what is written depends on the file and the options alone; memory is a batch of rows (BATCH bytes), not a row
-group and not the file.  Exit codes: 0 done; 1 the file is bad; 2 wrong use; 3 something is missing.  Complaints are one
-line on stderr.
+group and not the file.  Exit codes: 0 done; 1 the file is bad; 2 wrong use; 3 something is missing; 4 out of memory, which
+millrace limits (ingest/layout/hub/reader.c).  Complaints are one line on stderr.
 """
 
 import base64
@@ -25,6 +25,11 @@ import os
 import sys
 import sysconfig
 
+# Address space is limited: no reserve of a GiB, and no threads with a stack and an arena each.
+for name, value in (("MIMALLOC_ARENA_RESERVE", "64MiB"), ("OMP_NUM_THREADS", "1"), ("OPENBLAS_NUM_THREADS", "1"),
+                    ("MKL_NUM_THREADS", "1")):
+    os.environ.setdefault(name, value)
+
 try:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -33,6 +38,8 @@ except ImportError:
 
 BATCH = 16 << 20  # bytes of a batch, about: rows are counted by their row group's average
 BATCH_ROWS = 1024
+REPEATED = 128 << 20  # bytes of a batch whose values all are the longest of a dictionary
+VALUE = 4 << 20  # what such a value is taken to be at most: the group's sizes are those of a stranger
 STREAM = 1 << 20  # read ahead of a column chunk; the whole chunk would be in memory without it
 PIECES = 256  # of one writev, well under IOV_MAX
 PIPE = 1 << 20
@@ -393,8 +400,11 @@ def write_batch(tar, batch, image, first):
 
 
 def batch_rows(group):
+    """A dictionary has a value once for all rows that repeat it, so its size says nothing about a row's."""
     size = max(1, group.total_byte_size // max(1, group.num_rows))
-    return max(1, min(BATCH_ROWS, BATCH // size))
+    columns = [group.column(i) for i in range(group.num_columns)]
+    longest = sum(min(c.total_uncompressed_size, VALUE) for c in columns if any("DICTIONARY" in e for e in c.encodings))
+    return max(1, min(BATCH_ROWS, BATCH // size, REPEATED // max(1, longest)))
 
 
 def open_file(path):
@@ -407,6 +417,8 @@ def open_file(path):
 
 
 def write_rows(path, options, out):
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
     parquet = open_file(path)
     schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
     twice = sorted({n for n in schema.names if schema.names.count(n) > 1})
@@ -423,7 +435,7 @@ def write_rows(path, options, out):
     first = 0
     for group in range(parquet.num_row_groups):
         size = batch_rows(parquet.metadata.row_group(group))
-        for batch in parquet.iter_batches(batch_size=size, row_groups=[group]):
+        for batch in parquet.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
             write_batch(tar, batch, image, first)
             first += batch.num_rows
     if first != rows:
@@ -464,7 +476,9 @@ def main(argv):
         return 0
     except Bad as bad:
         code, words = bad.code, str(bad)
-    except (MemoryError, BrokenPipeError) as why:
+    except MemoryError as why:
+        code, words = 4, "out of memory: %s" % (str(why) or type(why).__name__)
+    except BrokenPipeError as why:
         code, words = 3, str(why) or type(why).__name__
     except (pa.ArrowException if pa else ValueError, OSError, ValueError) as why:
         code, words = 1, str(why) or type(why).__name__

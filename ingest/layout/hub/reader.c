@@ -4,6 +4,10 @@
 
 #include "base/script.h"
 
+/* Python with pyarrow 26 and a batch of rows has 460 MB of address space on a machine of 2 CPUs; the reader keeps the
+ * number of CPUs out of it.  As much again is for rows as Python's objects. */
+static const uint64_t READER_MEMORY = (uint64_t)1 << 30;
+
 mr_status mr_hub_reader(const mr_layout_options *o, mr_layout_files *out, mr_error *err)
 {
     const char *const columns[][2] = {
@@ -14,6 +18,7 @@ mr_status mr_hub_reader(const mr_layout_options *o, mr_layout_files *out, mr_err
     if (status != MR_OK)
         return status;
     out->owned[0] = script.owned;
+    out->memory = script.argc > 1 ? READER_MEMORY : 0; /* what another program needs is not known */
     while (n < script.argc) {
         out->argv[n] = script.argv[n];
         n++;

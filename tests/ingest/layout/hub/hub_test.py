@@ -390,7 +390,7 @@ def test_labels_of_features(work):
         assert rows_of(work / "b/train.parquet")[0]["label"] is None
     write(work / "out/train.parquet", with_features(
         pa.table({"image": pa.array(images(1), IMAGE), "label": [3]}), {"label": label}))
-    refused(work, work / "out", "row 0: \"label\" has a number without a class name")
+    refused(work, work / "out", "label has no class of its list of names")
 
 
 def test_several_image_columns_and_configs(work):
@@ -486,6 +486,38 @@ def test_any_batch_jobs_and_place(work):
         millrace("ingest", source, work / ("d%d" % number), "-q", "--jobs", jobs)
         digests.add(json.loads(millrace("inspect", work / ("d%d" % number), "--json").stdout)["digest"])
     assert len(digests) == 1, digests
+
+
+# ---- bombs ----------------------------------------------------------------------------------------------------------
+
+
+def test_memory_bombs(work):
+    """Files of a kilobyte whose rows need gigabytes: one value of a dictionary in each row, one list of zeros."""
+    value = pa.DictionaryArray.from_arrays(pa.array([0] * 1024, pa.int32()), pa.array([bytes(9 << 20)], pa.binary()))
+    zeros = 10**8
+    row = pa.Array.from_buffers(pa.int8(), zeros, [None, pa.py_buffer(bytes(zeros))])
+    listed = pa.ListArray.from_arrays(pa.array([0, zeros], pa.int32()), row)
+    tables = {
+        "dictionary": pa.table({"picture": value}),
+        "text": pa.table({"image": pa.array(images(1) * 200, IMAGE), "text": value.slice(0, 200)}),
+        "list": pa.table({"image": pa.array(images(1), IMAGE), "numbers": listed}),
+    }
+    for name, table in tables.items():
+        path = write(work / ("%s.parquet" % name), table, compression="zstd", dictionary_pagesize_limit=1 << 30,
+                     store_schema=False)
+        assert path.stat().st_size < 100000, path.stat().st_size
+        options = ["--image-column", "picture"] if name == "dictionary" else []
+        refused(work, path, ["%s.parquet: " % name, "like an archive bomb; --max-ratio N raises the limit"], *options)
+
+
+def test_repeated_pictures(work):
+    """A picture that a dictionary holds once for many rows is no bomb: its rows are read a few at a time."""
+    body = b"teSt" + random.Random(SEED).randbytes(1 << 20)
+    extra = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    picture = {"bytes": png(5)[:-12] + extra + png(5)[-12:], "path": "x.png"}
+    write(work / "s/train.parquet", pa.table({"image": pa.array([picture] * 80, IMAGE)}), compression="zstd")
+    millrace("ingest", work / "s", work / "d", "-q")
+    assert json.loads((work / "d/manifest.json").read_text())["splits"]["train"]["samples"] == 80
 
 
 # ---- the reader at work ---------------------------------------------------------------------------------------------

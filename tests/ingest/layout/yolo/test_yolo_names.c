@@ -104,6 +104,20 @@ static void contradictions_are_named(void **state)
     }
 }
 
+/* A file of categories without images is not of COCO, so that nothing is in doubt. */
+static void label_studio(void **state)
+{
+    (void)state;
+    char *dir = tree();
+    support_put(dir, "notes.json", NOTES);
+    support_put(dir, "classes.txt", "cat\ndog\n");
+    support_plan p = support_plan_at(&mr_layout_coco, dir, "", NULL);
+    assert_int_equal(p.bid.score, 0);
+    support_plan_done(&p);
+    expect_names(dir, "cat dog", "notes.json");
+    support_tmpdir_remove(dir);
+}
+
 /* Something else that has this name. */
 static void other_notes_are_left(void **state)
 {
@@ -137,7 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_name_the_classes),    cmocka_unit_test(longer_lists_agree),
         cmocka_unit_test(contradictions_are_named),  cmocka_unit_test(other_notes_are_left),
-        cmocka_unit_test(settings_of_several_files),
+        cmocka_unit_test(settings_of_several_files), cmocka_unit_test(label_studio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
