@@ -1,5 +1,6 @@
 /* classes.c - the classes that the rows of tables name, and each row's labels.
- * Invariant: classes are those of all rows, so that a part of the pictures has the numbers that all of them have. */
+ * Invariant: classes are those of all rows that are not damaged, so that a part of the pictures has the numbers that
+ * all of them have. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ enum { NUMBER_MAX = 9999 };
 
 static bool is_on(const char *cell)
 {
-    return *cell && strcmp(cell, "0") != 0 && strcmp(cell, "0.0") != 0 && *cell != '-' && *cell != 'f' && *cell != 'F';
+    return mr_value_of(cell, strlen(cell)).kind != MR_VALUE_NONE && strcmp(cell, "0") != 0 &&
+           strcmp(cell, "0.0") != 0 && *cell != '-' && *cell != 'f' && *cell != 'F';
 }
 
 static bool is_blank(char c)
@@ -25,7 +27,9 @@ static bool is_blank(char c)
 /* The next part of the cell between separators, without blanks around it; len 0: an empty one. */
 static void next_part(mr_table_labels *l, const char **text, size_t *len)
 {
-    size_t part = *l->separators ? strcspn(l->at, l->separators) : strlen(l->at);
+    char separators[sizeof MR_LABEL_END + 8];
+    snprintf(separators, sizeof separators, "%s%s", l->sheet->at ? MR_LABEL_END : "", l->separators);
+    size_t part = *separators ? strcspn(l->at, separators) : strlen(l->at);
     const char *begin = l->at, *end = l->at + part;
     l->at = *end ? end + 1 : end;
     while (begin < end && is_blank(*begin))
@@ -90,15 +94,29 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
                     st->separators);
 }
 
+/* Empty cells, which the list of a row's labels passes over; in columns of 0 and 1, all that are none. */
+static void count_gap(const mr_sheet *s, size_t row, size_t column, mr_label_gaps *gaps)
+{
+    const char *cell = mr_sheet_cell(s, row, s->labels[column]);
+    gaps->empty += !*cell;
+    gaps->words += s->flags && *cell && mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE;
+}
+
 /* What the labels of a sheet's columns are; gaps[]: of each column. */
 static mr_status survey_sheet(mr_table_state *st, const mr_sheet *s, mr_label_gaps *gaps, mr_error *err)
 {
     const char *text;
     size_t len;
+    char why[MR_SHEET_FAULT];
+    for (size_t c = 0; c < s->label_count && s->flags; c++) /* also those that no picture has */
+        MR_TRY(mr_label_census_add(&st->census, s->csv.header[s->labels[c]], strlen(s->csv.header[s->labels[c]]),
+                                   &gaps[c], err));
     for (size_t r = 0; r < s->csv.rows; r++) {
         mr_table_labels l = {.sheet = s, .row = r, .separators = st->separators};
-        for (size_t c = 0; c < s->label_count && !s->flags; c++)
-            gaps[c].empty += !*mr_sheet_cell(s, r, s->labels[c]);
+        if (mr_sheet_fault_of(s, r, why))
+            continue;
+        for (size_t c = 0; c < s->label_count; c++)
+            count_gap(s, r, c, &gaps[c]);
         while (mr_table_label(&l, &text, &len))
             MR_TRY(mr_label_census_add(&st->census, text, len, &gaps[l.column - 1], err));
     }
@@ -108,10 +126,16 @@ static mr_status survey_sheet(mr_table_state *st, const mr_sheet *s, mr_label_ga
 static void note_gaps(const mr_table_state *st, const mr_sheet *s, const mr_label_gaps *gaps, mr_notes *notes)
 {
     MR_AUTO(mr_buf_free) mr_buf what = {0};
-    for (size_t c = 0; c < s->label_count && !s->flags; c++) {
+    for (size_t c = 0; c < s->label_count; c++) {
+        const char *column = s->csv.header[s->labels[c]];
         mr_buf_clear(&what);
-        mr_buf_printf(&what, "column %.80s: %s", s->csv.header[s->labels[c]], s->label_count > 1 ? "cells" : "rows");
-        mr_label_census_note(&st->census, &gaps[c], s->name, mr_buf_text(&what), notes);
+        mr_buf_printf(&what, "column %.80s: %s", column, s->label_count > 1 ? "cells" : "rows");
+        if (s->flags && gaps[c].empty + gaps[c].words)
+            mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                        "column %.80s: cells without a value, which count as 0: %zu", column,
+                        gaps[c].empty + gaps[c].words);
+        else if (!s->flags)
+            mr_label_census_note(&st->census, &gaps[c], s->name, mr_buf_text(&what), notes);
     }
     notes->failed = notes->failed || what.failed;
 }
@@ -131,10 +155,12 @@ static void drop_labels(mr_table_state *st, mr_notes *notes)
         else if (captions)
             s->text = (int)s->labels[0];
         s->label_count = 0;
-        mr_note_add(
-            notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-            "column %.80s holds (nearly) as many texts as rows: %s; --label-column '%.80s' makes classes of it", column,
-            captions ? "they are taken as captions, and samples have no class" : "samples have no class", column);
+        mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "column %.80s has (nearly) as many different values as rows: %s; --label-column '%.80s' makes "
+                    "classes of it",
+                    column,
+                    captions ? "they are taken as captions, and samples have no class" : "samples have no class",
+                    column);
     }
     mr_label_census_free(&st->census);
 }

@@ -204,7 +204,11 @@ static int flag_of(const char *cell)
 {
     static const char *const on[] = {"1", "1.0", "true", NULL}, *const off[] = {"", "0", "0.0", "false", NULL},
                              *const minus[] = {"-1", "-1.0", NULL};
-    return among(cell, on) ? FLAG_ON : among(cell, off) ? FLAG_OFF : among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
+    if (among(cell, on))
+        return FLAG_ON;
+    if (among(cell, off) || mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE)
+        return FLAG_OFF;
+    return among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
 }
 
 /* Whether the cells are 0 and 1, or -1 and 1; where all three occur, -1 may mean "not known". */
@@ -215,7 +219,7 @@ static bool all_flags(const mr_sheet *s, const size_t *columns, size_t count)
         for (size_t c = 0; c < count; c++) {
             const char *cell = mr_sheet_cell(s, r, columns[c]);
             int flag = flag_of(cell);
-            zero = zero || (flag == FLAG_OFF && *cell);
+            zero = zero || (flag == FLAG_OFF && mr_value_of(cell, strlen(cell)).kind != MR_VALUE_NONE);
             minus = minus || flag == FLAG_MINUS;
             if (flag == FLAG_NONE || (zero && minus))
                 return false;

@@ -1,12 +1,10 @@
 /* place.c - from the rows of tables to the pictures that they name.
  * Invariant: every row is a picture's, or in a note.  Rows that contradict one another reject their picture: two
  * splits, or two labels where few pictures have several. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/text.h"
 #include "layout/folder_names.h"
 #include "table/placing.h"
 
@@ -162,24 +160,6 @@ static mr_status several(const mr_placing *p, const mr_sheet *s, size_t row, con
                    s->name, row + 1, cell, (int)len[0], one, (int)len[1], two);
 }
 
-/* What is wrong with a row that names a picture; false: nothing. */
-static bool fault_of(const mr_sheet *s, size_t row, char why[200])
-{
-    const mr_csv_odd *odd = mr_csv_odd_row(&s->csv, row);
-    double box[4];
-    *why = '\0';
-    if (odd)
-        snprintf(why, 200, "line %zu: %zu cells, where the header has %zu", odd->line, odd->cells, s->csv.columns);
-    for (size_t c = 0; c < s->csv.columns && !s->utf8 && !*why; c++)
-        if ((int)c != s->path && !mr_utf8_valid(mr_sheet_cell(s, row, c), strlen(mr_sheet_cell(s, row, c))))
-            snprintf(why, 200, "row %zu: column %.80s is not UTF-8", row + 1, s->csv.header[c]);
-    if (!*why && s->boxes.form && mr_sheet_box(s, row, box) == MR_BOX_BAD)
-        snprintf(why, 200, "row %zu: its box is not four numbers", row + 1);
-    if (!*why && s->split >= 0 && !*mr_sheet_cell(s, row, (size_t)s->split))
-        snprintf(why, 200, "row %zu has no split in column %.80s", row + 1, s->csv.header[s->split]);
-    return *why;
-}
-
 /* A picture of a bad row is rejected, once. */
 static void bad_row(mr_placing *p, const mr_sheet *s, const char *why, bool found, uint32_t picture)
 {
@@ -189,7 +169,8 @@ static void bad_row(mr_placing *p, const mr_sheet *s, const char *why, bool foun
         mr_note_add(p->plan->notes, MR_NOTE_REJECT, path, len, 0, "%s", why);
     else if (!p->rejected[picture])
         mr_note_add(p->plan->notes, MR_NOTE_REJECT, path, len,
-                    mr_source_entry(p->tree->source, p->index->entries[picture])->size, "%s: %s", s->name, why);
+                    mr_source_entry(p->tree->source, p->index->entries[picture])->size, "%s%s%s",
+                    s->fault_count ? "" : s->name, s->fault_count ? "" : ": ", why);
     if (found)
         p->rejected[picture] = 1;
 }
@@ -209,13 +190,13 @@ static mr_status place_row(mr_placing *p, size_t number, size_t row)
     const char *cell = mr_sheet_cell(s, row, (size_t)s->path), *word = s->word;
     uint32_t found[2] = {0};
     size_t len = strlen(cell);
-    char why[200];
+    char why[MR_SHEET_FAULT];
     if (s->split >= 0) {
         const char *split = mr_sheet_cell(s, row, (size_t)s->split);
         word = mr_split_word(split, strlen(split));
     }
     mr_picture_match match = s->beside ? find_beside(p, s, cell, found) : mr_picture_find(p->index, cell, word, found);
-    if (fault_of(s, row, why)) {
+    if (mr_sheet_fault_of(s, row, why)) {
         bad_row(p, s, why, match == MR_PICTURE_ONE, found[0]);
         return MR_OK;
     }

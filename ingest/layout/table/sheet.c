@@ -1,6 +1,7 @@
 /* sheet.c - one table of a folder: a CSV or TSV as it lies there.
  * Invariant: for a bid no more than the first rows are read, and a row is never cut. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,9 @@ void mr_sheet_free(mr_sheet *sheet)
     mr_csv_free(&sheet->csv);
     free(sheet->labels);
     free(sheet->next);
+    for (size_t i = 0; i < sheet->fault_count; i++)
+        free(sheet->faults[i].why);
+    free(sheet->faults);
     free(sheet->at);
     free(sheet->len);
     *sheet = (mr_sheet){0};
@@ -166,4 +170,36 @@ const char *mr_sheet_cell(const mr_sheet *sheet, size_t row, size_t column)
 size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row)
 {
     return sheet->next ? sheet->next[row - 1] : 0;
+}
+
+/* ---- damaged rows ----------------------------------------------------------------------------------------------- */
+
+static int by_row(const void *a, const void *b)
+{
+    const mr_sheet_fault *x = a, *y = b;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* What is wrong with a row that names a picture; false: nothing. */
+bool mr_sheet_fault_of(const mr_sheet *s, size_t row, char why[MR_SHEET_FAULT])
+{
+    const mr_sheet_fault key = {.row = row}, *fault = NULL;
+    const mr_csv_odd *odd = mr_csv_odd_row(&s->csv, row);
+    double box[4];
+    *why = '\0';
+    if (s->fault_count)
+        fault = bsearch(&key, s->faults, s->fault_count, sizeof key, by_row);
+    if (fault)
+        snprintf(why, MR_SHEET_FAULT, "%s", fault->why);
+    if (odd)
+        snprintf(why, MR_SHEET_FAULT, "line %zu: %zu cells, where the header has %zu", odd->line, odd->cells,
+                 s->csv.columns);
+    for (size_t c = 0; c < s->csv.columns && !s->utf8 && !*why; c++)
+        if ((int)c != s->path && !mr_utf8_valid(mr_sheet_cell(s, row, c), strlen(mr_sheet_cell(s, row, c))))
+            snprintf(why, MR_SHEET_FAULT, "row %zu: column %.80s is not UTF-8", row + 1, s->csv.header[c]);
+    if (!*why && s->boxes.form && mr_sheet_box(s, row, box) == MR_BOX_BAD)
+        snprintf(why, MR_SHEET_FAULT, "row %zu: its box is not four numbers", row + 1);
+    if (!*why && s->split >= 0 && !*mr_sheet_cell(s, row, (size_t)s->split))
+        snprintf(why, MR_SHEET_FAULT, "row %zu has no split in column %.80s", row + 1, s->csv.header[s->split]);
+    return *why;
 }

@@ -65,6 +65,13 @@ typedef struct mr_box_columns {
     bool parts;               /* of the picture's width and height */
 } mr_box_columns;
 
+#define MR_LABEL_END "\x1F" /* between the labels of a list, in a cell of JSON lines */
+
+typedef struct mr_sheet_fault {
+    size_t row;
+    char *why; /* with file and line */
+} mr_sheet_fault;
+
 typedef struct mr_sheet {
     uint32_t entry;
     const char *name; /* its path under the root */
@@ -76,12 +83,14 @@ typedef struct mr_sheet {
     bool bare;                   /* it has no header */
     bool utf8;                   /* all of it is UTF-8 */
     mr_box_columns boxes;        /* a row is a box */
-    uint32_t *next;        /* by row: another one of its picture, counted from 1; 0: the last; NULL: each is alone */
-    bool beside;           /* paths are relative to the file's own folder, and complete */
-    uint64_t *at;          /* rows of JSON lines: where each begins in the file; NULL: a CSV */
-    uint32_t *len;         /* ... and its length */
-    const char *text_name; /* ... and the member that is a text; NULL: none */
-    bool objects;          /* ... and whether some may have objects */
+    uint32_t *next;         /* by row: another one of its picture, counted from 1; 0: the last; NULL: each is alone */
+    bool beside;            /* paths are relative to the file's own folder, and complete */
+    uint64_t *at;           /* rows of JSON lines: where each begins in the file; NULL: a CSV */
+    uint32_t *len;          /* ... and its length */
+    const char *text_name;  /* ... and the member that is a text; NULL: none */
+    mr_sheet_fault *faults; /* ... and rows that are damaged, ascending */
+    size_t fault_count;
+    bool objects; /* ... and whether some may have objects */
 } mr_sheet;
 
 typedef struct mr_sheet_list {
@@ -99,6 +108,9 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
 void mr_sheet_free(mr_sheet *sheet);
 /* Where rows are counted as people do: the first below the header is row 1. */
 const char *mr_sheet_cell(const mr_sheet *sheet, size_t row, size_t column);
+enum { MR_SHEET_FAULT = 400 };
+/* What is wrong with a row, so that its picture is rejected; false: nothing. */
+bool mr_sheet_fault_of(const mr_sheet *sheet, size_t row, char why[MR_SHEET_FAULT]);
 /* The next row of a row's picture, both counted from 1; 0: there are no more. */
 size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row);
 

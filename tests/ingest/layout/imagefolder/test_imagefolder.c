@@ -62,6 +62,13 @@ static void test_bad_rows(void **state)
         {"{\"file_name\":\"1.png\"", "metadata.jsonl: line 1"},
     };
     support_touch(plan_dir, NAMES("1.png", "2.png"));
+    plan_file("metadata.jsonl",
+              "{\"file_name\":\"1.png\",\"x\":NaN}\n{\"file_name\":\"2.png\",\"label\":0.0}\n{\"x\":1}\n");
+    plan_is(NULL, "layout imagefolder 85: variant metadata, licence -, classes 0\n"
+                  "train 2.png 0 - - ,\"columns\":{\"file_name\":\"2.png\",\"label\":0.0}\n"
+                  "note rejects metadata.jsonl: metadata.jsonl: line 3: \"file_name\" is missing\n"
+                  "note rejects 1.png: metadata.jsonl: line 1: byte 26: not JSON: JSON has no NaN: write null or a "
+                  "number (Python's json.dump writes it unless allow_nan=False)\n");
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         plan_file("metadata.jsonl", trials[i][0]);
         plan_says(NULL, NULL, trials[i][1]);
@@ -72,11 +79,35 @@ static void test_bad_rows(void **state)
     plan_says(&(mr_layout_options){.label_column = "l"}, NULL, "--label-column l: no metadata file has this column");
 }
 
+static void test_labels(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.png", "2.png", "3.png", "4.png"));
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":[\"b\",\"a, c\",10]}\n"
+                                "{\"file_name\":\"2.png\",\"label\":9}\n"
+                                "{\"file_name\":\"3.png\",\"label\":{\"a\":1}}\n"
+                                "{\"file_name\":\"4.png\",\"label\":[]}\n");
+    plan_says(NULL, NULL, "classes 9 10 a, c b\ntrain 1.png - - M ,");
+    plan_says(NULL, NULL, "train 2.png 9 - - ");
+    plan_says(NULL, NULL,
+              "column label: rows with an object, or a list of something else than texts and whole numbers: 1; "
+              "their pictures are kept without a label");
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":true}\n{\"file_name\":\"2.png\",\"label\":false}\n"
+                                "{\"file_name\":\"3.png\",\"label\":null}\n{\"file_name\":\"4.png\",\"label\":true}\n");
+    plan_says(NULL, NULL, "classes false true\ntrain 1.png true - - ");
+    plan_says(NULL, NULL, "metadata.jsonl: column label: rows without a label: 1 (empty: 1)");
+    plan_file("metadata.jsonl",
+              "{\"file_name\":\"1.png\",\"label\":\"in\",\"objects\":[{\"bbox\":[1,2,3,4],\"category\":\"dog\"}]}\n");
+    plan_says(NULL, NULL,
+              "objects: 1 of their classes are not among the labels of pictures, so that these objects have "
+              "none; first: dog");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_csv_in_root), TEST(test_jsonl_of_splits),
-                                       TEST(test_folders_are_classes), TEST(test_bad_rows)};
+                                       TEST(test_folders_are_classes), TEST(test_bad_rows), TEST(test_labels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,9 @@ static void test_several_classes(void **state)
     plan_says(NULL, NULL, "i/1.jpg x - - ,\"columns\":{\"x\":\"1\",\"y\":\"0\"}\n");
     plan_says(NULL, NULL, "i/2.jpg - - M ,\"labels\":[0,1],\"classes\":[\"x\",\"y\"],\"columns\"");
     plan_says(NULL, NULL, "i/3.jpg - - M ,\"labels\":[],\"classes\":[],\"columns\"");
+    plan_file("a.csv", "image;x;y;z\n1;1;0;nan\n2;1;1;\n3;0;0;0\n"); /* z is a class that no picture has */
+    plan_says(NULL, NULL, "classes x y z\ntrain i/1.jpg x - - ");
+    plan_says(NULL, NULL, "note notes a.csv: column z: cells without a value, which count as 0: 2\n");
     plan_file("a.csv", "image,tags\n1,\"a b, c \"\n2,\"c,,a\"\n3,\n");
     plan_says(NULL, NULL, "classes a b, c c,,a\n");
     plan_says(&(mr_layout_options){.label_separator = ","}, NULL, "classes a a b c\n");
@@ -119,7 +122,7 @@ static void test_texts(void **state)
     plan_says(&(mr_layout_options){.label_column = "ground_truth", .label_separator = ""}, NULL,
               "train 1.jpg a b c d - -");
     plan_file("a.csv", "image,label\n1,a\n2,b\n3,c\n4,d\n5,e\n");
-    plan_says(NULL, NULL, "as many texts as rows: samples have no class; --label-column 'label' makes");
+    plan_says(NULL, NULL, "as many different values as rows: samples have no class; --label-column 'label' makes");
 }
 
 /* Paths of another machine: the longest end that is here, but neither another class's picture nor another split's. */
