@@ -3,14 +3,16 @@
  * their images do. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/scope.h"
 #include "layout/folder_names.h"
 #include "yolo/yolo.h"
 
-enum { LOOK_AT = 256, PATH_MAX_LEN = 4400 };
+enum { LOOK_AT = 256 };
 
-static const char images[] = "images";
+enum { IMAGES = sizeof "images" - 1 };
+static const char beside[] = "labels beside the images";
 
 /* One of the first files of the folder that is an image; MR_NO_ENTRY. */
 static uint32_t find_image(const mr_tree *t, const char *dir, size_t len)
@@ -46,50 +48,52 @@ static void add(const mr_tree *t, mr_yolo_dirs *dirs, mr_yolo_dir dir, const cha
     dirs->items[dirs->count++] = dir;
 }
 
-/* Which folder of labels stands for BEFORE/images/AFTER; NULL: none with a text file. */
-static const char *labels_of(const mr_tree *t, const char *before, size_t before_len, const char *after,
-                             size_t after_len)
+static bool is_images(const mr_child *child)
 {
-    char path[PATH_MAX_LEN];
+    return child->is_dir && child->name_len == IMAGES && !strncasecmp(child->name, "images", IMAGES);
+}
+
+/* What holds the labels of the folder of images at `path`, whose part from `at` on is "images/AFTER"; NULL: nothing. */
+static const char *labels_of(const mr_tree *t, const char *path, size_t at, size_t len)
+{
     for (size_t i = 0; mr_yolo_label_folders[i]; i++) {
-        int n = before_len < 2048 && after_len < 2048
-                    ? snprintf(path, sizeof path, "%.*s%s%s%s%.*s", (int)before_len, before, before_len ? "/" : "",
-                               mr_yolo_label_folders[i], after_len ? "/" : "", (int)after_len, after)
-                    : -1;
-        if (n > 0 && (size_t)n < sizeof path && mr_yolo_has_labels(t, path, (size_t)n))
+        MR_AUTO(mr_buf_free) mr_buf labels = {0};
+        mr_buf_add(&labels, path, at);
+        mr_yolo_add_folder(&labels, mr_yolo_label_folders[i], path + at);
+        mr_buf_add(&labels, path + at + IMAGES, len - at - IMAGES);
+        const char *text = mr_buf_text(&labels);
+        if (!labels.failed && mr_yolo_has_labels(t, text, labels.len))
             return mr_yolo_label_folders[i];
     }
-    return NULL;
+    return mr_yolo_has_labels_beside(t, path, len) ? beside : NULL;
 }
 
 /* S/images beside S/labels. */
 static void look_in_split(const mr_tree *t, const mr_child *child, mr_yolo_dirs *dirs)
 {
     mr_child inner = {0};
-    size_t len = child->name_len + 1 + strlen(images), path_len;
+    size_t len = child->name_len + 1 + IMAGES, path_len;
     while (mr_tree_next(t, child->name, child->name_len, &inner)) {
-        if (!inner.is_dir || inner.name_len != strlen(images) || memcmp(inner.name, images, inner.name_len) != 0)
-            continue;
         const char *path = mr_tree_path(t, inner.entry, &path_len);
-        if (holds_images(t, path, len))
-            add(t, dirs, (mr_yolo_dir){path, len, path, child->name_len},
-                labels_of(t, child->name, child->name_len, "", 0));
+        if (is_images(&inner) && holds_images(t, path, len))
+            add(t, dirs, (mr_yolo_dir){path, len, path, child->name_len}, labels_of(t, path, child->name_len + 1, len));
     }
 }
 
 /* images/S beside labels/S, and images/1.jpg. */
-static void look_in_images(const mr_tree *t, mr_yolo_dirs *dirs)
+static void look_in_images(const mr_tree *t, const mr_child *images, mr_yolo_dirs *dirs)
 {
     mr_child child = {0};
-    while (mr_tree_next(t, images, strlen(images), &child)) {
-        size_t path_len, len = strlen(images) + 1 + child.name_len;
+    size_t path_len, before = dirs->count;
+    while (mr_tree_next(t, images->name, IMAGES, &child)) {
+        size_t len = IMAGES + 1 + child.name_len;
         const char *path = mr_tree_path(t, child.entry, &path_len);
         if (child.is_dir && child.name[0] != '.' && holds_images(t, path, len))
-            add(t, dirs, (mr_yolo_dir){path, len, child.name, child.name_len},
-                labels_of(t, "", 0, child.name, child.name_len));
+            add(t, dirs, (mr_yolo_dir){path, len, child.name, child.name_len}, labels_of(t, path, 0, len));
     }
-    if (!dirs->count && holds_images(t, images, strlen(images)))
-        add(t, dirs, (mr_yolo_dir){.path = images, .len = strlen(images)}, labels_of(t, "", 0, "", 0));
+    const char *path = mr_tree_path(t, images->entry, &path_len);
+    if (dirs->count == before && !before && holds_images(t, path, IMAGES))
+        add(t, dirs, (mr_yolo_dir){.path = path, .len = IMAGES}, labels_of(t, path, 0, IMAGES));
 }
 
 /* S/_darknet.labels beside S/1.jpg and S/1.txt. */
@@ -117,7 +121,7 @@ static void look_beside(const mr_tree *t, mr_yolo_dirs *dirs)
         bool labels = darknet || mr_yolo_has_labels_beside(t, child.name, child.name_len);
         add(t, dirs, (mr_yolo_dir){path, child.name_len, path, child.name_len},
             darknet  ? MR_YOLO_DARKNET
-            : labels ? "labels beside the images"
+            : labels ? beside
                      : NULL);
     }
     if (!dirs->labels)
@@ -135,7 +139,10 @@ void mr_yolo_dirs_find(const mr_tree *t, mr_yolo_dirs *dirs)
     while (mr_tree_next(t, "", 0, &child))
         if (child.is_dir && child.name[0] != '.')
             look_in_split(t, &child, dirs);
-    look_in_images(t, dirs);
+    child = (mr_child){0};
+    while (mr_tree_next(t, "", 0, &child))
+        if (is_images(&child))
+            look_in_images(t, &child, dirs);
     if (!dirs->count)
         look_beside(t, dirs);
 }

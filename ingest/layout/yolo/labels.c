@@ -1,8 +1,11 @@
 /* labels.c - which text file holds the labels of an image, and which PNG its mask.
- * Source: Ultralytics takes the last folder "images" of a path for "labels"; without one the file is beside the image.
+ * Source: Ultralytics takes the last folder "images" of a path for "labels"; without one the file is beside the image,
+ * where LabelImg puts it in any folder.
  * Invariant: which file it is depends on names alone; contents only say whether a folder is YOLO's at all. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/scope.h"
 #include "yolo/yolo.h"
@@ -18,9 +21,20 @@ static size_t last_images(const char *path, size_t len)
 {
     size_t found = SIZE_MAX;
     for (size_t at = 0; at + 7 <= len; at++)
-        if ((at == 0 || path[at - 1] == '/') && !memcmp(path + at, "images/", 7))
+        if ((at == 0 || path[at - 1] == '/') && !strncasecmp(path + at, "images/", 7))
             found = at;
     return found;
+}
+
+void mr_yolo_add_folder(mr_buf *out, const char *word, const char *like)
+{
+    char text[32];
+    size_t len = strlen(word);
+    snprintf(text, sizeof text, "%s", word);
+    for (size_t i = 0; i < len && i < sizeof text; i++)
+        if (isupper((unsigned char)like[i ? 1 : 0]) && islower((unsigned char)text[i]))
+            text[i] = (char)toupper((unsigned char)text[i]);
+    mr_buf_add(out, text, strlen(text));
 }
 
 /* The text file of this path without its ending; Windows writes .TXT. */
@@ -43,22 +57,21 @@ mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
     size_t len;
     const char *name = mr_tree_path(t, image, &len), *slash = memrchr(name, '/', len), *dot = memrchr(name, '.', len);
     size_t at = last_images(name, len), stem = dot && (!slash || dot > slash) ? (size_t)(dot - name) : len;
-    if (at == SIZE_MAX) {
-        mr_buf_clear(path);
-        mr_buf_add(path, name, stem);
-        claim.label = find_text(t, path);
-        return claim;
-    }
-    for (size_t i = 0; mr_yolo_label_folders[i] && claim.second == MR_NO_ENTRY; i++) {
+    for (size_t i = 0; at != SIZE_MAX && mr_yolo_label_folders[i] && claim.second == MR_NO_ENTRY; i++) {
         mr_buf_clear(path);
         mr_buf_add(path, name, at);
-        mr_buf_add_text(path, mr_yolo_label_folders[i]);
+        mr_yolo_add_folder(path, mr_yolo_label_folders[i], name + at);
         mr_buf_add(path, name + at + strlen(images), stem - at - strlen(images));
         uint32_t found = find_text(t, path);
         if (found == MR_NO_ENTRY)
             continue;
         claim.text = claim.label == MR_NO_ENTRY ? i > 0 : claim.text;
         *(claim.label == MR_NO_ENTRY ? &claim.label : &claim.second) = found;
+    }
+    if (claim.label == MR_NO_ENTRY) {
+        mr_buf_clear(path);
+        mr_buf_add(path, name, stem);
+        claim.label = find_text(t, path);
     }
     return claim;
 }
@@ -69,15 +82,19 @@ static const char *const mask_folders[MR_MASKS_MAX] = {"labels", "masks"};
 
 size_t mr_yolo_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX])
 {
-    char path[4200];
     size_t len, count = 0;
     const char *name = mr_tree_path(t, sample->entry, &len), *dot = memrchr(name, '.', len);
     size_t at = last_images(name, len);
     (void)plan;
-    for (size_t i = 0; i < MR_COUNT(mask_folders) && at != SIZE_MAX && dot && len < 4000; i++) {
+    for (size_t i = 0; i < MR_COUNT(mask_folders) && at != SIZE_MAX && dot; i++) {
         const char *rest = name + at + strlen(images);
-        int n = snprintf(path, sizeof path, "%.*s%s%.*s.png", (int)at, name, mask_folders[i], (int)(dot - rest), rest);
-        uint32_t entry = dot > rest ? mr_tree_find(t, path, (size_t)n) : MR_NO_ENTRY;
+        MR_AUTO(mr_buf_free) mr_buf path = {0};
+        mr_buf_add(&path, name, at);
+        mr_yolo_add_folder(&path, mask_folders[i], name + at);
+        mr_buf_add(&path, rest, dot > rest ? (size_t)(dot - rest) : 0);
+        mr_buf_add_text(&path, ".png");
+        const char *text = mr_buf_text(&path);
+        uint32_t entry = dot > rest && !path.failed ? mr_tree_find(t, text, path.len) : MR_NO_ENTRY;
         if (entry != MR_NO_ENTRY)
             out[count++] = (mr_mask){mask_folders[i], entry};
     }

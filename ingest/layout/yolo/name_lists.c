@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/scope.h"
 #include "base/text.h"
@@ -141,11 +142,13 @@ static mr_status read_label_folders(mr_yolo_build *b, const mr_yolo_dir *d)
 {
     static const char images[] = "images";
     MR_AUTO(mr_buf_free) mr_buf path = {0};
-    const char *found = memmem(d->path, d->len, images, strlen(images));
+    const char *found = NULL;
+    for (size_t i = 0; i + strlen(images) <= d->len && !found; i++)
+        found = strncasecmp(d->path + i, images, strlen(images)) == 0 ? d->path + i : NULL;
     for (size_t i = 0; found && mr_yolo_label_folders[i]; i++) {
         mr_buf_clear(&path);
         mr_buf_add(&path, d->path, (size_t)(found - d->path));
-        mr_buf_add_text(&path, mr_yolo_label_folders[i]);
+        mr_yolo_add_folder(&path, mr_yolo_label_folders[i], found);
         mr_buf_add(&path, found + strlen(images), d->len - (size_t)(found - d->path) - strlen(images));
         const char *dir = mr_buf_text(&path);
         MR_TRY(mr_buf_status(&path, b->err, "reading the names of classes"));
@@ -166,4 +169,22 @@ mr_status mr_yolo_name_lists(mr_yolo_build *b)
         MR_TRY(read_label_folders(b, d));
     }
     return MR_OK;
+}
+
+uint32_t mr_yolo_names_above(const mr_tree *t)
+{
+    for (size_t len = t->root_len; len;) {
+        for (len--; len && t->root[len - 1] != '/';)
+            len--;
+        mr_tree above = mr_tree_at(t->source, t->root, len);
+        mr_child child = {0};
+        const char *name;
+        size_t name_len;
+        if (mr_yolo_settings_found(&above, &name, &name_len))
+            return mr_tree_find(&above, name, name_len);
+        while (mr_tree_next(&above, "", 0, &child))
+            if (is_list(&child))
+                return child.entry;
+    }
+    return MR_NO_ENTRY;
 }

@@ -220,6 +220,24 @@ static mr_status collect_classes(mr_yolo_build *b)
     return MR_OK;
 }
 
+static mr_status say_nameless(const mr_yolo_build *b)
+{
+    uint32_t above = mr_yolo_names_above(b->tree);
+    if (above != MR_NO_ENTRY) {
+        MR_AUTO(mr_buf_free) mr_buf root = {0};
+        mr_text_show(&root, b->tree->root, b->tree->root_len);
+        return mr_fail(
+            b->err, MR_BAD_DATA,
+            "%s: is not in the dataset's root, %s, so its classes and splits would not count; move it there, "
+            "or leave it out with --leave-out",
+            mr_source_entry(b->tree->source, above)->path, mr_buf_text(&root));
+    }
+    mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
+                "there is no data.yaml or classes.txt at the root to name the classes: classes are called by their "
+                "numbers");
+    return MR_OK;
+}
+
 static mr_status plan_all(mr_yolo_build *b)
 {
     MR_TRY(mr_yolo_settings_read(b->tree, &b->settings, b->err));
@@ -235,9 +253,7 @@ static mr_status plan_all(mr_yolo_build *b)
         MR_TRY(collect_classes(b));
     MR_TRY(add_images(b));
     if (!b->plan->class_count && b->settings.entry == MR_NO_ENTRY && b->st->classes)
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "there is no data.yaml or classes.txt at the root to name the classes: classes are called by their "
-                    "numbers");
+        MR_TRY(say_nameless(b));
     mr_texts_sort(&b->st->texts);
     MR_TRY(check_shape(b));
     MR_TRY(number_classes(b));

@@ -5,11 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/scope.h"
 #include "base/text.h"
 
 /* ---- bid --------------------------------------------------------------------------------------------------------- */
+
+static bool is_in_images(const mr_tree *t)
+{
+    static const char name[] = "images/";
+    size_t len = strlen(name);
+    return t->root_len >= len && !strncasecmp(t->root + t->root_len - len, name, len) &&
+           (t->root_len == len || t->root[t->root_len - len - 1] == '/');
+}
 
 static mr_status yolo_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
@@ -31,6 +40,7 @@ static mr_status yolo_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     if (!dirs.count || (!dirs.labels && !dirs.masks && !settings))
         return MR_OK;
     bid->score = (dirs.labels ? 80 : 60) + 5 * settings + 4 * (dirs.items[0].name != NULL);
+    bid->score -= is_in_images(t); /* the folder above may have data.yaml */
     snprintf(bid->why, sizeof bid->why, "%s%s%.150s", *dirs.seen ? dirs.seen : "images", name ? ", " : "",
              name ? name : "");
     return MR_OK;

@@ -73,6 +73,8 @@ void mr_yolo_dirs_named(const mr_tree *t, const mr_yolo_settings *s, mr_yolo_dir
 /* ---- labels.c ---------------------------------------------------------------------------------------------------- */
 
 extern const char *const mr_yolo_label_folders[]; /* that stand for a folder "images"; ends with NULL */
+/* Appends a folder's name in the case of another one, "images": "Labels" beside "Images". */
+void mr_yolo_add_folder(mr_buf *out, const char *word, const char *like);
 
 typedef struct mr_yolo_claim {
     uint32_t label;  /* MR_NO_ENTRY: the image has none */
@@ -128,7 +130,9 @@ void mr_yolo_state_free(void *state);
 mr_status mr_yolo_names(mr_yolo_build *b);      /* names.c: classes, kpt_shape and licence */
 mr_status mr_yolo_name_lists(mr_yolo_build *b); /* name_lists.c: classes.txt and the like, which all must agree */
 mr_status mr_yolo_name_list(mr_yolo_build *b, uint32_t entry); /* one of them */
-mr_status mr_yolo_splits(mr_yolo_build *b);                    /* splits.c: the images of each split, sorted */
+/* Such a file, or one of settings, in a folder above the root, which nothing reads; MR_NO_ENTRY. */
+uint32_t mr_yolo_names_above(const mr_tree *t);
+mr_status mr_yolo_splits(mr_yolo_build *b); /* splits.c: the images of each split, sorted */
 mr_status mr_yolo_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 
 /* A sample's aux: its label file, and whether its lines are of labelTxt. */

@@ -118,6 +118,33 @@ static void label_studio(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* The root is the folder of images/ and labels/: what is above it would be left out. */
+static void names_above_the_root(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text;
+    } trials[] = {{"data.yaml", "train: images/train\nnames: [cat, dog]\n"},
+                  {"set/classes.txt", "cat\ndog\n"},
+                  {"obj.names", "cat\ndog\n"}};
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        support_put(dir, "set/v1/images/train/a.jpg", "");
+        support_put(dir, "set/v1/labels/train/a.txt", LABEL);
+        support_plan p = support_plan_at(YOLO, dir, "set/v1/", NULL);
+        assert_int_equal(p.status, MR_OK);
+        support_plan_done(&p);
+        support_put(dir, trials[i].file, trials[i].text);
+        p = support_plan_at(YOLO, dir, "set/v1/", NULL);
+        assert_int_equal(p.status, MR_BAD_DATA);
+        char *why = support_path("%s: is not in the dataset's root, set/v1/", trials[i].file);
+        assert_non_null(strstr(p.err.text, why));
+        support_plan_done(&p);
+        free(why);
+        support_tmpdir_remove(dir);
+    }
+}
+
 /* Something else that has this name. */
 static void other_notes_are_left(void **state)
 {
@@ -152,6 +179,7 @@ int main(void)
         cmocka_unit_test(lists_name_the_classes),    cmocka_unit_test(longer_lists_agree),
         cmocka_unit_test(contradictions_are_named),  cmocka_unit_test(other_notes_are_left),
         cmocka_unit_test(settings_of_several_files), cmocka_unit_test(label_studio),
+        cmocka_unit_test(names_above_the_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

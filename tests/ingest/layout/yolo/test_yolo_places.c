@@ -53,6 +53,13 @@ static void labels_beside_the_images(void **state)
          {"sets/train/images/a.jpg", "sets/train/labels/a.TXT"},
          "train sets/train/images/a.jpg -1 0\n"},
         {"names: [cat]\n", {"a.jpg", "a.txt", "b.jpg", "b.Txt"}, "train a.jpg -1 0\ntrain b.jpg -1 0\n"},
+        {"train: images/train\nval: images/val\nnames: [cat]\n",
+         {"images/train/a.jpg", "images/train/a.txt", "images/val/b.jpg", "images/val/b.txt"},
+         "train images/train/a.jpg -1 0\nval images/val/b.jpg -1 0\n"},
+        {"names: [cat]\n",
+         {"Images/train/a.jpg", "Labels/train/a.txt", "Images/val/b.jpg", "Labels/val/b.txt"},
+         "train Images/train/a.jpg -1 0\nval Images/val/b.jpg -1 0\n"},
+        {"names: [cat]\n", {"train/IMAGES/a.jpg", "train/LABELS/a.txt"}, "train train/IMAGES/a.jpg -1 0\n"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *dir = support_tmpdir();
