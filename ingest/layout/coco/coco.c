@@ -25,7 +25,7 @@ void mr_coco_state_free(void *state)
     free(st->parts);
     free(st->groups);
     free(st->where);
-    free(st->by_base);
+    mr_image_names_free(&st->images);
     free(st);
 }
 

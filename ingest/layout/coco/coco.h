@@ -9,6 +9,7 @@
 #define MR_LAYOUT_COCO_H
 
 #include "format/format.h"
+#include "layout/image_names.h"
 #include "layout/layout.h"
 #include "tables/coco_json.h"
 
@@ -60,13 +61,12 @@ typedef struct mr_coco_state {
     size_t group_count, group_room;
     uint32_t *where;
     size_t where_count, where_room;
-    uint32_t *by_base; /* images sorted by the last part of their names, once a name needs it */
-    size_t by_base_count;
-    size_t results;     /* result files seen (bare lists) */
-    const char *result; /* the path of one */
-    const char *dir;    /* "annotations" or "" */
-    const char *absent; /* a file of --annotations that is not there; NULL: none */
-    bool named;         /* parts have COCO's own names */
+    mr_image_names images; /* once a name needs them */
+    size_t results;        /* result files seen (bare lists) */
+    const char *result;    /* the path of one */
+    const char *dir;       /* "annotations" or "" */
+    const char *absent;    /* a file of --annotations that is not there; NULL: none */
+    bool named;            /* parts have COCO's own names */
 } mr_coco_state;
 
 typedef struct mr_coco_build { /* while plan() runs */
@@ -91,15 +91,8 @@ void mr_coco_state_free(void *state);
 uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
 size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
-/* names.c: what a JSON's file_name is, and its path in `out`. */
-typedef enum mr_coco_name_kind {
-    MR_COCO_NAME_BAD,     /* empty, or with a NUL */
-    MR_COCO_NAME_PLAIN,   /* a path from the root, or from a folder of images */
-    MR_COCO_NAME_FOREIGN, /* a path of another place: only its last parts mean something */
-} mr_coco_name_kind;
-mr_coco_name_kind mr_coco_name_of(const char *name, size_t len, mr_buf *out);
-/* The image whose path shares the most parts with the end of the name; MR_NO_ENTRY: none.  Of a name that is not
- * foreign one folder at least must be equal, or the whole path.  MR_BAD_DATA: several images share as much. */
+/* names.c: the image whose path shares the most parts with the end of the name; MR_NO_ENTRY: none.  Of a name that is
+ * not foreign one folder at least must be equal, or the whole path.  MR_BAD_DATA: several images share as much. */
 mr_status mr_coco_look_up(const mr_coco_build *b, const mr_coco_group *g, bool foreign, const char *name, size_t len,
                           uint32_t *found);
 /* groups.c: sorts the parts into groups; parses those whose names do not say what they hold. */
@@ -114,6 +107,8 @@ mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part);
 mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
 /* images.c: the file of an image; MR_NO_ENTRY: it is not there. */
 mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry);
+/* Marks the images of a group that --split-map leaves out, after all others are planned; its classes do not count. */
+mr_status mr_coco_leave_out(mr_coco_build *b, mr_coco_group *g);
 /* Adds the images of group n, after all groups are open: the name of its split depends on them. */
 mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
 

@@ -190,10 +190,6 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
                     "its name says no split: the folders of its images do");
     else
         MR_TRY(is_left_out(b, &g, &g.left_out));
-    for (size_t i = 0; i < count && g.left_out; i++) {
-        mr_coco_free(st->parts[first + i].file);
-        st->parts[first + i].file = NULL;
-    }
     if (g.left_out)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
     if (!MR_GROW(st->groups, st->group_count, st->group_room))

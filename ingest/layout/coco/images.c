@@ -83,24 +83,23 @@ static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *n
 }
 
 /* The image's file, if it exists.  A path of another machine is looked up where the name is not one of this tree. */
-static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, mr_coco_name_kind *kind,
-                           place *p)
+static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, mr_name_kind *kind, place *p)
 {
     uint32_t entry;
     *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
     if (memchr(image->file_name, '\\', image->name_len) && mr_path_beside("", 0, image->file_name, &b->name) &&
         !memchr(image->file_name, '\0', image->name_len)) {
-        *kind = MR_COCO_NAME_PLAIN;
+        *kind = MR_NAME_PLAIN;
         MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
         if (p->entry != MR_NO_ENTRY)
             return MR_OK;
     }
-    *kind = mr_coco_name_of(image->file_name, image->name_len, &b->name);
+    *kind = mr_name_clean(image->file_name, image->name_len, &b->name);
     b->plan->notes->failed = b->plan->notes->failed || b->name.failed;
-    if (*kind == MR_COCO_NAME_PLAIN)
+    if (*kind == MR_NAME_PLAIN)
         MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
-    bool foreign = *kind == MR_COCO_NAME_FOREIGN;
-    if (*kind == MR_COCO_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && !memchr(b->name.data, '/', b->name.len)))
+    bool foreign = *kind == MR_NAME_FOREIGN;
+    if (*kind == MR_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && !memchr(b->name.data, '/', b->name.len)))
         return MR_OK;
     MR_TRY(mr_coco_look_up(b, g, foreign, mr_buf_text(&b->name), b->name.len, &entry));
     p->entry = entry;
@@ -110,7 +109,7 @@ static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_ima
 
 mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry)
 {
-    mr_coco_name_kind kind;
+    mr_name_kind kind;
     place p;
     MR_TRY(find_file(b, g, image, &kind, &p));
     *entry = p.entry;
@@ -270,7 +269,7 @@ static const mr_coco_file *bad_file(const mr_coco_build *b, const mr_coco_group 
 static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image)
 {
     mr_notes *notes = b->plan->notes;
-    mr_coco_name_kind kind;
+    mr_name_kind kind;
     place p;
     char id[120];
     uint32_t bad;
@@ -284,7 +283,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
         count_place(b, g, &p);
         return add_sample(b, g, p.entry, m->where, image);
     }
-    if (kind == MR_COCO_NAME_BAD) {
+    if (kind == MR_NAME_BAD) {
         mr_note_add(notes, MR_NOTE_REJECT, image->file_name, image->name_len, 0,
                     "file_name of image id %s of split %s, which names no file",
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder);
@@ -294,8 +293,8 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     if (g->any)
         mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0, "image id %s of split %s: %s",
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder,
-                    kind == MR_COCO_NAME_FOREIGN ? "no image below the root ends with this path of another place"
-                                                 : "no such file");
+                    kind == MR_NAME_FOREIGN ? "no image below the root ends with this path of another place"
+                                            : "no such file");
     return MR_OK;
 }
 
@@ -349,4 +348,23 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
                     "beside the annotation files)",
                     m.missing, g->folder, g->folder);
     return status;
+}
+
+mr_status mr_coco_leave_out(mr_coco_build *b, mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        mr_coco_part *part = &b->st->parts[g->first + i];
+        mr_status status = mr_coco_open_part(b, part);
+        if (status == MR_SYSTEM)
+            return status;
+        for (size_t n = 0; status == MR_OK && n < part->file->image_count; n++) { /* else it does not matter */
+            uint32_t entry;
+            MR_TRY(mr_coco_find_image(b, g, &part->file->images[n], &entry));
+            if (entry != MR_NO_ENTRY && !b->plan->used[entry])
+                b->plan->used[entry] = MR_USE_LEFT_OUT;
+        }
+        mr_coco_free(part->file);
+        part->file = NULL;
+    }
+    return MR_OK;
 }

@@ -75,16 +75,13 @@ static int by_folder(const void *a, const void *b)
 static mr_status find_owners(const mr_coco_build *b, owners *o)
 {
     mr_coco_state *st = b->st;
-    bool any_left_out = false; /* its images may be anywhere */
     o->by_folder = mr_alloc(st->group_count, sizeof *o->by_folder);
     if (!o->by_folder)
         return mr_fail_memory(b->err, "listing COCO images");
-    for (; o->count < st->group_count; o->count++) {
+    for (; o->count < st->group_count; o->count++)
         o->by_folder[o->count] = &st->groups[o->count];
-        any_left_out = any_left_out || st->groups[o->count].left_out;
-    }
     qsort(o->by_folder, o->count, sizeof *o->by_folder, by_folder);
-    for (size_t k = 0; k < MR_COUNT(flat_dirs) && !any_left_out; k++)
+    for (size_t k = 0; k < MR_COUNT(flat_dirs); k++)
         for (size_t i = 0, users = 0; i < st->group_count; i++)
             if (st->groups[i].flat[k])
                 o->flat[k] = users++ ? NULL : &st->groups[i];
@@ -210,6 +207,9 @@ static mr_status plan_samples(mr_coco_build *b)
     for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
         if (!st->groups[i].left_out)
             status = mr_coco_plan_group(b, i);
+    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
+        if (st->groups[i].left_out)
+            status = mr_coco_leave_out(b, &st->groups[i]);
     if (status == MR_OK)
         status = plan_classes(b);
     return status == MR_OK ? plan_unlisted(b) : status;

@@ -75,9 +75,8 @@ static void test_full_tree(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "train2017"));
     assert_int_equal(support_notes(&p, MR_NOTE_COLLISION), 1);
     assert_true(support_has_note(&p, MR_NOTE_COLLISION, "train2017/c.jpg", "twice"));
-    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 3);
+    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 2);
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "train2017/d.jpg", "--keep-unlisted"));
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "test2017/t.jpg", "no split"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_train2017.json", "1 annotations of images"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
@@ -92,7 +91,7 @@ static void test_keep_unlisted(void **state)
     support_assert_samples(&p, "train train2017/a.jpg -1 0\ntrain train2017/b.jpg -1 0\ntrain train2017/c.jpg -1 4\n"
                                "train train2017/d.jpg -1 4\nval val2017/sub/w.png -1 4\nval val2017/v.jpg -1 4\n");
     support_assert_meta(&p, 3, "");
-    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 3);
+    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 2);
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -115,7 +114,7 @@ static void test_split_map(void **state)
     assert_int_equal(p.plan.split_count, 1);
     assert_int_equal(p.plan.class_count, 2);
     assert_true(support_has_note(&p, MR_NOTE_INFO, "train2017", "--split-map"));
-    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 2);
+    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 1);
     support_plan_done(&p);
 
     maps[0] = (mr_split_map){"train", "all"};
@@ -200,14 +199,14 @@ static void test_unlisted_beside(void **state)
     images(dir, "a.jpg", "b.jpg", "x/c.jpg", END);
     support_plan p = support_plan_ok(COCO, dir, &options);
     support_assert_samples(&p, "train a.jpg -1 4\ntrain b.jpg -1 4\n");
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "x/c.jpg", "no split"));
+    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 1);
     support_plan_done(&p);
 
     support_put(dir, "instances_val.json", "{\"images\":[{\"id\":1,\"file_name\":\"c.jpg\"}]}");
     images(dir, "c.jpg", END);
     p = support_plan_ok(COCO, dir, &options);
     support_assert_samples(&p, "train a.jpg -1 4\nval c.jpg -1 4\n");
-    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 2);
+    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 0);
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

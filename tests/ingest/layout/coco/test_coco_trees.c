@@ -57,6 +57,23 @@ static void test_one_file_over_folders_of_splits(void **state)
     support_plan_done(&p);
 }
 
+/* What --split-map leaves out is left out wherever it is, so that nothing is left to account for. */
+static void test_a_split_that_is_left_out(void **state)
+{
+    const char *dir = *state;
+    const mr_split_map map = {"val", ""};
+    touch(dir, "images/a.jpg images/b.jpg images/c.jpg");
+    put_json(dir, "annotations/instances_train.json", "a.jpg", "");
+    put_json(dir, "annotations/instances_val.json", "b.jpg a.jpg", "");
+    support_plan p = support_plan_ok(COCO, *state, &(mr_layout_options){.maps = &map, .map_count = 1});
+    support_assert_samples(&p, "train images/a.jpg -1 0\n");
+    uint32_t b = mr_tree_find(&p.tree, "images/b.jpg", strlen("images/b.jpg"));
+    assert_int_equal(p.plan.used[b], MR_USE_LEFT_OUT);
+    assert_int_equal(p.plan.used[b + 1], MR_USE_NONE);
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/c.jpg", "in no annotation file of its split"));
+    support_plan_done(&p);
+}
+
 static void test_pairs_of_cvat(void **state)
 {
     const char *dir = *state;
@@ -145,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_one_file_over_folders_of_splits),
         IN_TMPDIR(test_pairs_of_cvat),
+        IN_TMPDIR(test_a_split_that_is_left_out),
         IN_TMPDIR(test_minival),
         IN_TMPDIR(test_parts_of_one_split),
         IN_TMPDIR(test_urls_of_lvis),
