@@ -21,8 +21,11 @@ typedef struct parser {
     mr_createml_label *label;
     void *ctx;
     member current;
-    bool is_label;
-    mr_createml_image at; /* the one at hand */
+    bool is_label, is_coordinates, has_coordinates; /* of the annotation at hand */
+    unsigned side, seen;                            /* of its coordinates: a bit each; side 0: another member */
+    mr_createml_image at;                           /* the one at hand */
+    mr_json_repair repair;
+    size_t flaw; /* the first that may be in what comes */
     mr_error *err;
 } parser;
 
@@ -36,15 +39,32 @@ static bool is_key(const mr_json_token *t, const char *word)
     return t->len == strlen(word) && !memcmp(t->text, word, t->len);
 }
 
+/* The first thing that is wrong with an image. */
+static mr_status spoil(parser *p, const char *why)
+{
+    if (!p->at.why) {
+        p->at.why = why;
+        p->at.why_at = mr_json_stream_at(p->stream);
+    }
+    return MR_OK;
+}
+
 static mr_status end_image(parser *p)
 {
     mr_createml_file *f = p->file;
-    uint64_t len = mr_json_stream_at(p->stream) - p->at.at;
-    if (!p->at.name)
-        return refuse(p, "an object without \"image\"");
+    uint64_t end = mr_json_stream_at(p->stream), len = end - p->at.at;
+    const mr_json_flaw *flaw = p->repair.count ? mr_json_repair_find(&p->repair, &p->flaw, p->at.at, end) : NULL;
+    if (flaw) {
+        spoil(p, mr_json_flaw_text(flaw));
+        p->at.why_at = flaw->at + 1;
+    }
+    if (!p->at.name) {
+        spoil(p, "an object without \"image\"");
+        p->at.name = calloc(1, 1);
+    }
     if (len > UINT32_MAX || f->count >= UINT32_MAX - 1)
         return refuse(p, "more than 4,294,967,295 bytes in one object, or objects");
-    if (!MR_GROW(f->images, f->count, f->room))
+    if (!p->at.name || !MR_GROW(f->images, f->count, f->room))
         return mr_fail_memory(p->err, "reading CreateML annotations");
     p->at.len = (uint32_t)len;
     f->images[f->count++] = p->at;
@@ -55,11 +75,11 @@ static mr_status end_image(parser *p)
 static mr_status take_name(parser *p, const mr_json_token *t)
 {
     if (t->kind != MR_JSON_STRING)
-        return refuse(p, "\"image\" is not a string");
+        return spoil(p, "\"image\" is not a string");
     if (p->at.name)
-        return refuse(p, "\"image\" twice in one object");
+        return spoil(p, "\"image\" twice in one object");
     if (t->len > NAME_MAX_LEN)
-        return refuse(p, "\"image\" of more than 4,096 bytes is not a name");
+        return spoil(p, "\"image\" of more than 4,096 bytes is not a name");
     p->at.name = malloc(t->len + 1);
     if (!p->at.name)
         return mr_fail_memory(p->err, "reading CreateML annotations");
@@ -77,29 +97,72 @@ static mr_status take_member(parser *p, const mr_json_token *t)
                                                                            : OTHER;
         return MR_OK;
     }
-    return p->current == IMAGE ? take_name(p, t) : MR_OK;
+    bool end = t->kind == MR_JSON_OBJECT_END || t->kind == MR_JSON_LIST_END;
+    return p->current == IMAGE && !end ? take_name(p, t) : MR_OK;
 }
 
 static mr_status take_top(parser *p, const mr_json_token *t)
 {
     if (t->kind == MR_JSON_OBJECT_END)
         return end_image(p);
-    if (t->kind != MR_JSON_OBJECT)
+    if (t->kind != MR_JSON_OBJECT && t->kind != MR_JSON_NULL)
         return refuse(p, "not a CreateML annotation file: its list holds something that is not an object");
-    p->at = (mr_createml_image){.at = mr_json_stream_at(p->stream) - 1};
+    bool null = t->kind == MR_JSON_NULL;
+    p->at = (mr_createml_image){.at = mr_json_stream_at(p->stream) - (null ? 4 : 1)};
     p->current = OTHER;
+    return null ? end_image(p) : MR_OK;
+}
+
+/* A class may be called by a number. */
+static mr_status take_label(parser *p, const mr_json_token *t)
+{
+    uint64_t to = mr_json_stream_at(p->stream), from = to > t->len + 2 ? to - t->len - 2 : 0;
+    size_t next = p->flaw;
+    if (t->kind == MR_JSON_NULL || (t->kind == MR_JSON_STRING && !t->len))
+        return MR_OK;
+    if (t->kind != MR_JSON_STRING && t->kind != MR_JSON_NUMBER)
+        return spoil(p, "\"label\" is not a string");
+    if (p->repair.count && mr_json_repair_find(&p->repair, &next, from, to))
+        return MR_OK; /* the replacement must not become a class */
+    return p->label(p->ctx, t->text, t->len, p->err);
+}
+
+/* Members of an annotation, and at depth 5 those of its coordinates. */
+static mr_status take_value(parser *p, const mr_json_token *t)
+{
+    static const char *const sides[] = {"x", "y", "width", "height"};
+    bool key = t->kind == MR_JSON_KEY, end = t->kind == MR_JSON_OBJECT_END || t->kind == MR_JSON_LIST_END;
+    if (t->depth == 4 && key) {
+        p->is_label = is_key(t, "label");
+        p->is_coordinates = is_key(t, "coordinates");
+    } else if (t->depth == 4 && p->is_label && !end) {
+        return take_label(p, t);
+    } else if (t->depth == 4 && p->is_coordinates && !end) {
+        p->has_coordinates = true;
+        return t->kind == MR_JSON_OBJECT ? MR_OK : spoil(p, "\"coordinates\" is not an object");
+    } else if (t->depth == 5 && p->is_coordinates && key) {
+        p->side = 0;
+        for (unsigned i = 0; i < 4; i++)
+            p->side = is_key(t, sides[i]) ? 1u << i : p->side;
+    } else if (t->depth == 5 && p->is_coordinates && p->side) {
+        p->seen |= p->side;
+        return t->kind == MR_JSON_NUMBER ? MR_OK : spoil(p, "\"coordinates\" holds something that is not a number");
+    }
     return MR_OK;
 }
 
 static mr_status take_annotation(parser *p, const mr_json_token *t)
 {
-    if (t->depth == 3) {
-        p->at.objects += t->kind == MR_JSON_OBJECT;
-        return MR_OK;
+    if (t->depth > 3)
+        return take_value(p, t);
+    if (t->kind == MR_JSON_OBJECT) {
+        p->at.objects++;
+        p->seen = 0;
+        p->is_label = p->is_coordinates = p->has_coordinates = false;
+    } else if (t->kind == MR_JSON_OBJECT_END && p->has_coordinates && p->seen != 15) {
+        return spoil(p, "\"coordinates\" without all of x, y, width and height");
     }
-    if (t->kind == MR_JSON_KEY)
-        p->is_label = is_key(t, "label");
-    return p->is_label && t->kind == MR_JSON_STRING && t->len ? p->label(p->ctx, t->text, t->len, p->err) : MR_OK;
+    return MR_OK;
 }
 
 static mr_status take(void *ctx, const mr_json_token *t)
@@ -111,12 +174,23 @@ static mr_status take(void *ctx, const mr_json_token *t)
                    ? MR_OK
                    : refuse(p, "not a CreateML annotation file: it does not hold a list");
     case 1:
-        return take_top(p, t);
+        return t->kind == MR_JSON_LIST_END ? MR_OK : take_top(p, t);
     case 2:
         return take_member(p, t);
     default:
-        return t->depth <= 4 && p->current == ANNOTATIONS ? take_annotation(p, t) : MR_OK;
+        return p->current == ANNOTATIONS ? take_annotation(p, t) : MR_OK;
     }
+}
+
+static void restart(void *ctx)
+{
+    parser *p = ctx;
+    mr_createml_file *f = p->file;
+    free(p->at.name);
+    for (size_t i = 0; i < f->count; i++)
+        free(f->images[i].name);
+    f->count = 0;
+    *p = (parser){.file = f, .name = p->name, .label = p->label, .ctx = p->ctx, .err = p->err};
 }
 
 mr_status mr_createml_parse(const mr_source *s, uint32_t entry, mr_createml_label *label, void *ctx,
@@ -130,9 +204,10 @@ mr_status mr_createml_parse(const mr_source *s, uint32_t entry, mr_createml_labe
     if (!p.file)
         return mr_fail_memory(err, "reading CreateML annotations");
     p.file->entry = entry;
-    const mr_json_file file = {s, entry, p.name, "reading CreateML annotations", NULL, NULL};
+    const mr_json_file file = {s, entry, p.name, "reading CreateML annotations", &p.repair, restart};
     mr_status status = mr_json_file_read(&file, &rules, &p.stream, err);
     free(p.at.name);
+    mr_json_repair_free(&p.repair);
     if (status == MR_OK)
         *out = p.file;
     else

@@ -13,6 +13,8 @@ typedef struct mr_createml_image {
     uint64_t at; /* the object's text in the file */
     uint32_t len, name_len;
     uint32_t objects; /* its annotations */
+    const char *why;  /* what is wrong with it, static text; NULL: nothing.  The name may then be empty */
+    uint64_t why_at;  /* the byte, from 1 */
 } mr_createml_image;
 
 typedef struct mr_createml_file {
@@ -24,7 +26,7 @@ typedef struct mr_createml_file {
 /* Is handed every label; a failure ends the parse. */
 typedef mr_status mr_createml_label(void *ctx, const char *text, size_t len, mr_error *err);
 
-/* MR_BAD_DATA: not JSON, not a list of objects with a name each; names file and byte. */
+/* A bad value of an image is in its `why`.  MR_BAD_DATA: not JSON, not a list of objects; names file and byte. */
 mr_status mr_createml_parse(const mr_source *s, uint32_t entry, mr_createml_label *label, void *ctx,
                             mr_createml_file **out, mr_error *err);
 void mr_createml_free(mr_createml_file *f);

@@ -7,20 +7,40 @@
 #include "layout/texts.h"
 #include "tables/createml.h"
 
+typedef struct mr_createml_ref { /* an entry of a JSON file, and the image that it names */
+    uint32_t entry, file, image;
+} mr_createml_ref;
+
 typedef struct mr_createml_state {
-    mr_createml_file *files[MR_SPLIT_DIRS_MAX]; /* by split folder; NULL: it has no JSON */
-    mr_texts texts;                             /* those that are small enough */
+    mr_createml_file **files;
+    size_t file_count, file_room;
+    mr_createml_ref *refs; /* sorted by image, then by place; those of one image are joined */
+    size_t ref_count, ref_room;
+    mr_texts texts; /* the files that are small enough */
 } mr_createml_state;
 
-/* A sample's aux: its file, and its image's number there and one; 0: unlisted. */
-static inline uint64_t mr_createml_aux(size_t file, size_t image)
+/* A sample's aux: the number of its first ref and one; 0: unlisted. */
+static inline const mr_createml_ref *mr_createml_refs(const mr_createml_state *st, uint64_t aux, size_t *count)
 {
-    return (uint64_t)file << 32 | (image + 1);
+    const mr_createml_ref *first = aux ? &st->refs[aux - 1] : NULL, *end = st->refs + st->ref_count, *at = first;
+    while (first && at < end && at->entry == first->entry)
+        at++;
+    *count = (size_t)(at - first);
+    return first;
 }
 
-/* The json of a folder ("" or "train"): _annotations.createml.json, or another that looks like one; MR_NO_ENTRY: none.
- * MR_SYSTEM: a file could not be read. */
-mr_status mr_createml_find(const mr_tree *t, const char *dir, size_t len, uint32_t *found, mr_error *err);
+typedef struct mr_createml_jsons {
+    uint32_t *entries;
+    size_t count, room;
+} mr_createml_jsons;
+
+/* Adds the json files of a folder ("" or "train") that look like CreateML, _annotations.createml.json in any case.
+ * MR_SYSTEM: one could not be read. */
+mr_status mr_createml_list(const mr_tree *t, const char *dir, size_t len, mr_createml_jsons *out, mr_error *err);
+void mr_createml_jsons_free(mr_createml_jsons *jsons);
+/* Appends the object that a ref names as the source wrote it. */
+mr_status mr_createml_ref_text(const mr_source *s, const mr_createml_state *st, const mr_createml_ref *ref, mr_buf *out,
+                               mr_error *err);
 mr_status mr_createml_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 void mr_createml_state_free(void *state);
 /* objects.c: of the text of one image's object. */

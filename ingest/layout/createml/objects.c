@@ -82,7 +82,7 @@ static mr_status take(void *ctx, const mr_json_token *t)
         r->coordinates = false;
     } else if (t->depth == 2 && t->kind == MR_JSON_OBJECT_END)
         end_object(r);
-    else if (t->depth == 3 && r->is_label && t->kind == MR_JSON_STRING && t->len)
+    else if (t->depth == 3 && r->is_label && (t->kind == MR_JSON_STRING || t->kind == MR_JSON_NUMBER) && t->len)
         r->label = mr_plan_class_find(r->plan, t->text, t->len);
     else if (t->depth == 4 && t->kind == MR_JSON_NUMBER)
         take_number(r, t);
