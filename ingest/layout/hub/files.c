@@ -3,10 +3,13 @@
  */
 #include "hub/hub.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
+#include "layout/folder_names.h"
 
 /* ---- one name ------------------------------------------------------------------------------------------------- */
 
@@ -45,7 +48,7 @@ static bool take_numbered(mr_hub_file *f, const char *stem, size_t len)
 }
 
 /* The hub's words for splits, alone or followed by more: "train", "test_easy". */
-static bool names_split(const char *text, size_t len)
+static bool begins_with_split(const char *text, size_t len)
 {
     static const char *const words[] = {"train", "training", "val",     "valid", "validation",
                                         "dev",   "test",     "testing", "eval",  "evaluation"};
@@ -57,17 +60,43 @@ static bool names_split(const char *text, size_t len)
     return false;
 }
 
+/* A split of the hub is made of words: of "partial-train-00000-of-00001" its library takes the word that it knows. */
+static bool is_word(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!(isalnum((unsigned char)text[i]) || text[i] == '_' || text[i] == '.' || (unsigned char)text[i] >= 0x80))
+            return false;
+    return len > 0;
+}
+
+/* "my_train_data": the word that names a split, if it is the only one. */
+static void take_token(mr_hub_file *f, const char *text, size_t len)
+{
+    mr_split_token token = mr_split_token_of(text, len);
+    f->several = token.several;
+    f->split = token.split && !token.several ? (mr_hub_part){text + token.at, token.len} : (mr_hub_part){NULL, 0};
+}
+
 /* "train-0001", "train.0", "train": the number is not part of the split's name. */
-static bool take_plain(mr_hub_file *f, const char *stem, size_t len)
+static void take_plain(mr_hub_file *f, const char *stem, size_t len)
 {
     size_t n = len;
     while (n && strchr(digits, stem[n - 1]))
         n--;
     while (n && n < len && strchr("-_.", stem[n - 1]))
         n--;
-    if (!names_split(stem, n))
+    take_token(f, stem, n);
+    if (begins_with_split(stem, n) && !f->several)
+        f->split = (mr_hub_part){stem, n};
+}
+
+/* A name that says nothing is in a folder that may: "train/0000.parquet", "train/part-00000-of-00002.parquet". */
+static bool take_folder(mr_hub_file *f, mr_hub_part above)
+{
+    bool silent = !f->split.len || (f->of && !mr_split_token_of(f->split.text, f->split.len).split);
+    if (f->several || !silent || !begins_with_split(above.text, above.len))
         return false;
-    f->split = (mr_hub_part){stem, n};
+    f->split = above;
     return true;
 }
 
@@ -98,11 +127,14 @@ mr_hub_file mr_hub_file_at(const char *path, size_t len)
     mr_hub_part name = last_part(path, len);
     size_t stem = name.len - strlen(MR_HUB_END), dir = len > name.len ? len - name.len - 1 : 0;
     mr_hub_part above = last_part(path, dir);
-    if (!take_numbered(&f, name.text, stem) && !take_plain(&f, name.text, stem) && all_of(name.text, stem, digits) &&
-        names_split(above.text, above.len)) {
-        f.split = above;
+    bool numbered = take_numbered(&f, name.text, stem);
+    if (numbered && !is_word(f.split.text, f.split.len) && mr_split_token_of(f.split.text, f.split.len).split)
+        take_token(&f, f.split.text, f.split.len);
+    else if (!numbered)
+        take_plain(&f, name.text, stem);
+    if (take_folder(&f, above))
         dir = dir > above.len ? dir - above.len - 1 : 0;
-    }
+    f.stem = (mr_hub_part){name.text, stem};
     f.config = config_of(path, dir);
     return f;
 }
@@ -180,10 +212,43 @@ static mr_status list_configs(const mr_hub_files *files, mr_buf *out, size_t *co
     return MR_OK;
 }
 
-mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, mr_error *err)
+void mr_hub_map_splits(mr_hub_files *files, const mr_layout_options *o)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        mr_hub_file *f = &files->items[i];
+        if ((f->several || !f->split.len) && mr_split_map_find(o, f->stem.text, f->stem.len)) {
+            f->split = f->stem;
+            f->several = false;
+        }
+    }
+}
+
+/* Where some names tell a split, all must; none may tell two. */
+static mr_status check_splits(const mr_hub_files *files, mr_error *err)
+{
+    size_t with_split = 0;
+    for (size_t i = 0; i < files->count; i++)
+        with_split += files->items[i].split.len > 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const mr_hub_file *f = &files->items[i];
+        MR_AUTO(mr_buf_free) mr_buf name = {0}, stem = {0}, option = {0};
+        if (!f->several && (f->split.len || !with_split))
+            continue;
+        mr_text_show(&name, f->path.text, f->path.len);
+        mr_source_quote(f->stem.text, f->stem.len, &stem);
+        mr_source_leave_out(f->path.text, f->path.len, &option);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: its name gives %s; --split-map %s=train takes it as split train, %s leaves it out",
+                       mr_buf_text(&name), f->several ? "more than one split" : "no split, where those beside it do",
+                       mr_buf_text(&stem), mr_buf_text(&option));
+    }
+    return MR_OK;
+}
+
+mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_error *err)
 {
     mr_buf names = {0};
-    size_t configs, kept = 0, with_split = 0;
+    size_t configs, kept = 0;
     mr_status status = list_configs(files, &names, &configs, err);
     for (size_t i = 0; i < files->count; i++)
         if (!wanted || is_config(&files->items[i], wanted))
@@ -197,20 +262,7 @@ mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, 
                          mr_buf_text(&names));
     mr_buf_free(&names);
     files->count = kept;
-    for (size_t i = 0; i < kept; i++)
-        with_split += files->items[i].split.len > 0;
-    kept = 0;
-    for (size_t i = 0; i < files->count && status == MR_OK; i++) {
-        mr_hub_file *f = &files->items[i];
-        if (f->split.len || !with_split)
-            files->items[kept++] = *f;
-        else
-            mr_note_add(plan->notes, MR_NOTE_INFO, f->path.text, f->path.len, 0,
-                        "left out: its name gives no split, where "
-                        "those beside it do");
-    }
-    files->count = kept;
-    return status;
+    return status == MR_OK ? check_splits(files, err) : status;
 }
 
 /* The files of a split are in the order of their numbers, which have a fixed width. */

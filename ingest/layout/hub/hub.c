@@ -120,8 +120,9 @@ static mr_status hub_open(const mr_tree *t, const mr_layout_options *o, mr_plan 
         return mr_fail_memory(err, "listing Parquet files");
     mr_hub_files *files = &st->files;
     mr_status status = mr_hub_list(t, files, err);
+    mr_hub_map_splits(files, o);
     if (status == MR_OK)
-        status = mr_hub_choose(files, o->config, plan, err);
+        status = mr_hub_choose(files, o->config, err);
     if (status == MR_OK)
         status = drop_splits(o, plan, files, err);
     if (status == MR_OK)

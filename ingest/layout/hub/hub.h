@@ -21,6 +21,8 @@ typedef struct mr_hub_file {
     mr_hub_part config;  /* len 0: "default" */
     mr_hub_part split;   /* as the source names it; len 0: none in the name */
     uint32_t number, of; /* part 2 of 7, from 0; of 0: not numbered */
+    mr_hub_part stem;    /* of its name */
+    bool several;        /* its name has words of more than one split */
 } mr_hub_file;
 
 typedef struct mr_hub_files {
@@ -36,15 +38,19 @@ typedef struct mr_hub_state {
 
 /* Splits a path under the root into config, split and number:
  *      data/train-00000-of-00002.parquet       CONFIG/test-00000-of-00001-0123456789abcdef.parquet
- *      CONFIG/train/0000.parquet               train.parquet          anything.parquet                             */
+ *      CONFIG/train/0000.parquet               train.parquet          anything.parquet
+ *      partial-train-00000-of-00001.parquet    my_train_data.parquet                                                */
 mr_hub_file mr_hub_file_at(const char *path, size_t len);
 
 /* All Parquet files under the root except hidden ones.  free(out->items). */
 mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err);
 
-/* Keeps the files of the requested config, or of the only one; where some have a split, only those.
- * MR_MISUSE: lists the configs. */
-mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, mr_error *err);
+/* A file whose name tells no split, or several, has the one that --split-map gives to its name. */
+void mr_hub_map_splits(mr_hub_files *files, const mr_layout_options *o);
+
+/* Keeps the files of the requested config, or of the only one.  MR_MISUSE: lists the configs.  MR_BAD_DATA: a file
+ * whose split is not known, where those of others are. */
+mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_error *err);
 
 /* MR_BAD_DATA: a split lacks one of its numbered files, or has one twice; names it. */
 mr_status mr_hub_complete(const mr_hub_files *files, mr_error *err);

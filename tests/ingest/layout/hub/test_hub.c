@@ -34,6 +34,17 @@ static void test_names(void **state)
         {"train.parquet", "", "train", 0, 0},
         {"test-7.parquet", "", "test", 0, 0},
         {"data/train-0001.parquet", "", "train", 0, 0},
+        {"my_train_data.parquet", "", "train", 0, 0},
+        {"cfg/MyTestset2.parquet", "cfg", "Testset", 0, 0},
+        {"data/partial-train-00000-of-00001.parquet", "", "train", 0, 1},
+        {"data/train_clean-00000-of-00001.parquet", "", "train_clean", 0, 1},
+        {"data/my-set-00000-of-00001.parquet", "", "my-set", 0, 1},
+        {"train/part-00003-of-00007.parquet", "", "train", 3, 7},
+        {"cfg/validation/abc.parquet", "cfg", "validation", 0, 0},
+        {"train/test-00000-of-00001.parquet", "train", "test", 0, 1},
+        {"train_test.parquet", "", "", 0, 0},
+        {"train-test-00000-of-00001.parquet", "", "", 0, 1},
+        {"train/train_test.parquet", "train", "", 0, 0},
         {"trainer.parquet", "", "", 0, 0},
         {"rows.PARQUET", "", "", 0, 0},
         {".parquet", "", "", 0, 0},
@@ -162,7 +173,14 @@ static void test_two_names_of_val(void **state)
     free(report);
 }
 
-/* A file whose name tells no split is the split train, alone; beside files that tell theirs it is left out. */
+static void drop_target(void)
+{
+    support_result r = support_run((const char *[]){"rm", "-rf", hub_target, NULL}, NULL);
+    support_result_free(&r);
+}
+
+/* A file whose name tells no split is the split train, alone; beside files that tell theirs an option says what it is.
+ */
 static void test_plain_files(void **state)
 {
     (void)state;
@@ -178,10 +196,33 @@ static void test_plain_files(void **state)
     assert_int_equal(support_dataset_hash(alone), hash);
     free(file);
     free(alone);
-    support_result r = support_run((const char *[]){"rm", "-rf", hub_target, NULL}, NULL);
-    support_result_free(&r);
+    drop_target();
     support_hub_rows(hub_source, "test.parquet", 2, 2, 14);
-    hub_ingest(0, "left out: its name gives no split", NULL, NULL);
+    hub_ingest(
+        1,
+        "my rows.parquet: its name gives no split, where those beside it do; --split-map 'my rows'=train takes it as "
+        "split train, --leave-out 'my rows.parquet' leaves it out",
+        NULL, NULL);
+    hub_ingest(0, "train        3", "--split-map", "my rows=train");
+    drop_target();
+    hub_ingest(0, "left out by --leave-out", "--leave-out", "my rows.parquet");
+}
+
+static void test_words_for_splits(void **state)
+{
+    (void)state;
+    support_hub_rows(hub_source, "my_train_data.parquet", 3, 2, 4);
+    support_hub_rows(hub_source, "my_test_data.parquet", 2, 2, 24);
+    hub_ingest(0, "train        3       3", NULL, NULL);
+    support_expect(0, "show", hub_target, "test", "1", (char *)NULL);
+    drop_target();
+    support_hub_rows(hub_source, "train_and_test.parquet", 2, 2, 44);
+    hub_ingest(
+        1,
+        "train_and_test.parquet: its name gives more than one split; --split-map train_and_test=train takes it as "
+        "split train, --leave-out train_and_test.parquet leaves it out",
+        NULL, NULL);
+    hub_ingest(0, "train        5       5", "--split-map", "train_and_test=train");
 }
 
 /* ---- images --------------------------------------------------------------------------------------------------- */
@@ -346,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_long_config, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_two_names_of_val, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_plain_files, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_words_for_splits, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_rows_without_image, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_too_large_images, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_images_by_path, hub_set_up, hub_tear_down),
