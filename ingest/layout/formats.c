@@ -127,9 +127,10 @@ static bool has_image_string(const mr_head *h)
     return false;
 }
 
+/* JSON-LD, for example Croissant, describes a dataset whose annotations are elsewhere. */
 static bool is_other_json(const mr_head *h)
 {
-    return is_json(h) && has_image_string(h);
+    return is_json(h) && has_image_string(h) && !mr_head_has(h, "\"@context\"");
 }
 
 static bool is_lines(const mr_head *h)
