@@ -87,6 +87,11 @@ size_t mr_utf8_cut(const char *bytes, size_t len)
     return 0;
 }
 
+bool mr_text_is_no_character(const char *text, size_t len)
+{
+    return len > 2 && (memcmp(text, "\xEF\xBF\xBE", 3) == 0 || memcmp(text, "\xEF\xBF\xBF", 3) == 0);
+}
+
 size_t mr_text_printable(const char *text, size_t len)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -96,7 +101,7 @@ size_t mr_text_printable(const char *text, size_t len)
         ((p[1] == 0x80 && p[2] >= 0xAA && p[2] <= 0xAE) || /* U+202A to 202E */
          (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9)))  /* U+2066 to 2069 */
         return 0;
-    return utf8_len(p, len);
+    return mr_text_is_no_character(text, len) ? 0 : utf8_len(p, len);
 }
 
 size_t mr_text_next(const char *text, size_t len, char shown[5])

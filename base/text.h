@@ -13,8 +13,10 @@ bool mr_text_unescape(mr_buf *out, const char *text, size_t len); /* false: not 
 bool mr_utf8_valid(const char *bytes, size_t len);
 size_t mr_utf8_cut(const char *bytes, size_t len); /* bytes (0 to 3) of an incomplete character at the end */
 
+/* Whether `text` begins with U+FFFE or U+FFFF, which are not characters: XML and YAML refuse them. */
+bool mr_text_is_no_character(const char *text, size_t len);
 /* Length of the first character of `text` if a terminal may show it; 0: a control character (C0, DEL, C1), one that
- * changes the text's direction, or invalid UTF-8. */
+ * changes the text's direction, not a character, or invalid UTF-8. */
 size_t mr_text_printable(const char *text, size_t len);
 /* The first character of `text` (len >= 1) in printable form: itself, or its first byte as \xHH.  Returns the bytes of
  * `text` that it covers. */

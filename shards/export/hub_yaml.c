@@ -1,7 +1,7 @@
 /* hub_yaml.c - writes the front matter of the hub's dataset card.
  * Source: the hub's dataset card specification; Features._to_yaml_list() and SplitDict of the library datasets for
  * dataset_info.
- * Invariant: every text that is not ours goes through add_quoted(). */
+ * Invariant: every text that is not ours goes through mr_yaml_add_string(). */
 #include "export/hub_yaml.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 /* UTF-8 between double quotes.  YAML takes U+0085, U+2028 and U+2029 for line breaks, and refuses other control
  * characters and noncharacters as they are. */
-static void add_quoted(const char *text, size_t len, mr_buf *out)
+void mr_yaml_add_string(mr_buf *out, const char *text, size_t len)
 {
     mr_buf_add_text(out, "\"");
     for (size_t i = 0; i < len; i++) {
@@ -102,7 +102,7 @@ static void add_licence(const char *licence, mr_buf *out)
     if (known)
         return;
     mr_buf_add_text(out, "license_name: ");
-    add_quoted(licence, strlen(licence), out);
+    mr_yaml_add_string(out, licence, strlen(licence));
     mr_buf_add_text(out, "\n");
 }
 
@@ -153,7 +153,7 @@ static void add_class_label(const mr_class_names *names, const char *indent, mr_
         size_t len;
         const char *name = mr_class_name(names, i, &len);
         mr_buf_printf(out, "%s    '%zu': ", indent, i);
-        add_quoted(name, len, out);
+        mr_yaml_add_string(out, name, len);
         mr_buf_add_text(out, "\n");
     }
 }

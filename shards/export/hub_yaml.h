@@ -5,6 +5,9 @@
 
 #include "export/hub_card.h"
 
+/* Appends UTF-8 between double quotes, as every reader of YAML takes it. */
+void mr_yaml_add_string(mr_buf *out, const char *text, size_t len);
+
 /* Appends it, with both lines of "---". */
 void mr_hub_yaml_add(const mr_export_run *run, const mr_hub_card *c, mr_export_row_kind kind, mr_buf *out);
 

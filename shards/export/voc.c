@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "export/card.h"
 #include "export/outline.h"
 
@@ -18,6 +19,19 @@ typedef struct voc {
     mr_outline outline;
     mr_buf name, xml;
 } voc;
+
+/* Names that XML cannot hold as they are: see add_text(). */
+static void count_names(mr_export_run *run)
+{
+    for (size_t c = 0; c < run->manifest->class_count; c++) {
+        const char *name = run->manifest->classes[c].name;
+        size_t len = strlen(name), i = 0;
+        while (i < len && !mr_text_is_no_character(name + i, len - i))
+            i++;
+        if (i < len)
+            mr_export_lose(run, MR_PART_CLASS_NAMES, NULL, 1);
+    }
+}
 
 static mr_status begin(mr_export_run *run, mr_error *err)
 {
@@ -30,6 +44,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     instead[MR_PART_KEYPOINTS] = "boxes";
     instead[MR_PART_CROWDS] = "marked as difficult";
     instead[MR_PART_CLASS_NUMBERS] = "sorted by name";
+    count_names(run);
     MR_TRY(mr_out_folder(&run->out, "JPEGImages", err));
     return mr_out_folder(&run->out, "Annotations", err);
 }
@@ -58,10 +73,16 @@ static mr_status end_split(mr_export_run *run, const mr_split *split, mr_error *
 
 /* ---- XML --------------------------------------------------------------------------------------------------------- */
 
+/* XML 1.0 has no place for U+FFFE and U+FFFF, not even as references. */
 static void add_text(const char *text, size_t len, mr_buf *out)
 {
     for (size_t i = 0; i < len; i++) {
         const char *word = text[i] == '&' ? "&amp;" : text[i] == '<' ? "&lt;" : text[i] == '>' ? "&gt;" : NULL;
+        if (mr_text_is_no_character(text + i, len - i)) {
+            mr_buf_printf(out, "\\xEF\\xBF\\x%02X", (uint8_t)text[i + 2]);
+            i += 2;
+            continue;
+        }
         mr_buf_add(out, word ? word : text + i, word ? strlen(word) : 1);
     }
 }

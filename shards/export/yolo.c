@@ -11,6 +11,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "export/card.h"
+#include "export/hub_yaml.h"
 #include "export/outline.h"
 
 typedef struct yolo {
@@ -228,7 +229,7 @@ static void add_names(const mr_export_run *run, mr_buf *out)
         MR_AUTO(mr_buf_free) mr_buf name = {0};
         mr_export_class_text(&run->manifest->classes[i], &name);
         mr_buf_printf(out, "  %zu: ", i);
-        mr_json_add_string(out, mr_buf_text(&name), name.len);
+        mr_yaml_add_string(out, mr_buf_text(&name), name.len);
         mr_buf_add_text(out, "\n");
         out->failed = out->failed || name.failed;
     }

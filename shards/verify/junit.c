@@ -7,11 +7,9 @@
 
 enum { JUNIT_LINES = 200 }; /* per test case; they are read in a web page */
 
-/* U+FFFE and U+FFFF are the only other characters of UTF-8 that XML 1.0 has no place for. */
 static bool forbidden(const char *at)
 {
-    return ((unsigned char)*at < 0x20 && *at != '\n' && *at != '\t') ||
-           memcmp(at, "\xef\xbf\xbe", strnlen(at, 3)) == 0 || memcmp(at, "\xef\xbf\xbf", strnlen(at, 3)) == 0;
+    return ((unsigned char)*at < 0x20 && *at != '\n' && *at != '\t') || mr_text_is_no_character(at, strnlen(at, 3));
 }
 
 static void add_xml(mr_buf *out, const char *text)
