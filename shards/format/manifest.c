@@ -229,12 +229,14 @@ static mr_status read_table(int dirfd, mr_manifest *m, mr_error *err)
     return mr_manifest_take_table(m, bytes.data, size, err);
 }
 
-mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_error *err)
+static mr_status read_manifest(int dirfd, bool sealed, mr_manifest **out, uint8_t digest[32], mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     MR_AUTO(mr_manifest_release) mr_manifest *m = NULL;
     MR_TRY(mr_file_read_all(dirfd, MR_MANIFEST, MR_MANIFEST_MAX, &bytes, err));
     MR_TRY(mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, &m, err));
+    if (sealed) /* after the parts, whose messages say more */
+        MR_TRY(mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err));
     if (digest)
         mr_sha256(bytes.data, bytes.len, digest);
     if (m->format == MR_FORMAT_TABLE)
@@ -244,7 +246,12 @@ mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_
     return MR_OK;
 }
 
-mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err)
+mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_error *err)
+{
+    return read_manifest(dirfd, false, out, digest, err);
+}
+
+static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, uint8_t digest[32], mr_error *err)
 {
     MR_AUTO(mr_scope_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
@@ -256,10 +263,20 @@ mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32
         return mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made", dir,
                        MR_MANIFEST);
     mr_error why;
-    mr_status status = mr_manifest_read(fd, out, digest, &why);
+    mr_status status = read_manifest(fd, sealed, out, digest, &why);
     if (status == MR_OK)
         return status;
     return status == MR_MISUSE ? mr_fail(err, status, "%s: %s", dir, why.text) : mr_fail(err, status, "%s", why.text);
+}
+
+mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err)
+{
+    return open_manifest(dir, true, out, digest, err);
+}
+
+mr_status mr_manifest_open_edited(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err)
+{
+    return open_manifest(dir, false, out, digest, err);
 }
 
 bool mr_manifest_is_there(int dirfd)

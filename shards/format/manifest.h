@@ -84,14 +84,16 @@ mr_status mr_manifest_take_table(mr_manifest *m, const void *bytes, size_t len, 
 mr_status mr_classes_check(const mr_class *classes, size_t count, const char *where, mr_error *err);
 
 /* The "seal", a hash of all else in the file: added by mr_manifest_write() to the bytes of `out` from `start` on;
- * checked by verify, so that an edit of any byte is seen.  Parsing does not check it. */
+ * checked when a dataset is opened, so that an edit of any byte is seen.  Parsing does not check it. */
 mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err);
 mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name, mr_error *err);
 
 /* Opens DIR/manifest.json: the parsed manifest and the dataset's digest (SHA-256 of the manifest's bytes).
  * MR_MISUSE: no dataset there, or one of a later format. MR_BAD_DATA: damaged. */
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
-/* The same of an open folder in which there is a manifest. */
+/* The same but for the seal: for those who look for damage, and tell it. */
+mr_status mr_manifest_open_edited(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
+/* That of an open folder in which there is a manifest. */
 mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_error *err);
 /* Tells a dataset of a later format from no dataset. */
 bool mr_manifest_is_there(int dirfd);

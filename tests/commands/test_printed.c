@@ -10,6 +10,7 @@
 #include "base/term.h"
 #include "base/text.h"
 #include "support/support.h"
+#include "support/dataset_maker.h"
 #include "support/image.h"
 
 /* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
@@ -160,7 +161,11 @@ static void test_manifest(void **state)
     char *edited = support_path("%.*s\"layout\": \"" EVIL_JSON "\"%s", (int)(at - text), text,
                                 at + strlen("\"layout\": \"imagenette\""));
     support_write_text(path, edited);
+    SHOWS(1, "its seal does not fit its text", "inspect", "ds");
+    char *ds = support_path("%s/ds", dir);
+    dataset_seal(ds);
     SHOWS(0, "\\x1B", "inspect", "ds");
+    free(ds);
     free(edited);
     free(text);
     free(path);

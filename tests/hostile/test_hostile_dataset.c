@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "support/archive.h"
 #include "support/cost.h"
+#include "support/dataset_maker.h"
 
 static char *dir, *ds, *manifest, *text;
 
@@ -74,6 +75,7 @@ static void edit(const char *from, const char *to, int times)
     fclose(f);
     assert_string_not_equal(edited, text);
     support_write_text(manifest, edited);
+    dataset_seal(ds);
     free(edited);
 }
 
@@ -158,6 +160,7 @@ static void test_classes_of_splits(void **state)
             mr_buf_printf(&b, "%s\"s%d\":{\"samples\":0,\"images\":0,\"bytes\":0,\"shards\":[]}", i ? "," : "", i);
         mr_buf_add_text(&b, "}}");
         support_write(manifest, b.data, b.len);
+        dataset_seal(ds);
         mr_buf_free(&b);
         support_result r = support_millrace("inspect", "--classes", "--json", ds, (char *)NULL);
         if (splits > SPLITS) {
@@ -236,6 +239,7 @@ static void test_nothing_to_evaluate(void **state)
 
     char *bare = support_path("%.*s\"splits\": {}}", (int)(strstr(text, "\"splits\"") - text), text);
     support_write_text(manifest, bare);
+    dataset_seal(ds);
     expect_misuse(support_millrace("plan", ds, "--split", "train", "--global-batch", "4", (char *)NULL), none);
     expect_misuse(support_millrace("replay", ds, "--split", "train", "--global-batch", "4", (char *)NULL), none);
     expect_misuse(support_millrace("eval", ds, run, "--split", "train", (char *)NULL), none);

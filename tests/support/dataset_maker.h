@@ -26,6 +26,9 @@ void dataset_make(const char *dir, const made_split *splits, size_t count);
 /* Rewrites the manifest with the digests that the files have now: damage becomes what "was ingested". */
 void dataset_reseal(const char *dir);
 
+/* Gives DIR/manifest.json, after an edit by hand, the seal of the text that it has now.  It must end with a brace. */
+void dataset_seal(const char *dir);
+
 /* Rebuilds DIR/SHARD.idx from its .mdb and reseals. */
 void dataset_reindex(const char *dir, const char *shard);
 

@@ -40,12 +40,14 @@ static void rename_all(const char *ds, const char *const names[3], const char *l
     json_t *doc = json_load_file(path, 0, NULL);
     assert_non_null(doc);
     json_object_set_new(doc, "licence", json_string(licence));
+    json_object_del(doc, "seal");
     for (size_t i = 0; i < 3; i++) { /* classes with ids may share a name */
         json_t *class = json_array_get(json_object_get(doc, "classes"), i);
         json_object_set_new(class, "name", json_string(names[i]));
         json_object_set_new(class, "id", json_integer((json_int_t)i + 1));
     }
     assert_int_equal(json_dump_file(doc, path, 0), 0);
+    dataset_seal(ds);
     json_decref(doc);
     free(path);
 }

@@ -8,7 +8,7 @@
 
 #include "format/format.h"
 #include "format/manifest.h"
-#include "support/support.h"
+#include "support/dataset_maker.h"
 
 #define HEX32      "000102030405060708090a0b0c0d0e0f"
 #define IDX(bytes) "{\"bytes\":" bytes ",\"xxh3_128\":\"" HEX32 "\",\"sha256\":\"" HEX32 HEX32 "\"}"
@@ -217,9 +217,28 @@ static void test_open(void **state)
     assert_non_null(strstr(err.text, "no dataset there"));
     support_write_text(path, good);
     assert_int_equal(mr_manifest_open(path, &m, digest, &err), MR_MISUSE);
-    assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_OK);
+    assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_BAD_DATA);
+    assert_non_null(strstr(err.text, "does not end with its seal"));
+    assert_int_equal(mr_manifest_open_edited(dir, &m, digest, &err), MR_OK);
     mr_sha256(good, sizeof good - 1, expected);
     assert_memory_equal(digest, expected, sizeof digest);
+    mr_manifest_free(m);
+    dataset_seal(dir);
+    assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_OK);
+    assert_memory_not_equal(digest, expected, sizeof digest);
+    size_t len;
+    char *sealed = (char *)support_read(path, &len);
+    mr_sha256(sealed, len, expected);
+    assert_memory_equal(digest, expected, sizeof digest);
+    char *edited = replace(sealed, "\"dog\"", "\"fox\"");
+    support_write_text(path, edited);
+    mr_manifest_free(m);
+    m = NULL;
+    assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_BAD_DATA);
+    assert_non_null(strstr(err.text, "its seal does not fit its text"));
+    assert_int_equal(mr_manifest_open_edited(dir, &m, digest, &err), MR_OK);
+    free(sealed);
+    free(edited);
     mr_manifest_free(m);
     m = NULL;
     assert_int_equal(truncate(path, ((off_t)256 << 20) + 1), 0);
