@@ -10,8 +10,11 @@ static const struct {
     const char *word;
     bool typed;
 } kernels[] = {
-#define X(name, typed) {#name, typed},
-    MR_LAUNCH_KERNELS(X)
+#define X(name, ...) {#name, true},
+    MR_TYPED_KERNELS(X)
+#undef X
+#define X(name, ...) {#name, false},
+        MR_UNTYPED_KERNELS(X) MR_JPEG_KERNELS(X)
 #undef X
 };
 

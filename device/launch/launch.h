@@ -5,6 +5,7 @@
  *      dense.c, rows.c, tokens.c, attention.c, decode.c    operations: which kernel, which arguments, how many groups
  *      call.c                                              a launch and its arguments
  *      cache.c, text.h                                     the text of the kernels; what drivers made of it, in files
+ *      kernels_table.h                                     their names and parameters, read from the text by the build
  *      mr_launch_card                                      what a device adds: its memory, and how it launches
  */
 #ifndef MR_LAUNCH_H
@@ -12,46 +13,12 @@
 
 #include "base/scope.h"
 #include "device/device.h"
+#include "kernels_table.h"
 
-/* X(name, typed): mr_NAME of device/kernels; typed: there is one per type of activations. */
-#define MR_LAUNCH_KERNELS(X)                                                                                           \
-    X(gemm, false)                                                                                                     \
-    X(to_bf16, false)                                                                                                  \
-    X(drop, true)                                                                                                      \
-    X(activate, true)                                                                                                  \
-    X(add, true)                                                                                                       \
-    X(sgd, false)                                                                                                      \
-    X(adamw, false)                                                                                                    \
-    X(scale, false)                                                                                                    \
-    X(scale_back, false)                                                                                               \
-    X(norm, true)                                                                                                      \
-    X(norm_back, true)                                                                                                 \
-    X(sum_part, true)                                                                                                  \
-    X(sum_fold, false)                                                                                                 \
-    X(unit, false)                                                                                                     \
-    X(unit_back, true)                                                                                                 \
-    X(cross_entropy, true)                                                                                             \
-    X(sigmoid_loss, true)                                                                                              \
-    X(squares, false)                                                                                                  \
-    X(patches, true)                                                                                                   \
-    X(tokens, true)                                                                                                    \
-    X(tokens_back, true)                                                                                               \
-    X(rows, true)                                                                                                      \
-    X(lookup, true)                                                                                                    \
-    X(lookup_back, true)                                                                                               \
-    X(attention_forward, true)                                                                                         \
-    X(attention_along, true)                                                                                           \
-    X(attention_back_q, true)                                                                                          \
-    X(attention_back_kv, true)                                                                                         \
-    X(jpeg_entropy, false)                                                                                             \
-    X(jpeg_idct, false)                                                                                                \
-    X(jpeg_pixels, false)                                                                                              \
-    X(jpeg_across, false)                                                                                              \
-    X(jpeg_down, false)
-
+/* mr_NAME of device/kernels; those of MR_TYPED_KERNELS are there once per type of activations. */
 typedef enum mr_kernel_id {
-#define X(name, typed) MR_KERNEL_##name,
-    MR_LAUNCH_KERNELS(X)
+#define X(name, ...) MR_KERNEL_##name,
+    MR_TYPED_KERNELS(X) MR_UNTYPED_KERNELS(X) MR_JPEG_KERNELS(X)
 #undef X
         MR_KERNEL_COUNT
 } mr_kernel_id;
