@@ -164,3 +164,31 @@ mr_name_match mr_image_names_find(const mr_image_names *names, const char *name,
     }
     return match;
 }
+
+typedef struct asked {
+    size_t base;  /* bytes of the name's last part */
+    bool folders; /* the name has some of this tree */
+} asked;
+
+static int judge_below(void *ctx, const char *path, size_t len, size_t same)
+{
+    const asked *a = ctx;
+    (void)path;
+    return !a->folders || same > a->base || same == len ? 0 : -1;
+}
+
+mr_status mr_image_names_below(mr_image_names *names, const mr_tree *t, uint32_t begin, uint32_t end, const char *name,
+                               size_t len, mr_name_match *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    mr_name_kind kind = mr_name_clean(name, len, &path);
+    *out = (mr_name_match){MR_NO_ENTRY, MR_NO_ENTRY};
+    MR_TRY(mr_buf_status(&path, err, "looking up images"));
+    if (kind == MR_NAME_BAD)
+        return MR_OK;
+    const char *text = mr_buf_text(&path), *slash = memrchr(text, '/', path.len);
+    asked a = {slash ? path.len - (size_t)(slash - text) - 1 : path.len, slash && kind == MR_NAME_PLAIN};
+    MR_TRY(mr_image_names_list(names, t, begin, end, err));
+    *out = mr_image_names_find(names, text, path.len, judge_below, &a);
+    return MR_OK;
+}

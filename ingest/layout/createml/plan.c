@@ -33,19 +33,6 @@ typedef struct place { /* of a JSON file: where its images are */
     mr_image_names names; /* in there, once one is needed */
 } place;
 
-typedef struct asked {
-    size_t base;  /* bytes of the name's last part */
-    bool folders; /* the name has some of this tree */
-} asked;
-
-/* A name with folders must share one at least. */
-static int judge(void *ctx, const char *path, size_t len, size_t same)
-{
-    const asked *a = ctx;
-    (void)path;
-    return !a->folders || same > a->base || same == len ? 0 : -1;
-}
-
 /* The image's entry, beside its JSON file or alone of its name below it; MR_NO_ENTRY: missing. */
 static mr_status find_image(const build *b, place *p, const mr_createml_image *image, mr_name_match *found)
 {
@@ -59,15 +46,8 @@ static mr_status find_image(const build *b, place *p, const mr_createml_image *i
         found->entry = mr_tree_find(b->tree, mr_buf_text(&path), path.len);
     if (found->entry != MR_NO_ENTRY && found->entry >= p->begin && found->entry < p->end && found->entry != p->json)
         return MR_OK;
-    found->entry = MR_NO_ENTRY;
-    mr_name_kind kind = mr_name_clean(image->name, image->name_len, &path);
-    if (kind != MR_NAME_BAD) {
-        const char *name = mr_buf_text(&path), *slash = memrchr(name, '/', path.len);
-        asked a = {slash ? path.len - (size_t)(slash - name) - 1 : path.len, slash && kind == MR_NAME_PLAIN};
-        MR_TRY(mr_image_names_list(&p->names, b->tree, p->begin, p->end, b->err));
-        *found = mr_image_names_find(&p->names, name, path.len, judge, &a);
-    }
-    return mr_buf_status(&path, b->err, "reading CreateML annotations");
+    MR_TRY(mr_buf_status(&path, b->err, "reading CreateML annotations"));
+    return mr_image_names_below(&p->names, b->tree, p->begin, p->end, image->name, image->name_len, found, b->err);
 }
 
 static void note_missing(const build *b, const mr_createml_file *f, const mr_createml_image *image,

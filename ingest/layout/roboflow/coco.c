@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "format/format.h"
 #include "coco/classes.h"
 #include "coco/objects.h"
@@ -27,35 +28,46 @@ void mr_rf_coco_free(struct mr_rf_coco *coco)
 
 /* ---- images --------------------------------------------------------------------------------------------------- */
 
-/* image_of[entry - dir->begin]: the number of the listed image that names the entry, plus 1. */
-static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coco_file *f, mr_plan *plan,
-                         uint32_t *image_of)
+static void note_unplaced(const mr_tree *t, const mr_split_dir *dir, const mr_coco_file *f, size_t n,
+                          const mr_name_match *found, const uint32_t *image_of, mr_plan *plan)
 {
-    mr_buf buf = {0};
+    MR_AUTO(mr_buf_free) mr_buf buf = {0};
+    const mr_coco_image *image = &f->images[n];
+    const char *path = mr_rf_path(dir, image->file_name, &buf), *json = mr_coco_name(t, f);
+    char id[120], other[120];
+    size_t len;
+    mr_coco_id_show(f->ids, image->id, id);
+    if (found->entry == MR_NO_ENTRY)
+        mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s, with %u annotations", id,
+                    json, image->count);
+    else if (found->rival != MR_NO_ENTRY)
+        mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s may be %s or %s", id, json,
+                    mr_tree_path(t, found->entry, &len), mr_tree_path(t, found->rival, &len));
+    else
+        mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
+                    "image %s of %s has the file of image %s, which counts", id, json,
+                    mr_coco_id_show(f->ids, f->images[image_of[found->entry - dir->begin] - 1].id, other));
+    plan->notes->failed = plan->notes->failed || buf.failed;
+}
+
+/* image_of[entry - dir->begin]: the number of the listed image that names the entry, plus 1. */
+static mr_status place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coco_file *f, mr_plan *plan,
+                              uint32_t *image_of, mr_error *err)
+{
+    MR_AUTO(mr_image_names_free) mr_image_names names = {0};
     for (size_t n = 0; n < f->image_count; n++) {
         const mr_coco_image *image = &f->images[n];
-        uint32_t entry = mr_rf_image(t, dir, image->file_name, plan->notes);
-        if (image->bad && (entry != MR_NO_ENTRY || !image->name_len)) {
-            mr_coco_reject(t, f, &f->bads[image->bad - 1], entry, plan);
-            continue;
-        }
-        if (entry != MR_NO_ENTRY && !image_of[entry - dir->begin]) {
-            image_of[entry - dir->begin] = (uint32_t)n + 1;
-            continue;
-        }
-        const char *path = mr_rf_path(dir, image->file_name, &buf);
-        char id[120], other[120];
-        mr_coco_id_show(f->ids, image->id, id);
-        if (entry == MR_NO_ENTRY)
-            mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s, with %u annotations", id,
-                        mr_coco_name(t, f), image->count);
+        mr_name_match found;
+        MR_TRY(mr_rf_image(t, dir, image->file_name, image->name_len, &names, &found, err));
+        bool one = found.entry != MR_NO_ENTRY && found.rival == MR_NO_ENTRY;
+        if (image->bad && (one || !image->name_len))
+            mr_coco_reject(t, f, &f->bads[image->bad - 1], found.entry, plan);
+        else if (one && !image_of[found.entry - dir->begin])
+            image_of[found.entry - dir->begin] = (uint32_t)n + 1;
         else
-            mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
-                        "image %s of %s has the file of image %s, which counts", id, mr_coco_name(t, f),
-                        mr_coco_id_show(f->ids, f->images[image_of[entry - dir->begin] - 1].id, other));
+            note_unplaced(t, dir, f, n, &found, image_of, plan);
     }
-    plan->notes->failed = plan->notes->failed || buf.failed;
-    mr_buf_free(&buf);
+    return MR_OK;
 }
 
 static uint64_t meta_length(const mr_coco_file *f, const mr_coco_image *image)
@@ -74,7 +86,7 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
     if (!image_of)
         return mr_fail_memory(err, "listing the samples");
     if (f)
-        place_images(t, dir, f, plan, image_of);
+        status = place_images(t, dir, f, plan, image_of, err);
     for (uint32_t e = dir->begin; e < dir->end && status == MR_OK; e++) {
         uint32_t n = image_of[e - dir->begin];
         mr_sample s = {.split = dir->split, .entry = e, .label = -1, .aux = (uint64_t)number << 32 | n};

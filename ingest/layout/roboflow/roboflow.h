@@ -4,6 +4,7 @@
 #define MR_ROBOFLOW_H
 
 #include "layout/folders.h"
+#include "layout/image_names.h"
 
 typedef enum mr_rf_kind {
     MR_RF_NONE,
@@ -39,9 +40,11 @@ void mr_rf_group(const mr_tree *t, mr_sample *sample);
 
 /* SPLIT/NAME; MR_NO_ENTRY if it does not exist. */
 uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len);
-/* The image that a table next to the images names, "./a.jpg" like "a.jpg"; MR_NO_ENTRY: it does not exist, or not in
- * this split's folder, or notes->failed. */
-uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes);
+/* The image that a table next to the images names, "./a.jpg" like "a.jpg", or the only one of its name in a folder
+ * below; MR_NO_ENTRY: it does not exist, or not in this split's folder, or it is unknown which: *rival is another.
+ * `names`: of this split folder, for the next call. */
+mr_status mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_image_names *names,
+                      mr_name_match *found, mr_error *err);
 /* That path, for notes on a file that may not exist. */
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out);
 

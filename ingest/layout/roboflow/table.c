@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "format/format.h"
 #include "roboflow/roboflow.h"
@@ -114,10 +115,17 @@ static mr_status note_other_headers(const struct mr_rf_table *table, size_t coun
     return MR_OK;
 }
 
+/* Spreadsheets write 1 as 1.0, too. */
+static bool is_number(const char *cell, char digit)
+{
+    return cell[0] == digit && (!cell[1] || !strcmp(cell + 1, ".0"));
+}
+
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-/* Sets label, flags and the approximate length of the meta from the row's ones. */
-static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample *s, mr_error *err)
+/* Sets label, flags and the approximate length of the meta from the row's ones.  False: a cell is neither 0 nor 1,
+ * which rejects the image. */
+static bool judge_row(const sheet *sh, size_t row, const char *path, mr_plan *plan, mr_sample *s)
 {
     size_t ones = 0;
     bool unlabeled = false;
@@ -125,11 +133,14 @@ static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample
     s->label = -1;
     for (size_t c = 0; c < sh->csv.columns; c++) {
         const char *cell = mr_csv_cell(&sh->csv, row, c);
-        if (c == sh->filename || sh->label_of[c] == NO_CLASS || !strcmp(cell, "0"))
+        if (c == sh->filename || sh->label_of[c] == NO_CLASS || is_number(cell, '0'))
             continue;
-        if (strcmp(cell, "1"))
-            return mr_fail(err, MR_BAD_DATA, "%s: row %zu (%s), column %s: \"%s\" is neither 0 nor 1", sh->name,
-                           row + 1, file, sh->csv.header[c], cell);
+        if (!is_number(cell, '1')) {
+            mr_note_add(plan->notes, MR_NOTE_REJECT, path, strlen(path), 0,
+                        "%s: row %zu (%s), column %s: \"%s\" is neither 0 nor 1", sh->name, row + 1, file,
+                        sh->csv.header[c], cell);
+            return false;
+        }
         if (sh->label_of[c] == UNLABELED) {
             unlabeled = true;
             continue;
@@ -142,7 +153,7 @@ static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample
     if (ones == 1 && !unlabeled) {
         s->labels = 0;
         s->meta_bytes = 0;
-        return MR_OK;
+        return true;
     }
     s->label = -1;
     s->flags |= MR_FLAG_MULTI_LABEL;
@@ -150,29 +161,43 @@ static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample
     if (unlabeled && ones)
         mr_note_add(plan->notes, MR_NOTE_INFO, file, strlen(file), 0, "row %zu of %s has classes and is Unlabeled, too",
                     row + 1, sh->name);
-    return MR_OK;
+    return true;
+}
+
+static void note_unplaced(const mr_tree *t, const mr_split_dir *dir, const sheet *sh, size_t r,
+                          const mr_name_match *found, uint32_t row, mr_plan *plan)
+{
+    MR_AUTO(mr_buf_free) mr_buf buf = {0};
+    size_t len;
+    const char *path = mr_rf_path(dir, mr_csv_cell(&sh->csv, r, sh->filename), &buf);
+    if (found->entry == MR_NO_ENTRY)
+        mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "row %zu of %s names it", r + 1, sh->name);
+    else if (found->rival != MR_NO_ENTRY)
+        mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0,
+                    "row %zu of %s names it, which may be %s or %s", r + 1, sh->name,
+                    mr_tree_path(t, found->entry, &len), mr_tree_path(t, found->rival, &len));
+    else
+        mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
+                    "row %zu of %s names it again: row %u counts", r + 1, sh->name, row);
+    plan->notes->failed = plan->notes->failed || buf.failed;
 }
 
 /* row_of[entry - dir->begin]: the number of the row that names the entry, plus 1. */
-static void place_rows(const mr_tree *t, const mr_split_dir *dir, const sheet *sh, mr_plan *plan, uint32_t *row_of)
+static mr_status place_rows(const mr_tree *t, const mr_split_dir *dir, const sheet *sh, mr_plan *plan, uint32_t *row_of,
+                            mr_error *err)
 {
-    mr_buf buf = {0};
+    MR_AUTO(mr_image_names_free) mr_image_names names = {0};
     for (size_t r = 0; r < sh->csv.rows; r++) {
-        const char *file = mr_csv_cell(&sh->csv, r, sh->filename), *path;
-        uint32_t entry = mr_rf_image(t, dir, file, plan->notes);
-        if (entry != MR_NO_ENTRY && !row_of[entry - dir->begin]) {
-            row_of[entry - dir->begin] = (uint32_t)r + 1;
-            continue;
-        }
-        path = mr_rf_path(dir, file, &buf);
-        if (entry == MR_NO_ENTRY)
-            mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "row %zu of %s names it", r + 1, sh->name);
+        const char *file = mr_csv_cell(&sh->csv, r, sh->filename);
+        mr_name_match found;
+        MR_TRY(mr_rf_image(t, dir, file, strlen(file), &names, &found, err));
+        uint32_t *row = found.entry != MR_NO_ENTRY ? &row_of[found.entry - dir->begin] : NULL;
+        if (row && found.rival == MR_NO_ENTRY && !*row)
+            *row = (uint32_t)r + 1;
         else
-            mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
-                        "row %zu of %s names it again: row %u counts", r + 1, sh->name, row_of[entry - dir->begin]);
+            note_unplaced(t, dir, sh, r, &found, row ? *row : 0, plan);
     }
-    plan->notes->failed = plan->notes->failed || buf.failed;
-    mr_buf_free(&buf);
+    return MR_OK;
 }
 
 static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dir *dir,
@@ -183,14 +208,15 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
     if (!row_of)
         return mr_fail_memory(err, "listing the samples");
     if (sh->label_of)
-        place_rows(t, dir, sh, plan, row_of);
+        status = place_rows(t, dir, sh, plan, row_of, err);
     for (uint32_t e = dir->begin; e < dir->end && status == MR_OK; e++) {
         uint32_t row = row_of[e - dir->begin];
         mr_sample s = {.split = dir->split, .entry = e, .aux = (uint64_t)number << 32 | row};
         if (row) {
+            size_t len;
             mr_rf_group(t, &s);
-            status = judge_row(sh, row - 1, plan, &s, err);
-            if (status == MR_OK)
+            plan->used[e] = MR_USE_TAKEN;
+            if (judge_row(sh, row - 1, mr_tree_path(t, e, &len), plan, &s))
                 status = mr_plan_add(plan, &s, err);
         } else if (mr_folder_image(t, e, dir->len + 1)) {
             status = mr_folder_unlisted(t, o, plan, dir->split, e, "in no row of _classes.csv", mr_rf_group, err);
@@ -238,7 +264,7 @@ mr_status mr_rf_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
     for (int names = 0; names < 2; names++) {
         mr_buf_add_text(out, names ? ",\"classes\":[" : ",\"labels\":[");
         for (size_t c = 0, n = 0; c < sh->csv.columns; c++) {
-            if (sh->label_of[c] < 0 || strcmp(mr_csv_cell(&sh->csv, row, c), "1"))
+            if (sh->label_of[c] < 0 || !is_number(mr_csv_cell(&sh->csv, row, c), '1'))
                 continue;
             const char *name = plan->classes[sh->label_of[c]].name;
             if (n++)

@@ -110,8 +110,11 @@ static void tables_that_are_none_are_named(void **state)
     (void)state;
     static const char *const wrong[][2] = {
         {"filename, a\n\n1.jpg, 2\n",
-         "plan -2: train/_classes.csv: row 1 (1.jpg), column a: \"2\" is neither 0 nor 1\n"},
-        {"filename, a\n1.jpg,\n", "plan -2: train/_classes.csv: row 1 (1.jpg), column a: \"\" is neither 0 nor 1\n"},
+         "layout roboflow 90: variant multi-class, licence -, classes a\nnote rejects train/1.jpg: "
+         "train/_classes.csv: row 1 (1.jpg), column a: \"2\" is neither 0 nor 1\n"},
+        {"filename, a\n1.jpg,\n",
+         "layout roboflow 90: variant multi-class, licence -, classes a\nnote rejects train/1.jpg: "
+         "train/_classes.csv: row 1 (1.jpg), column a: \"\" is neither 0 nor 1\n"},
         {"filename, a\n1.jpg\n", "plan -2: train/_classes.csv: line 2: 1 cells, where the header has 2\n"},
         {"file, a\n1.jpg, 1\n", "plan -2: train/_classes.csv: no column is named \"filename\"\n"},
         {"filename, a, a\n", "plan -2: train/_classes.csv: line 1: the header names the column \"a\" twice: rename or "
@@ -136,9 +139,36 @@ static void rows_never_lead_out_of_the_split(void **state)
                   "train train/1.jpg a - - -\n"
                   "val valid/2.jpg a - - -\n"
                   "note missing train/../valid/2.jpg: row 1 of train/_classes.csv names it\n"
-                  "note missing train//1.jpg: row 2 of train/_classes.csv names it\n"
+                  "note collisions train/./1.jpg: row 3 of train/_classes.csv names it again: row 2 counts\n"
                   "note missing train/: row 4 of train/_classes.csv names it\n"
-                  "note collisions train/1.jpg: row 5 of train/_classes.csv names it again: row 3 counts\n");
+                  "note collisions train/1.jpg: row 5 of train/_classes.csv names it again: row 2 counts\n");
+}
+
+/* Images in folders below the table, named alone or by a path of another machine. */
+static void images_below_their_table_are_found(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/a/2.jpg", "train/b/2.jpg", "train/b/3.jpg"));
+    plan_file("train/_classes.csv", "filename,x\n1.jpg,1.0\n2.jpg,1\nC:\\me\\3.jpg,1\n");
+    plan_is(NULL, "layout roboflow 90: variant multi-class, licence -, classes x\n"
+                  "train train/a/1.jpg x - - -\n"
+                  "train train/b/3.jpg x - - -\n"
+                  "note missing train/2.jpg: row 2 of train/_classes.csv names it, which may be train/a/2.jpg or "
+                  "train/b/2.jpg\n"
+                  "note unlisted train/a/2.jpg: in no row of _classes.csv\n"
+                  "note unlisted train/b/2.jpg: in no row of _classes.csv\n");
+    plan_tear_down(state);
+    plan_set_up(state);
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/3.jpg"));
+    plan_file("train/_annotations.coco.json",
+              "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"},{\"id\":2,\"file_name\":\"b\\\\3.jpg\"}],"
+              "\"categories\":[],\"annotations\":[{\"image_id\":2,\"bbox\":[1,2,3]}]}");
+    plan_is(NULL,
+            "layout roboflow 90: variant coco, licence -, classes -\n"
+            "train train/a/1.jpg - - - "
+            ",\"image\":{\"id\":1,\"file_name\":\"1.jpg\"},\"annotations\":[]\n"
+            "note rejects train/b/3.jpg: train/_annotations.coco.json: byte 132: \"bbox\" has 3 numbers, not four "
+            "(image id 2)\n");
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
@@ -263,6 +293,7 @@ int main(void)
         TEST(a_split_without_a_table_is_unlisted),
         TEST(tables_that_are_none_are_named),
         TEST(rows_never_lead_out_of_the_split),
+        TEST(images_below_their_table_are_found),
         TEST(other_exports_are_refused_by_name),
         TEST(what_is_read_wins),
         TEST(real_exports),
