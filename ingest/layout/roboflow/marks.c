@@ -19,7 +19,7 @@ static const sign signs[] = {
     {MR_RF_CLASSES_CSV, MR_RF_MULTI_CLASS, NULL, NULL},
     {MR_RF_TOKENS, MR_RF_CLIP, NULL, NULL},
     {MR_RF_CREATEML_JSON, MR_RF_FOREIGN, "CreateML", "createml"},
-    {"_annotations.csv", MR_RF_FOREIGN, "object detection CSV", NULL},
+    {"_annotations.csv", MR_RF_FOREIGN, "object detection CSV", "table"},
     {"_annotations.txt", MR_RF_FOREIGN, "YOLO Keras", NULL},
     {"_annotations.jsonl", MR_RF_FOREIGN, "JSONL", NULL},
     {"_darknet.labels", MR_RF_FOREIGN, "YOLO Darknet", "yolo"},

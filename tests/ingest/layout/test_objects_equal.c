@@ -1,4 +1,4 @@
-/* test_objects_equal.c - the same 200 pictures as COCO, YOLO, Pascal VOC and CreateML.
+/* test_objects_equal.c - the same 200 pictures as COCO, YOLO, Pascal VOC, CreateML and tables.
  * Invariant tested: the objects of all of them are equal within half a pixel, which is what VOC's whole numbers cost.
  */
 #include <math.h>
@@ -184,6 +184,48 @@ static void write_createml(const char *root)
     }
 }
 
+/* A row for each box, and one for a picture without any. */
+static void write_table(const char *root)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    for (size_t i = 0; i < PICTURES; i++) {
+        const drawn *p = &pictures[i];
+        put_picture(root, split_of(i), i);
+        if (i == 0 || i == TRAIN)
+            mr_buf_add_text(&text, "filename,width,height,class,xmin,ymin,xmax,ymax\n");
+        for (size_t k = 0; k < p->count; k++) {
+            const box *b = &p->boxes[k];
+            mr_buf_printf(&text, "p%03zu.jpg,%u,%u,%s,%.2f,%.2f,%.2f,%.2f\n", i, p->width, p->height, names[b->label],
+                          b->x, b->y, b->x + b->width, b->y + b->height);
+        }
+        if (!p->count)
+            mr_buf_printf(&text, "p%03zu.jpg,%u,%u,,,,,\n", i, p->width, p->height);
+        if (i + 1 == TRAIN || i + 1 == PICTURES)
+            put_table(root, i < TRAIN ? "train/_annotations.csv" : "valid/_annotations.csv", &text);
+    }
+}
+
+/* Parts of the picture's width and height, and ids. */
+static void write_parts(const char *root)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    for (size_t i = 0; i < PICTURES; i++) {
+        const drawn *p = &pictures[i];
+        put_picture(root, split_of(i), i);
+        if (i == 0 || i == TRAIN)
+            mr_buf_add_text(&text, "ImageID,LabelName,XMin,XMax,YMin,YMax\n");
+        for (size_t k = 0; k < p->count; k++) {
+            const box *b = &p->boxes[k];
+            mr_buf_printf(&text, "p%03zu,%s,%.6f,%.6f,%.6f,%.6f\n", i, names[b->label], b->x / p->width,
+                          (b->x + b->width) / p->width, b->y / p->height, (b->y + b->height) / p->height);
+        }
+        if (!p->count)
+            mr_buf_printf(&text, "p%03zu,,,,,\n", i);
+        if (i + 1 == TRAIN || i + 1 == PICTURES)
+            put_table(root, i < TRAIN ? "train-boxes.csv" : "validation-boxes.csv", &text);
+    }
+}
+
 /* ---- comparison ---------------------------------------------------------------------------------------------------
  */
 
@@ -231,7 +273,9 @@ static const struct {
                {"yolo", "yolo", write_yolo},
                {"voc", "voc", write_voc},
                {"voc-kit", "voc", write_voc_kit},
-               {"createml", "createml", write_createml}};
+               {"createml", "createml", write_createml},
+               {"table", "table", write_table},
+               {"parts", "table", write_parts}};
 
 static void test_equal(void **state)
 {

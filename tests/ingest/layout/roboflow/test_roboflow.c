@@ -185,13 +185,18 @@ static void other_exports_are_refused_by_name(void **state)
         {"YOLO Darknet", {"train/1.jpg", "train/1.txt", "train/_darknet.labels"}, "yolo"},
         {"YOLO Keras", {"train/1.jpg", "train/_annotations.txt"}, NULL},
         {"TFRecord", {"train/cells.tfrecord", "train/cells_label_map.pbtxt"}, NULL},
-        {"object detection CSV", {"train/1.jpg", "train/_annotations.csv"}, NULL},
+        {"object detection CSV", {"train/1.jpg", "train/_annotations.csv"}, "table"},
         {"JSONL", {"train/1.jpg", "train/_annotations.jsonl"}, NULL},
     };
     for (size_t i = 0; i < MR_COUNT(exports); i++) {
         char *inner = support_path("%s/%zu", plan_dir, i), *text;
         char *start = support_path("choose: this is a Roboflow %s export (", exports[i].format);
         support_touch(inner, exports[i].names);
+        if (exports[i].layout && !strcmp(exports[i].layout, "table")) {
+            char *csv = support_path("%s/train/_annotations.csv", inner);
+            support_write_text(csv, "filename,width,height,class,xmin,ymin,xmax,ymax\n1.jpg,9,9,a,1,2,3,4\n");
+            free(csv);
+        }
         text = support_plan(inner, NULL, NULL);
         char *read = support_path("layout %s ", exports[i].layout ? exports[i].layout : "");
         char *hint = support_path(": --layout %s reads it", exports[i].layout ? exports[i].layout : "");
