@@ -132,7 +132,8 @@ static mr_status read_folder(mr_yolo_build *b, const char *dir, size_t len)
 {
     mr_child child = {0};
     while (mr_tree_next(b->tree, dir, len, &child))
-        if (is_list(&child) && b->plan->used[child.entry] == MR_USE_NONE)
+        if (is_list(&child) && b->plan->used[child.entry] == MR_USE_NONE &&
+            !(b->chosen && mr_name_ends(child.name, child.name_len, ".names")))
             MR_TRY(mr_yolo_name_list(b, child.entry));
     return MR_OK;
 }

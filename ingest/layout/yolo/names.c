@@ -156,6 +156,7 @@ static mr_status add_named_file(mr_yolo_build *b, const mr_yaml_node *names)
     MR_TRY(mr_buf_status(&path, b->err, "reading the names of classes"));
     if (entry == MR_NO_ENTRY)
         return refuse(b, names, "names is neither a list nor a map of class names, nor a file that is there");
+    b->chosen = true;
     return mr_yolo_name_list(b, entry);
 }
 

@@ -119,6 +119,7 @@ typedef struct mr_yolo_build { /* while plan() runs */
     mr_yolo_state *st;
     mr_yolo_settings settings;
     const char *named_by; /* the file that names the classes; NULL: none does */
+    bool chosen;          /* settings name a list: Darknet's data/ has those of other datasets, too */
     mr_yolo_dirs dirs;
     mr_yolo_item *items;
     size_t count, room;

@@ -74,6 +74,50 @@ static void lines_come_back(void **state)
     }
 }
 
+static char *objects_of(const char *ds, unsigned sample)
+{
+    char number[12];
+    snprintf(number, sizeof number, "%u", sample);
+    support_result r = support_millrace("show", "--json", ds, "train", number, (char *)NULL);
+    support_assert_status(&r, 0);
+    const char *at = strstr(r.out, "\"box\":");
+    assert_non_null(at);
+    char *box = strndup(at, strcspn(at, "]"));
+    support_result_free(&r);
+    return box;
+}
+
+/* Other formats state places in the picture as stored, and its size as stored: they come back from there, too. */
+static void other_formats_agree(void **state)
+{
+    static const char *const formats[] = {"coco", "voc", "imagefolder"};
+    char *root = support_path("%s/all", (char *)*state), *ds = support_path("%s.mr", root);
+    put_text(root, "data.yaml", "train: train/images\nnames: [cat]\n");
+    for (unsigned orientation = 1; orientation <= 8; orientation++) {
+        char *name = support_path("train/labels/p%u.txt", orientation);
+        put_picture(root, orientation);
+        put_text(root, name, "0 0.125 0.25 0.25 0.375\n");
+        free(name);
+    }
+    support_expect(0, "ingest", "--quiet", root, ds, (char *)NULL);
+    for (size_t i = 0; i < MR_COUNT(formats); i++) {
+        char *out = support_path("%s.%s", root, formats[i]), *back = support_path("%s.mr", out);
+        support_expect(0, "export", "--quiet", ds, out, "--to", formats[i], (char *)NULL);
+        support_expect(0, "ingest", "--quiet", out, back, (char *)NULL);
+        for (unsigned sample = 0; sample < 8; sample++) {
+            char *first = objects_of(ds, sample), *second = objects_of(back, sample);
+            if (strcmp(first, second) != 0)
+                fail_msg("%s, orientation %u: %s instead of %s", formats[i], sample + 1, second, first);
+            free(first);
+            free(second);
+        }
+        free(out);
+        free(back);
+    }
+    free(root);
+    free(ds);
+}
+
 static char *export_to(const char *ds, const char *format, const char *file)
 {
     char *out = support_path("%s.%s", ds, format), *path = support_path("%s/%s", out, file);
@@ -110,6 +154,7 @@ static void stored_places(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {IN_TMPDIR(lines_come_back), IN_TMPDIR(stored_places)};
+    const struct CMUnitTest tests[] = {IN_TMPDIR(lines_come_back), IN_TMPDIR(other_formats_agree),
+                                       IN_TMPDIR(stored_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

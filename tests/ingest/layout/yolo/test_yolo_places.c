@@ -125,6 +125,8 @@ static void darknet_lists(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "/home/me/gone.jpg", "val.txt names it"));
     assert_int_equal(support_notes(&p, MR_NOTE_INFO), 0);
     support_plan_done(&p);
+    support_put(dir, "voc.names", "aeroplane\n"); /* Darknet comes with it */
+    expect_boxes(dir, samples);
     support_put(dir, "obj.data", "classes = 1\ntrain = a\ntrain = b\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "obj.data: line 3: \"train\" is there twice, first in line 2");
     support_put(dir, "obj.data", "classes = 2\nnames = obj.names\n");
