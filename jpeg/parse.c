@@ -160,6 +160,12 @@ static bool scan(parsing *p, segment s)
     return end[0] == 0 && end[1] == 63 && end[2] == 0 && sampling(h) && colours(p);
 }
 
+/* A length of 0 or 1, less than its own bytes, skips nothing, as in libjpeg. */
+static bool is_skipped(unsigned marker)
+{
+    return marker == COM || (marker >= APP0 && marker <= APP15);
+}
+
 static bool take(parsing *p, unsigned marker, segment s)
 {
     switch (marker) {
@@ -180,7 +186,7 @@ static bool take(parsing *p, unsigned marker, segment s)
         p->h->restart = s.len == 2 ? get16(s.data) : 0;
         return s.len == 2;
     default:
-        return marker == COM || (marker > APP0 && marker <= APP15);
+        return is_skipped(marker);
     }
 }
 
@@ -195,6 +201,7 @@ bool mr_jpeg_parse(const uint8_t *bytes, size_t len, mr_jpeg_header *out)
     for (size_t at = 2; len - at >= 4;) {
         unsigned marker = bytes[at + 1];
         size_t size = get16(bytes + at + 2);
+        size = size < 2 && is_skipped(marker) ? 2 : size;
         if (bytes[at] != 0xFF || size < 2 || size > len - at - 2)
             return false;
         if (!take(&p, marker, (segment){bytes + at + 4, size - 2}))

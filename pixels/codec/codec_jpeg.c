@@ -82,12 +82,20 @@ static mr_status cut_short(const walk *w, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "JPEG ends inside its header: the file is cut short");
 }
 
+/* libjpeg skips these by their length.  One of 0 or 1, less than the length's own bytes, skips nothing. */
+static bool is_skipped(int marker)
+{
+    return marker == COM || marker == DNL || (marker >= APP0 && marker <= APP15);
+}
+
 /* The body of the segment at `at`; moves `at` past it. */
 static mr_status take_segment(walk *w, int marker, const uint8_t **body, size_t *len, mr_error *err)
 {
     if (w->len - w->at < 2)
         return cut_short(w, err);
     size_t n = mr_be16(w->bytes + w->at);
+    if (n < 2 && is_skipped(marker))
+        n = 2;
     if (n < 2)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG segment 0xff%02x at byte %zu has an impossible length",
                        (unsigned)marker, w->at - 2);

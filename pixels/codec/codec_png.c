@@ -214,11 +214,11 @@ static mr_status png_examine(const uint8_t *bytes, size_t len, const mr_image_li
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
 
 /* As mr_png_open(), and checks the size. */
-static mr_status open_png(const uint8_t *bytes, size_t len, const mr_image_limits *limits, spng_ctx **ctx,
-                          struct spng_ihdr *ihdr, mr_error *err)
+static mr_status open_png(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_png_source *source,
+                          spng_ctx **ctx, struct spng_ihdr *ihdr, mr_error *err)
 {
     mr_image_limits l = mr_image_limits_fill(limits);
-    MR_TRY(mr_png_open(bytes, len, ctx, ihdr, err));
+    MR_TRY(mr_png_open(bytes, len, source, ctx, ihdr, err));
     return mr_image_check_size("PNG", ihdr->width, ihdr->height, &l, err);
 }
 
@@ -275,8 +275,9 @@ static mr_status png_shrink(const uint8_t *bytes, size_t len, const mr_image_lim
                             mr_error *err)
 {
     MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
+    mr_png_source source;
     struct spng_ihdr ihdr;
-    MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
+    MR_TRY(open_png(bytes, len, limits, &source, &ctx, &ihdr, err));
     mr_shrink shrink = {.width = ihdr.width, .height = ihdr.height};
     int e = shrink_rows(ctx, &shrink, ihdr.interlace_method != 0);
     if (e)
@@ -290,8 +291,9 @@ static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_lim
 {
     (void)oddities;
     MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
+    mr_png_source source;
     struct spng_ihdr ihdr;
-    MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
+    MR_TRY(open_png(bytes, len, limits, &source, &ctx, &ihdr, err));
     mr_shrink shrink = {.width = ihdr.width, .height = ihdr.height};
     int e = look ? shrink_rows(ctx, &shrink, ihdr.interlace_method != 0) : decode_rows(ctx, &ihdr);
     if (!e && look)

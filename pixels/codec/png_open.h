@@ -9,8 +9,17 @@
 
 enum { MR_PNG_SIDE_MAX = 1000000 }; /* libpng's limit: most programs reject larger pictures */
 
-/* *ctx: NULL before; the caller frees it, even after a failure.  `bytes` must outlive it. */
-mr_status mr_png_open(const uint8_t *bytes, size_t len, spng_ctx **ctx, struct spng_ihdr *ihdr, mr_error *err);
+/* The chunks that pixels are made of; others, of which libspng keeps 1,000 and 64 MiB, it does not see: what a file
+ * says beside its pixels does not decide whether it decodes. */
+typedef struct mr_png_source {
+    const uint8_t *bytes;
+    size_t len, at, end; /* `end` of what is given now */
+} mr_png_source;
+
+/* *ctx: NULL before; the caller frees it, even after a failure.  `bytes` and `source` must outlive
+ * it. */
+mr_status mr_png_open(const uint8_t *bytes, size_t len, mr_png_source *source, spng_ctx **ctx, struct spng_ihdr *ihdr,
+                      mr_error *err);
 void mr_png_free(spng_ctx **ctx); /* for MR_AUTO */
 
 /* The failure for an error code of libspng. */

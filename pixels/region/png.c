@@ -16,7 +16,7 @@ typedef struct png_run {
     size_t row_bytes;
 } png_run;
 
-/* Indices outside the palette are gray, as in Pillow. */
+/* Indices outside the palette are black, as in libpng, and in Pillow from 10.1 on. */
 static int take_palette(png_run *run, spng_ctx *ctx)
 {
     struct spng_plte plte;
@@ -25,8 +25,7 @@ static int take_palette(png_run *run, spng_ctx *ctx)
     int e = spng_get_plte(ctx, &plte);
     if (e)
         return e;
-    for (unsigned i = 0; i < 256; i++)
-        memset(run->palette[i], (int)i, 3);
+    memset(run->palette, 0, sizeof run->palette);
     for (unsigned i = 0; i < plte.n_entries && i < 256; i++) {
         const struct spng_plte_entry *p = &plte.entries[i];
         memcpy(run->palette[i], (const uint8_t[]){p->red, p->green, p->blue}, 3);
@@ -137,7 +136,8 @@ mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error
 {
     png_run run = {.scratch = s, .job = job};
     MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
-    MR_TRY(mr_png_open(job->bytes, job->len, &ctx, &run.ihdr, err));
+    mr_png_source source;
+    MR_TRY(mr_png_open(job->bytes, job->len, &source, &ctx, &run.ihdr, err));
     if (run.ihdr.width != job->facts->width || run.ihdr.height != job->facts->height)
         return mr_pixels_other_size("PNG", run.ihdr.width, run.ihdr.height, job->facts, err);
     int e = decode(&run, ctx);

@@ -73,6 +73,59 @@ static void survives_damaged_webps(void **state)
     picture_free(&exif);
 }
 
+/* ---- floods of chunks ----------------------------------------------------------------------------------------- */
+
+/* One limit, of all chunks, is for every reader: what ingest takes is decoded and trained on. */
+static void any_number_of_texts_is_decoded(void **state)
+{
+    enum { TEXTS = 3000, LONG = 70 << 20 };
+    picture plain = make_png(9, 5, 3, 8, false), p = picture_copy(plain.bytes, plain.len);
+    uint8_t *body = calloc(LONG, 1);
+    const mr_image_limits few = {.max_segments = 1000};
+    mr_image_facts f;
+    mr_error err;
+    (void)state;
+    for (int i = 0; i < TEXTS; i++) {
+        picture q = png_with(p, "IDAT", i % 3 ? "tEXt" : "xxXx", "a\0b", 3);
+        picture_free(&p);
+        p = q;
+    }
+    memcpy(body, "a", 1);
+    picture large = png_with(plain, "IEND", "tEXt", body, LONG);
+    assert_int_equal(mr_image_examine(p.bytes, p.len, NULL, &f, &err), MR_OK);
+    assert_int_equal(mr_image_decode(p.bytes, p.len, NULL, &err), MR_OK);
+    assert_int_equal(mr_image_examine(p.bytes, p.len, &few, &f, &err), MR_BAD_SAMPLE);
+    assert_int_equal(mr_image_examine(large.bytes, large.len, NULL, &f, &err), MR_OK);
+    assert_int_equal(mr_image_decode(large.bytes, large.len, NULL, &err), MR_OK);
+    free(body);
+    picture_free(&large);
+    picture_free(&p);
+    picture_free(&plain);
+}
+
+static void any_number_of_webp_chunks_is_decoded(void **state)
+{
+    enum { CHUNKS = 30000, EACH = 10 };
+    picture exif = make_exif(false, 3, 1, 6), plain = make_webp_extended(17, 9, 2, &exif);
+    size_t len = plain.len + (size_t)CHUNKS * EACH;
+    uint8_t *bytes = calloc(len, 1);
+    const mr_image_limits few = {.max_segments = 1000};
+    mr_image_facts f;
+    mr_error err;
+    (void)state;
+    memcpy(bytes, plain.bytes, plain.len);
+    for (size_t at = plain.len; at < len; at += EACH)
+        memcpy(bytes + at, "text\1\0\0\0a", EACH);
+    for (int i = 0; i < 4; i++)
+        bytes[4 + i] = (uint8_t)((len - 8) >> 8 * i);
+    assert_int_equal(mr_image_examine(bytes, len, NULL, &f, &err), MR_OK);
+    assert_int_equal(mr_image_decode(bytes, len, NULL, &err), MR_OK);
+    assert_int_equal(mr_image_examine(bytes, len, &few, &f, &err), MR_BAD_SAMPLE);
+    free(bytes);
+    picture_free(&exif);
+    picture_free(&plain);
+}
+
 /* ---- the collection of real and hostile images, against what Pillow said of each ------------------------------- */
 
 typedef struct listed {
@@ -159,6 +212,8 @@ int main(void)
         cmocka_unit_test(survives_damaged_jpegs),
         cmocka_unit_test(survives_damaged_pngs),
         cmocka_unit_test(survives_damaged_webps),
+        cmocka_unit_test(any_number_of_texts_is_decoded),
+        cmocka_unit_test(any_number_of_webp_chunks_is_decoded),
         cmocka_unit_test(agrees_with_pillow_on_the_collection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,7 +184,7 @@ static void pngs_of_every_kind_have_their_rgb(void **state)
     static const uint8_t clipped[] = {0, 0, 0, 254, 254, 254, 255, 255, 255, 255, 255, 255};
     static const uint8_t three[] = {1, 2, 3, 250, 128, 0};
     static const uint8_t gray_alpha[] = {9, 9, 9, 200, 200, 200};
-    static const uint8_t looked_up[] = {11, 12, 13, 21, 22, 23, 3, 3, 3, 2, 2, 2}; /* 2, 3: not in the palette */
+    static const uint8_t looked_up[] = {11, 12, 13, 21, 22, 23, 0, 0, 0, 0, 0, 0}; /* 2, 3: not in the palette */
     struct spng_plte plte = {.n_entries = 2, .entries = {{11, 12, 13, 0}, {21, 22, 23, 0}}};
     (void)state;
     expect_png(0, 1, (const uint8_t[]){0x60}, 1, 4, black_white, NULL);
