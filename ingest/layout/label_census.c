@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 
-enum { DIGITS_MAX = 15, UNIQUE_FEW = 5, UNIQUE_MANY = 20, WORDS = 3, WORDS_LONG = 5 };
+enum { DIGITS_MAX = 15, UNIQUE_FEW = 5, UNIQUE_MANY = 20, WORDS = 3, WORDS_LONG = 4 };
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 

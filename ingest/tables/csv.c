@@ -24,7 +24,7 @@ typedef struct reader {
 
 static bool is_blank(const reader *r, char c)
 {
-    return c == ' ' || (c == '\t' && r->delimiter != '\t');
+    return c != r->delimiter && (c == ' ' || c == '\t');
 }
 
 /* The length of the line end at `p`: 2 for CRLF, 1 for LF or for a CR at the end of the file, 0 for none. */

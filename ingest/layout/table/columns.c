@@ -148,7 +148,7 @@ bool mr_sheet_claims(const mr_sheet *sheet)
 {
     for (size_t c = 0; c < sheet->csv.columns; c++) {
         const char *cell = sheet->csv.rows ? mr_sheet_cell(sheet, 0, c) : "";
-        if (among(sheet->csv.header[c], path_words) || mr_name_is_image(cell, strlen(cell)))
+        if (among(sheet->csv.header[c], path_words) || mr_cell_is_image(cell))
             return true;
     }
     return false;

@@ -19,7 +19,7 @@ static int picture_in_header(const mr_sheet *s, const mr_picture_index *index)
 {
     for (size_t c = 0; c < s->csv.columns; c++) {
         const char *cell = s->csv.header[c];
-        if (mr_name_is_image(cell, strlen(cell)))
+        if (mr_cell_is_image(cell))
             return (int)c;
         if (s->csv.rows && !mr_header_names_path(cell) && is_picture(index, s, cell) &&
             is_picture(index, s, mr_sheet_cell(s, 0, c)))

@@ -271,9 +271,30 @@ static mr_picture_match find_foreign(const mr_picture_index *index, const char *
     }
 }
 
+/* The length of the cell without "#0" after the ending of a picture. */
+static size_t without_number(const char *cell)
+{
+    size_t len = strlen(cell), at = len;
+    while (at && cell[at - 1] >= '0' && cell[at - 1] <= '9')
+        at--;
+    return at > 1 && at < len && cell[at - 1] == '#' && mr_name_is_image(cell, at - 1) ? at - 1 : len;
+}
+
+bool mr_cell_is_image(const char *cell)
+{
+    return mr_name_is_image(cell, without_number(cell));
+}
+
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
 {
+    char whole[1024];
+    size_t len = without_number(cell);
     mr_picture_match match = find_cell(index, cell, split, found);
+    if (match == MR_PICTURE_NONE && cell[len] && len < sizeof whole) {
+        memcpy(whole, cell, len);
+        whole[len] = '\0';
+        return mr_picture_find(index, whole, split, found);
+    }
     bool elsewhere = match == MR_PICTURE_OUTSIDE || (match == MR_PICTURE_NONE && strchr(cell, '\\'));
     return elsewhere ? find_foreign(index, cell, split, found) : match;
 }

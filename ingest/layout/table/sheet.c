@@ -11,7 +11,7 @@
 #include "table/table.h"
 #include "tables/csv_form.h"
 
-enum { LONG_HEAD = 16 << 20 };
+enum { LONG_HEAD = 16 << 20, LOOK_AT = 256 };
 
 static const uint64_t sheet_max = (uint64_t)1 << 30;
 
@@ -28,11 +28,64 @@ static bool is_sheet(const mr_child *child)
            (mr_name_ends(name, len, ".csv") || mr_name_ends(name, len, ".tsv"));
 }
 
-static void list_in(const mr_tree *t, const char *dir, size_t len, mr_sheet_list *out)
+/* Lists of paths and labels have a blank between them. */
+static char delimiter_for(const char *name, const mr_buf *text, char found)
+{
+    const char *begin = (const char *)text->data, *end = text->len ? memchr(begin, '\n', text->len) : NULL;
+    size_t line = end ? (size_t)(end - begin) : text->len;
+    if (mr_name_ends(name, strlen(name), ".tsv"))
+        return '\t';
+    bool blank = mr_name_ends(name, strlen(name), ".txt") && line && !memchr(begin, found, line);
+    return blank && memchr(begin, ' ', line) ? ' ' : found;
+}
+
+/* Whether a picture of its name is beside a text: then it is its caption. */
+static bool has_picture(const mr_tree *t, const mr_child *child)
+{
+    static const char *const endings[] = {"jpg", "jpeg", "png", "webp", "JPG", "PNG"};
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    for (size_t i = 0; i < MR_COUNT(endings); i++) {
+        mr_buf_clear(&path);
+        mr_buf_add(&path, child->name, child->name_len - 3);
+        mr_buf_add_text(&path, endings[i]);
+        if (!path.failed && mr_tree_find(t, mr_buf_text(&path), path.len) != MR_NO_ENTRY)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the first line of a .txt is a table's: a cell that names a picture, or a column of pictures, and a delimiter.
+ */
+static bool is_text_sheet(const mr_tree *t, const mr_child *child)
+{
+    enum { HEAD = 1024 };
+    mr_error why;
+    char delimiter, cell[HEAD];
+    if (child->is_dir || !mr_name_ends(child->name, child->name_len, ".txt") || *child->name == '.' ||
+        !strncasecmp(child->name, "readme", 6) || has_picture(t, child))
+        return false;
+    size_t size = (size_t)mr_source_entry(t->source, child->entry)->size, len = size < HEAD - 1 ? size : HEAD - 1;
+    MR_AUTO(mr_buf_free) mr_buf head = {0};
+    if (!mr_buf_reserve(&head, len + 1) || mr_source_pread(t->source, child->entry, head.data, len, 0, &why) != MR_OK)
+        return false;
+    head.len = len;
+    if (mr_csv_prepare(&head, child->name, &delimiter, &why) != MR_OK || !head.len)
+        return false;
+    delimiter = delimiter_for(".txt", &head, delimiter);
+    const char *line = mr_buf_text(&head);
+    size_t end = strcspn(line, "\r\n"), first = 0;
+    while (first < end && line[first] != delimiter)
+        first++;
+    snprintf(cell, sizeof cell, "%.*s", (int)first, line);
+    return first < end && (mr_header_names_path(cell) || mr_cell_is_image(cell));
+}
+
+/* `texts`: the tables among texts, else CSV and TSV. */
+static void list_in(const mr_tree *t, const char *dir, size_t len, bool texts, mr_sheet_list *out)
 {
     mr_child child = {0};
     while (mr_tree_next(t, dir, len, &child)) {
-        if (!is_sheet(&child))
+        if (texts ? !is_text_sheet(t, &child) : !is_sheet(&child))
             continue;
         if (out->count < MR_SHEETS_MAX)
             out->entries[out->count++] = child.entry;
@@ -45,16 +98,21 @@ void mr_sheet_find(const mr_tree *t, mr_sheet_list *out)
 {
     mr_child child = {0};
     *out = (mr_sheet_list){0};
-    list_in(t, "", 0, out);
+    list_in(t, "", 0, false, out);
     bool here = out->count > 0;
     while (!here && mr_tree_next(t, "", 0, &child))
         if (child.is_dir && mr_split_word(child.name, child.name_len))
-            list_in(t, child.name, child.name_len, out);
+            list_in(t, child.name, child.name_len, false, out);
     child = (mr_child){0};
     here = out->count > 0;
     while (!here && mr_tree_next(t, "", 0, &child))
         if (child.is_dir && mr_folder_container(child.name, child.name_len) == MR_CONTAINER_SURE)
-            list_in(t, child.name, child.name_len, out);
+            list_in(t, child.name, child.name_len, false, out);
+    child = (mr_child){0};
+    for (size_t n = 0; !out->count && !out->texts && n < LOOK_AT && mr_tree_next(t, "", 0, &child); n++)
+        out->texts = is_text_sheet(t, &child);
+    if (out->texts)
+        list_in(t, "", 0, true, out);
 }
 
 /* The split in "train.csv", "train_labels.csv", "labels-val.csv"; NULL: none, or more than one. */
@@ -78,8 +136,7 @@ static mr_status parse(const char *name, mr_buf *text, mr_csv *out, mr_error *er
 {
     char delimiter;
     MR_TRY(mr_csv_prepare(text, name, &delimiter, err));
-    if (mr_name_ends(name, strlen(name), ".tsv"))
-        delimiter = '\t';
+    delimiter = delimiter_for(name, text, delimiter);
     MR_TRY(mr_csv_parse_any(text, name, delimiter, out, err));
     const mr_csv_odd *odd = out->odd;
     if (!out->odd_count || out->odd_count < out->rows)

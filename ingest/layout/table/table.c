@@ -180,6 +180,8 @@ static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid 
     for (size_t i = 0; index.count && i < list.count; i++)
         MR_TRY(look_at_sheet(t, &index, list.entries[i], &e, err));
     bid_by(&e, bid);
+    if (list.texts && e.folders) /* a list beside folders that may be classes */
+        bid->score = bid->score > SCORE_BESIDE ? SCORE_BESIDE : bid->score;
     bid->score -= bid->score && mr_root_is_split(t); /* the folder above has all splits */
     bid->forced -= bid->forced && mr_root_is_split(t);
     return MR_OK;

@@ -39,6 +39,8 @@ typedef enum mr_picture_match {
  * found[1] is another one. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
 
+/* Whether a cell has the ending of a picture; Flickr8k's tokens add "#0", the number of a caption. */
+bool mr_cell_is_image(const char *cell);
 /* Whether a folder's name says nothing of what pictures show: a split's name, or images, photos ... */
 bool mr_folder_word(const char *name, size_t len);
 /* Whether the root is itself a split's folder. */
@@ -96,11 +98,13 @@ typedef struct mr_sheet {
 typedef struct mr_sheet_list {
     uint32_t entries[MR_SHEETS_MAX];
     size_t count;
-    bool more; /* there are more */
+    bool more;  /* there are more */
+    bool texts; /* they are .txt */
 } mr_sheet_list;
 
 /* The CSV and TSV files directly under the root or, if it has none, in its split folders or, without these, in its
- * annotations/, labels/ or the like; hidden files and the example of a submission are not among them. */
+ * annotations/, labels/ or the like, else tables that are .txt under the root; hidden files and the example of a
+ * submission are not among them. */
 void mr_sheet_find(const mr_tree *t, mr_sheet_list *out);
 bool mr_sheet_is_example(const char *name, size_t len); /* sample_submission.csv */
 /* Reads a table: all of it, or, for a bid, whole rows of its first MR_SHEET_HEAD bytes. */

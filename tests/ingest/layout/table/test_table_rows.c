@@ -23,6 +23,23 @@ static void test_captions(void **state)
     plan_says(NULL, NULL, "note rejects 2.jpg: c.csv: line 5: 2 cells, where the header has 3\n");
 }
 
+/* Tables that are called .txt: Flickr8k's captions and tokens, lists of paths and labels. */
+static void test_texts(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("Images/1.jpg", "Images/2.jpg"));
+    plan_file("README.txt", "image, of a dog\n");
+    plan_file("captions.txt", "image,caption\n1.jpg,a\n1.jpg,\"b, c\"\n2.jpg,d\n");
+    plan_says(NULL, NULL, "\"captions\":[\"a\",\"b, c\"]\n");
+    plan_says(NULL, NULL, "unused README.txt\n");
+    plan_file("captions.txt", "1.jpg#0\tA dog , red .\n1.jpg#1\tTwo dogs run .\n2.jpg#0\tThree dogs eat bones .\n");
+    plan_says(NULL, NULL, "\"captions\":[\"A dog , red .\",\"Two dogs run .\"]\n");
+    plan_file("captions.txt", "Images/1.jpg 10\nImages/2.jpg 9\n");
+    plan_says(NULL, NULL, "classes 0 1 2 3 4 5 6 7 8 9 10\ntrain Images/1.jpg 10 - - ");
+    plan_file("captions.txt", "Images/1.jpg\nImages/2.jpg\n"); /* no labels */
+    plan_says(NULL, NULL, "no layout fits");
+}
+
 /* A row for each label: many pictures have several, so these do not contradict each other. */
 static void test_a_row_for_each_label(void **state)
 {
@@ -101,7 +118,7 @@ static void test_bad_rows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_captions), TEST(test_a_row_for_each_label), TEST(test_no_header),
-                                       TEST(test_forms), TEST(test_bad_rows)};
+    const struct CMUnitTest tests[] = {TEST(test_captions),  TEST(test_texts), TEST(test_a_row_for_each_label),
+                                       TEST(test_no_header), TEST(test_forms), TEST(test_bad_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
