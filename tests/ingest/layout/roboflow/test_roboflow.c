@@ -164,8 +164,8 @@ static void images_below_their_table_are_found(void **state)
               "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"},{\"id\":2,\"file_name\":\"b\\\\3.jpg\"}],"
               "\"categories\":[],\"annotations\":[{\"image_id\":2,\"bbox\":[1,2,3]}]}");
     plan_is(NULL,
-            "layout roboflow 90: variant coco, licence -, classes -\n"
-            "train train/a/1.jpg - - - "
+            "layout roboflow 90: variant coco, licence -, classes\n"
+            "train train/a/1.jpg - - U "
             ",\"image\":{\"id\":1,\"file_name\":\"1.jpg\"},\"annotations\":[]\n"
             "note rejects train/b/3.jpg: train/_annotations.coco.json: byte 132: \"bbox\" has 3 numbers, not four "
             "(image id 2)\n");
