@@ -10,8 +10,24 @@
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* What of a URL or of a path of Windows is a path. */
-static void cut_place(const char **name, size_t *len)
+/* "a%20b.jpg" of a URL is "a b.jpg". */
+static void unescape(mr_buf *path)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < path->len; i++, to++) {
+        const char *at = (const char *)path->data + i;
+        bool coded =
+            *at == '%' && i + 2 < path->len && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2]);
+        char hex[3] = {coded ? at[1] : '0', coded ? at[2] : '0', '\0'};
+        unsigned char byte = coded ? (unsigned char)strtoul(hex, NULL, 16) : (unsigned char)*at;
+        path->data[to] = byte ? byte : (unsigned char)*at;
+        i += coded && byte ? 2 : 0;
+    }
+    path->len = to;
+}
+
+/* What of a URL or of a path of Windows is a path; true: it is a URL's. */
+static bool cut_place(const char **name, size_t *len)
 {
     const char *at = *name, *end = at + *len;
     const char *scheme = memmem(at, *len, "://", 3), *query = memmem(at, *len, "?d=", 3);
@@ -27,6 +43,7 @@ static void cut_place(const char **name, size_t *len)
     }
     *name = at;
     *len = (size_t)(end - at);
+    return scheme || query;
 }
 
 mr_name_kind mr_name_clean(const char *name, size_t len, mr_buf *out)
@@ -40,7 +57,7 @@ mr_name_kind mr_name_clean(const char *name, size_t len, mr_buf *out)
             slashes.data[i] = '/';
     const char *at = mr_buf_text(&slashes);
     size_t left = slashes.len, whole;
-    cut_place(&at, &left);
+    bool url = cut_place(&at, &left);
     bool relative = at == (const char *)slashes.data && left == len && *at != '/';
     if (relative && mr_path_beside("", 0, at, out))
         return out->failed ? MR_NAME_BAD : MR_NAME_PLAIN;
@@ -55,6 +72,8 @@ mr_name_kind mr_name_clean(const char *name, size_t len, mr_buf *out)
             mr_buf_add(&clean, at, whole);
         }
     }
+    if (url)
+        unescape(&clean);
     mr_buf_clear(out);
     mr_buf_add(out, clean.data, clean.len);
     mr_buf_text(out);

@@ -33,6 +33,7 @@ void mr_coco_free(mr_coco_file *f)
     for (size_t i = 0; i < f->bad_count; i++)
         free(f->bads[i].why);
     free(f->bads);
+    mr_buf_free(&f->licences);
     free(f->pngs);
     free(f->images);
     free(f->annotations);

@@ -51,7 +51,8 @@ typedef struct mr_coco_file {
     char **pngs;                     /* names of files, UTF-8 */
     mr_coco_bad *bads;               /* in the file's order */
     size_t bad_count, bad_room;
-    bool repaired; /* something of it is not JSON */
+    bool repaired;   /* something of it is not JSON */
+    mr_buf licences; /* the names of "licenses", path text, each ends with a newline */
     size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
     size_t png_count, png_room;
     unsigned has;     /* MR_COCO_HAS_* */

@@ -14,8 +14,9 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 
-enum { TEXT_ID_MAX = 4096 };
+enum { TEXT_ID_MAX = 4096, LICENCES_MAX = 4096 };
 
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
@@ -28,6 +29,7 @@ static const unsigned fields_of[SECTIONS] = {
     [ANNOTATIONS] =
         1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << BBOX | 1u << CAPTION | 1u << SEGMENTS_INFO,
     [CATEGORIES] = 1u << ID | 1u << NAME,
+    [LICENSES] = 1u << NAME,
 };
 static const unsigned required[SECTIONS] = {
     [IMAGES] = 1u << ID,
@@ -81,7 +83,7 @@ static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
     char **out = p->field == COCO_URL ? &p->url : &p->text;
     if (t->len > 1 << 20)
         return bad_value(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
-    if (p->field == NAME && memchr(t->text, '\0', t->len))
+    if (p->section == CATEGORIES && memchr(t->text, '\0', t->len))
         return reject(p, "a category's name contains a NUL character");
     if (p->field == COCO_URL && (!t->len || memchr(t->text, '\0', t->len)))
         return MR_OK; /* it matters where there is no file_name */
@@ -299,6 +301,21 @@ static void forget_texts(mr_coco_parser *p)
     p->text = p->url = NULL;
 }
 
+/* Of licences only the names matter, and what is wrong with one is not the dataset's. */
+static mr_status add_licence(mr_coco_parser *p)
+{
+    mr_buf *all = &p->file->licences;
+    MR_AUTO(mr_buf_free) mr_buf name = {0};
+    mr_text_escape(&name, p->text ? p->text : "", p->text_len);
+    mr_buf_add_text(&name, "\n");
+    const char *text = mr_buf_text(&name), *found = all->len ? strstr(mr_buf_text(all), text) : NULL;
+    bool known = found && (found == (const char *)all->data || found[-1] == '\n');
+    if (p->text_len && !known && all->len + name.len <= LICENCES_MAX)
+        mr_buf_add(all, text, name.len);
+    forget_texts(p);
+    return name.failed || all->failed ? out_of_memory(p) : MR_OK;
+}
+
 static mr_status judge_element(mr_coco_parser *p)
 {
     unsigned missing = required[p->section] & ~p->seen_fields;
@@ -321,6 +338,8 @@ static mr_status end_element(mr_coco_parser *p)
     uint64_t len = mr_json_stream_at(p->stream) - p->at;
     size_t count = p->section == IMAGES ? p->file->image_count : p->file->annotation_count;
     bool known = p->seen_fields & (p->section == IMAGES ? 1u << ID : 1u << IMAGE_ID);
+    if (p->section == LICENSES)
+        return add_licence(p);
     MR_TRY(judge_element(p));
     if (len > UINT32_MAX || count >= UINT32_MAX)
         return reject(p, "more than 4,294,967,295 %s", len > UINT32_MAX ? "bytes in one object" : "objects");
@@ -354,7 +373,10 @@ static mr_status take_section(mr_coco_parser *p, const mr_json_token *t)
         return key_section(p, t->text, t->len);
     if (!p->fields || t->kind == MR_JSON_LIST || t->kind == MR_JSON_LIST_END)
         return MR_OK;
-    return reject(p, "\"%s\" is not a list", section_words[p->section]);
+    if (p->section != LICENSES)
+        return reject(p, "\"%s\" is not a list", section_words[p->section]);
+    p->fields = 0;
+    return MR_OK;
 }
 
 static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
@@ -366,7 +388,7 @@ static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
     if (t->kind == MR_JSON_LIST_END)
         return MR_OK;
     begin_element(p);
-    if (t->kind == MR_JSON_OBJECT)
+    if (t->kind == MR_JSON_OBJECT || p->section == LICENSES)
         return MR_OK;
     if (t->kind != MR_JSON_NULL && p->section == CATEGORIES)
         return reject(p, "\"categories\" lists something that is not an object");

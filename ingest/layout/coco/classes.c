@@ -142,3 +142,28 @@ void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
         if (f->bads[i].image_id == MR_COCO_NO_ID)
             mr_coco_reject(t, f, &f->bads[i], MR_NO_ENTRY, plan);
 }
+
+mr_status mr_coco_licences(mr_coco_file *const *files, size_t count, mr_plan *plan, mr_error *err)
+{
+    mr_buf all = {0};
+    for (size_t i = 0; i < count && !plan->licence; i++) {
+        const mr_buf *names = files[i] ? &files[i]->licences : NULL;
+        const char *at = names && names->len ? (const char *)names->data : NULL, *end = at ? at + names->len : NULL;
+        for (const char *newline; at < end; at = newline + 1) {
+            newline = memchr(at, '\n', (size_t)(end - at));
+            size_t len = (size_t)(newline - at);
+            if (all.len && memmem(all.data, all.len, at, len))
+                continue;
+            mr_buf_add_text(&all, all.len ? ", " : "");
+            mr_buf_add(&all, at, len);
+        }
+    }
+    mr_buf_text(&all);
+    mr_status status = mr_buf_status(&all, err, "reading licences");
+    if (status != MR_OK || !all.len) {
+        mr_buf_free(&all);
+        return status;
+    }
+    plan->licence = (char *)all.data;
+    return MR_OK;
+}

@@ -26,4 +26,7 @@ void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *
 /* The same for bad values of which it is unknown what image they belong to. */
 void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan);
 
+/* The licences that the files (NULL: none) name become the plan's, unless it has one. */
+mr_status mr_coco_licences(mr_coco_file *const *files, size_t count, mr_plan *plan, mr_error *err);
+
 #endif

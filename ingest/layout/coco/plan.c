@@ -50,6 +50,8 @@ static mr_status plan_classes(const mr_coco_build *b)
     for (size_t i = 0; i < st->part_count; i++)
         files[i] = st->parts[i].file;
     mr_status status = mr_coco_classes(b->tree, files, st->part_count, false, b->plan, b->err);
+    if (status == MR_OK)
+        status = mr_coco_licences(files, st->part_count, b->plan, b->err);
     for (size_t i = 0; i < st->part_count && status == MR_OK; i++)
         if (files[i])
             mr_coco_note_unknown(b->tree, files[i], b->plan);

@@ -121,6 +121,8 @@ mr_status mr_rf_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan 
     }
     if (status == MR_OK)
         status = mr_coco_classes(t, coco->files, MR_COUNT(coco->files), true, plan, err);
+    if (status == MR_OK)
+        status = mr_coco_licences(coco->files, MR_COUNT(coco->files), plan, err);
     for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
         if (coco->files[i])
             mr_coco_note_unknown(t, coco->files[i], plan);

@@ -244,6 +244,14 @@ static bool set_class_split(const sets *s, list *l, bool *redundant)
     return false;
 }
 
+/* PaddleDetection's "train_list" is "train". */
+static size_t without_list(const char *name, size_t len)
+{
+    size_t cut =
+        len > 5 && (!memcmp(name + len - 5, "_list", 5) || !memcmp(name + len - 5, "-list", 5)) ? len - 5 : len;
+    return is_trainval(name, cut) || mr_split_word(name, cut) ? cut : len;
+}
+
 /* Only the names of a split make a list of a text at the root: others may be anything. */
 static bool is_list(const sets *s, uint32_t entry, list *out)
 {
@@ -254,7 +262,8 @@ static bool is_list(const sets *s, uint32_t entry, list *out)
         return false;
     for (uint32_t k = 0; k < MR_COUNT(folders); k++)
         if (strlen(folders[k]) == dir && !memcmp(path, folders[k], dir)) {
-            *out = (list){.entry = entry, .folder = k, .name = path + dir, .len = len - dir - 4};
+            *out = (list){.entry = entry, .folder = k, .name = path + dir};
+            out->len = without_list(path + dir, len - dir - 4);
             return dir || is_trainval(out->name, out->len) || mr_split_word(out->name, out->len);
         }
     return false;

@@ -148,6 +148,7 @@ static void test_unusual_file_names(void **state)
         {"s3://bucket/a.jpg", true, false},
         {"file:///d/val/a.jpg", true, false},
         {"/data/local-files/?d=val/a.jpg", true, false},
+        {"http://h/x/%62%2Ejpg", true, false},
         {"me/val/a.jpg", true, false},
         {"me/a.jpg", false, false},
         {"/me/c.jpg", false, false},

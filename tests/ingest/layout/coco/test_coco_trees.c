@@ -157,6 +157,29 @@ static void test_bad_values_reject_their_image(void **state)
     support_plan_done(&p);
 }
 
+static void test_licences(void **state)
+{
+    const char *dir = *state;
+    touch(dir, "train/a.jpg val/a.jpg");
+    support_put(dir, "annotations/instances_train.json",
+                "{\"licenses\":[{\"id\":1,\"name\":\"CC BY 4.0\",\"url\":\"http://x\"},{\"name\":\"CC BY 4.0\"},"
+                "{\"name\":null},{\"id\":NaN},7,null],\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"}]}");
+    support_put(dir, "annotations/instances_val.json",
+                "{\"licenses\":[{\"name\":\"No\\nRestrictions\"},{\"name\":\"CC BY 4.0\"}],"
+                "\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"}]}");
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    assert_string_equal(p.plan.licence, "CC BY 4.0, No\\x0ARestrictions");
+    assert_int_equal(support_notes(&p, MR_NOTE_REJECT), 0);
+    support_plan_done(&p);
+    support_put(dir, "annotations/instances_train.json",
+                "{\"licenses\":{\"name\":\"x\"},\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"}]}");
+    support_put(dir, "annotations/instances_val.json",
+                "{\"licenses\":null,\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"}]}");
+    p = support_plan_ok(COCO, *state, NULL);
+    assert_null(p.plan.licence);
+    support_plan_done(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +190,7 @@ int main(void)
         IN_TMPDIR(test_parts_of_one_split),
         IN_TMPDIR(test_urls_of_lvis),
         IN_TMPDIR(test_bad_values_reject_their_image),
+        IN_TMPDIR(test_licences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

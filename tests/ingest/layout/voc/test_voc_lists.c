@@ -71,6 +71,7 @@ static void test_any_name(void **state)
     EXPECT("0a 1b 1c 2d", {MAIN "train.txt", "a"}, {MAIN "default.txt", "b\nc\n"}, {MAIN "train2.txt", "d"});
     EXPECT("0a 1b", {MAIN "valid.txt", "a"}, {MAIN "night.2.txt", "b"}, {MAIN "empty.txt", ""});
     EXPECT("0a 1b", {"train.txt", "a"}, {"validation.txt", "b"}, {"notes.txt", "c"});
+    EXPECT("0a 1b", {"train_list.txt", "./JPEGImages/a.jpg ./Annotations/a.xml"}, {"val_list.txt", "b"});
     EXPECT("0a 1b", {"ImageSets/train.txt", "a"}, {"ImageSets/Layout/val.txt", "b 1\n"});
     const mr_split_map map = {"not a split", "odd"};
     const mr_layout_options named = {.maps = &map, .map_count = 1};
