@@ -52,7 +52,8 @@ static void print_kind(const mr_notes *notes, mr_note_kind kind, const char *res
 static void print_notes(const mr_notes *notes, bool decide, const char *rest, FILE *stream)
 {
     for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
-        if (notes->counts[kind] && !mr_note_advice[kind] == !decide && kind != MR_NOTE_COMPANION)
+        if (notes->counts[kind] && !mr_note_advice[kind] == !decide && kind != MR_NOTE_COMPANION &&
+            kind != MR_NOTE_UNACCOUNTED)
             print_kind(notes, (mr_note_kind)kind, rest, stream);
 }
 

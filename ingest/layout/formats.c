@@ -70,11 +70,14 @@ static bool is_image(const mr_head *h)
         const char *bytes;
         size_t len;
     } magic[] = {
-        {"\xFF\xD8\xFF", 3}, {"\x89PNG\r\n\x1A\n", 8}, {"GIF87a", 6}, {"GIF89a", 6}, {"II*\0", 4}, {"MM\0*", 4},
+        {"\xFF\xD8\xFF", 3}, {"\0\0\0\x0CjP  ", 8}, {"\0\0\0\x0CJXL ", 8}, {"\x89PNG\r\n\x1A\n", 8},
+        {"GIF87a", 6},       {"GIF89a", 6},         {"II*\0", 4},          {"MM\0*", 4},
     };
     for (size_t i = 0; i < MR_COUNT(magic); i++)
         if (h->len >= magic[i].len && !memcmp(h->bytes, magic[i].bytes, magic[i].len))
             return true;
+    if (h->len >= 12 && !memcmp(h->bytes + 4, "ftyp", 4)) /* HEIF and AVIF, not films */
+        return !memcmp(h->bytes + 8, "hei", 3) || !memcmp(h->bytes + 8, "avif", 4) || !memcmp(h->bytes + 8, "mif1", 4);
     if (h->len >= 26 && !memcmp(h->bytes, "BM", 2)) /* its reserved bytes are 0 */
         return !memcmp(h->bytes + 6, "\0\0\0\0", 4);
     return h->len >= 12 && !memcmp(h->bytes, "RIFF", 4) && !memcmp(h->bytes + 8, "WEBP", 4);
@@ -271,8 +274,7 @@ static const row rows[] = {
     {{"YOLO label file", "YOLO label files", NULL, true, false}, is_yolo},
     {{"caption", "captions", NULL, true, false}, is_caption},
     {{"list of images", "lists of images", NULL, false, false}, is_list},
-    {{"CSV file of boxes", "CSV files of boxes", "convert the boxes to YOLO, COCO or Pascal VOC first", false, false},
-     is_boxes},
+    {{"CSV file of boxes", "CSV files of boxes", NULL, false, false}, is_boxes},
     {{"CSV file that names images", "CSV files that name images", NULL, false, false}, is_named},
 };
 
@@ -312,9 +314,13 @@ void mr_format_hint(const mr_source *s, mr_buf *out)
             continue;
         heads++;
         mr_content c = mr_content_of(s, i, NULL);
-        if (!c.format || !c.format->instead)
+        if (!c.image && (!c.format || !c.format->instead))
             continue;
         mr_text_show(out, e->path, e->path_len);
+        if (c.image) {
+            mr_buf_add_text(out, " is an image, but is taken only if its name ends like one, with .jpg, .png or .webp");
+            return;
+        }
         mr_buf_printf(out, " is a%s %s, which millrace does not read: %s", *c.format->name == 'a' ? "n" : "",
                       c.format->name, c.format->instead);
         return;

@@ -1,6 +1,5 @@
-/* formats.h - formats of annotations and of pictures, recognised by a file's name and first bytes, whether or not a
- * layout reads them. Invariant: at most the first 4 KiB of a file are read, and a file that cannot be read is of no
- * format. */
+/* formats.h - formats of annotations and of pictures, recognised by name and first bytes, whether or not they are read.
+ * Invariant: at most the first 4 KiB of a file are read; a file that cannot be read has no format. */
 #ifndef MR_FORMATS_H
 #define MR_FORMATS_H
 

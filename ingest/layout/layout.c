@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "layout/formats.h"
+#include "layout/name_pattern.h"
 
 enum { MAX_DEPTH = 4, MAX_ROOTS = 4000 };
 
@@ -166,6 +167,10 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
     mr_format_hint(s, &hint);
     out->unknown = !hint.len;
     describe(s, &seen);
+    mr_buf_add_text(&seen, "; ");
+    size_t described = seen.len;
+    mr_name_pattern_hint(s, &seen);
+    seen.len -= seen.len == described ? 2 : 0;
     if (mr_source_count(s) == 0)
         mr_fail(err, MR_BAD_DATA, "holds no files");
     else if (hint.len)

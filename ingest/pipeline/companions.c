@@ -56,8 +56,8 @@ static bool is_system(const char *path, size_t len, const char *name, size_t nam
 
 mr_companion mr_companion_by_name(const char *path, size_t len)
 {
-    static const char *const documents[] = {"readme",   "license", "licence",   "copying", "notice",
-                                            "citation", "authors", "changelog", NULL};
+    static const char *const documents[] = {"readme",   "license", "licence",   "copying",        "notice",
+                                            "citation", "authors", "changelog", "croissant.json", NULL};
     static const char *const document_ends[] = {".md", ".rst", ".pdf", ".html", ".htm", ".bib", ".cff", ".docx", NULL};
     static const char *const sums[] = {"md5sum", "md5sums", "sha1sums", "sha256sums", "sha512sums", "checksums", NULL};
     static const char *const sum_ends[] = {".md5", ".sha1", ".sha256", ".sha512", ".md5sum", ".sha256sum", NULL};
@@ -108,18 +108,27 @@ static bool is_below_masks(const char *path, const char *name)
     return false;
 }
 
+const char *mr_mask_name(const char *path, size_t len, size_t *base)
+{
+    static const char *const suffixes[] = {"_mask", "-mask",  ".mask",   "_masks", "_seg",    "_segmentation",
+                                           "_gt",   "_label", "_trimap", "_matte", "_mask_1", "_gtFine_labelIds"};
+    size_t stem_len;
+    const char *stem = mr_stem(path, len, &stem_len);
+    for (size_t i = 0; i < MR_COUNT(suffixes); i++) {
+        size_t n = strlen(suffixes[i]);
+        if (stem_len > n && !memcmp(stem + stem_len - n, suffixes[i], n)) {
+            *base = stem_len - n;
+            return stem;
+        }
+    }
+    return NULL;
+}
+
 bool mr_companion_is_mask(const char *path, size_t len, const mr_stems *stems)
 {
-    static const char *const suffixes[] = {"_mask",  "-mask",   ".mask",  "_masks", "_seg",    "_segmentation",   "_gt",
-                                           "_label", "_trimap", "_matte", "_L",     "_mask_1", "_gtFine_labelIds"};
-    size_t stem_len;
+    size_t stem_len, base;
     const char *stem = mr_stem(path, len, &stem_len);
     if (is_below_masks(path, stem) && mr_stems_have(stems, stem, stem_len))
         return true;
-    for (size_t i = 0; i < MR_COUNT(suffixes); i++) {
-        size_t n = strlen(suffixes[i]);
-        if (stem_len > n && !memcmp(stem + stem_len - n, suffixes[i], n) && mr_stems_have(stems, stem, stem_len - n))
-            return true;
-    }
-    return false;
+    return mr_mask_name(path, len, &base) && mr_stems_have(stems, stem, base);
 }

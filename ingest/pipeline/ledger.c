@@ -13,11 +13,6 @@
 enum { NOTED_UNLISTED = 1, NOTED_REJECTED = 2, NOTED_MISSING = 4 };
 enum { UNDECIDED = MR_FATE_COUNT };
 
-static bool is_inside(const mr_ingest *in, uint32_t n)
-{
-    return n >= in->choice.tree.begin && n < in->choice.tree.end;
-}
-
 static bool is_named_image(const mr_ingest *in, uint32_t n)
 {
     const mr_entry *e = mr_source_entry(in->source, n);
@@ -111,7 +106,7 @@ static uint8_t planned(const mr_book *b, uint32_t n)
         return MR_FATE_REJECTED;
     if (use == MR_USE_TAKEN) /* an image that is taken and no sample was only looked at */
         return is_named_image(in, n) ? UNDECIDED : MR_FATE_ANNOTATION;
-    if (use == MR_USE_LEFT_OUT || (in->options->for_layout.root && !is_inside(in, n)))
+    if (use == MR_USE_LEFT_OUT || (in->options->for_layout.root && !mr_book_inside(in, n)))
         return MR_FATE_LEFT_OUT;
     return UNDECIDED;
 }
@@ -137,8 +132,7 @@ static void settle_planned(mr_book *b)
 
 /* ---- what the files say ------------------------------------------------------------------------------------------ */
 
-/* Names of the samples' images, or of all. */
-static mr_status fill_stems(mr_book *b, bool samples, mr_error *err)
+mr_status mr_book_stems(mr_book *b, bool samples, mr_error *err)
 {
     mr_stems *stems = samples ? &b->of_samples : &b->of_images;
     bool *filled = samples ? &b->sampled : &b->listed;
@@ -164,7 +158,7 @@ static void add_companion(mr_book *b, uint32_t n, mr_companion kind)
         c->first = n;
     c->many_folders = c->many_folders || folder != first_folder || memcmp(e->path, first->path, folder) != 0;
     b->fates[n] = MR_FATE_COMPANION;
-    bool inside = is_inside(b->in, n);
+    bool inside = mr_book_inside(b->in, n);
     size_t skip = inside ? b->in->choice.tree.root_len : 0;
     mr_note_add(&b->in->notes, MR_NOTE_COMPANION, e->path + skip, e->path_len - skip, e->size, "one of the %s",
                 mr_companion_names[kind]);
@@ -198,7 +192,7 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
     const mr_entry *e = mr_source_entry(b->in->source, n);
     size_t stem_len;
     const char *stem = mr_stem(e->path, e->path_len, &stem_len);
-    MR_TRY(fill_stems(b, true, err));
+    MR_TRY(mr_book_stems(b, true, err));
     if (!format && b->labelled && mr_companion_is_mask(e->path, e->path_len, &b->of_samples)) {
         add_companion(b, n, MR_COMPANION_MASK);
         return MR_OK;
@@ -211,9 +205,9 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
     mr_leftover left = {.path = e->path,
                         .entry = n,
                         .format = format,
-                        .keepable = b->noted[n] & NOTED_UNLISTED ||
-                                    (!format && is_named_image(b->in, n) && is_inside(b->in, n) && is_in_split(b, e)),
-                        .skippable = unmatched && is_inside(b->in, n)};
+                        .keepable = b->noted[n] & NOTED_UNLISTED || (!format && is_named_image(b->in, n) &&
+                                                                     mr_book_inside(b->in, n) && is_in_split(b, e)),
+                        .skippable = unmatched && mr_book_inside(b->in, n)};
     if (left.skippable && b->in->options->for_layout.skip_unmatched) {
         b->fates[n] = MR_FATE_LEFT_OUT;
         b->in->plan.used[n] = MR_USE_LEFT_OUT;
@@ -242,7 +236,7 @@ static mr_status settle_rest(mr_book *b, uint32_t n, mr_error *err)
         return settle_found(b, n, NULL, err);
     bool table = mr_name_ends(e->path, e->path_len, ".csv") || mr_name_ends(e->path, e->path_len, ".tsv");
     if (table)
-        MR_TRY(fill_stems(b, false, err));
+        MR_TRY(mr_book_stems(b, false, err));
     mr_content c = mr_content_of(b->in->source, n, table ? &b->of_images : NULL);
     if (!c.image && !c.format && b->noted[n] & NOTED_MISSING)
         c.format = &unknown;
@@ -264,45 +258,6 @@ static void end_book(mr_book *b)
     mr_stems_free(&b->of_images);
 }
 
-uint64_t mr_rejects(const mr_ingest *in)
-{
-    const size_t *counts = in->notes.counts;
-    return (uint64_t)counts[MR_NOTE_REJECT] + counts[MR_NOTE_BAD_NAME] + counts[MR_NOTE_COLLISION] -
-           in->ledger.harmless;
-}
-
-/* Two archives of one dataset both have a README. */
-static void count_harmless(mr_ingest *in)
-{
-    for (size_t i = 0; i < in->notes.count; i++) {
-        const mr_note *n = &in->notes.items[i];
-        bool named = n->kind == MR_NOTE_BAD_NAME || n->kind == MR_NOTE_COLLISION;
-        in->ledger.harmless += named && mr_companion_by_name(n->path, strlen(n->path)) != MR_COMPANION_COUNT;
-    }
-}
-
-/* Notes the files that became nothing; those of the plan's notes are named already. */
-static void note_ignored(mr_book *b)
-{
-    const mr_tree *t = &b->in->choice.tree;
-    for (uint32_t n = 0; n < mr_source_count(b->in->source); n++) {
-        const mr_entry *e = mr_source_entry(b->in->source, n);
-        bool inside = is_inside(b->in, n), left = b->fates[n] == MR_FATE_UNACCOUNTED;
-        size_t skip = inside ? t->root_len : 0;
-        if ((left && !b->noted[n]) || b->fates[n] == MR_FATE_OTHER)
-            mr_note_add(&b->in->notes, MR_NOTE_IGNORED, e->path + skip, e->path_len - skip, e->size, "%s",
-                        inside ? "not part of the layout" : "outside the dataset's root");
-    }
-}
-
-static void note_skipped(mr_ingest *in)
-{
-    char count[32];
-    if (in->ledger.skipped)
-        mr_note_add(&in->notes, MR_NOTE_INFO, "", 0, 0, "left out by --skip-unmatched: %s file%s",
-                    mr_text_count(in->ledger.skipped, count), in->ledger.skipped == 1 ? "" : "s");
-}
-
 mr_status mr_ledger_settle(mr_ingest *in, size_t notes_before, mr_error *err)
 {
     uint32_t entries = mr_source_count(in->source);
@@ -320,8 +275,6 @@ mr_status mr_ledger_settle(mr_ingest *in, size_t notes_before, mr_error *err)
             MR_TRY(settle_rest(&b, n, err));
     for (uint32_t n = 0; n < entries; n++)
         in->ledger.fates[b.fates[n]]++;
-    count_harmless(in);
-    note_skipped(in);
-    note_ignored(&b);
+    MR_TRY(mr_book_note(&b, err));
     return mr_leftovers_check(&b, err);
 }

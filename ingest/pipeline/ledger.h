@@ -57,7 +57,10 @@ extern const char *const mr_companion_names[MR_COMPANION_COUNT];
 
 /* By the name alone, so never MR_COMPANION_MASK. */
 mr_companion mr_companion_by_name(const char *path, size_t len);
-/* Whether an image's name says that it is the mask of a picture among `stems`. */
+/* The stem of an image's name that ends like that of a mask, and the length before that ending: 2 of "1a_mask.png";
+ * NULL: it does not. */
+const char *mr_mask_name(const char *path, size_t len, size_t *base);
+/* Whether an image is, by its name or its folder, the mask of a picture among `stems`. */
 bool mr_companion_is_mask(const char *path, size_t len, const mr_stems *stems);
 
 #endif

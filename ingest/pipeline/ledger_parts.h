@@ -26,6 +26,15 @@ typedef struct mr_book {
     size_t count, room;
 } mr_book;
 
+static inline bool mr_book_inside(const mr_ingest *in, uint32_t n)
+{
+    return n >= in->choice.tree.begin && n < in->choice.tree.end;
+}
+
+/* ledger.c: fills in the names of the samples' images, or of all, unless that is done. */
+mr_status mr_book_stems(mr_book *b, bool samples, mr_error *err);
+/* ledger_notes.c, when all fates are settled. */
+mr_status mr_book_note(mr_book *b, mr_error *err);
 /* leftovers.c: notes each folder; MR_BAD_DATA: there is one. */
 mr_status mr_leftovers_check(mr_book *b, mr_error *err);
 

@@ -168,7 +168,7 @@ static void advise_leave_out(const folder *f, bool *any, mr_buf *out)
     bool told = !one && add_patterns(f, &patterns);
     if (!told && f->count > ENDINGS) {
         add_option(out, any);
-        mr_buf_add_text(out, "--leave-out leaves out one, --report FILE lists them");
+        mr_buf_add_text(out, "files can be left out by their names (the report has them: --report FILE)");
         return;
     }
     add_option(out, any);

@@ -18,8 +18,9 @@
     X(LEAK, "leaks", "leaks between splits")                                                                           \
     X(DUPLICATE, "duplicates", "pictures that look alike in one split") /* with --near-duplicates */                   \
     X(LEFT_OUT, "left_out", "folders with images or annotations that would be left out")                               \
-    X(SAME_NAME, "same_names", "same name in two splits") /* no proof of a leak */                                     \
-    X(COMPANION, "companions", "companions not taken")    /* READMEs, checksums, masks ... */                          \
+    X(UNACCOUNTED, "unaccounted", "files that would be left out") /* in these folders; in the report alone */          \
+    X(SAME_NAME, "same_names", "same name in two splits")         /* no proof of a leak */                             \
+    X(COMPANION, "companions", "companions not taken")            /* READMEs, checksums, masks ... */                  \
     X(IGNORED, "ignored", "other files left out")                                                                      \
     X(INFO, "notes", "remarks")
 

@@ -374,9 +374,9 @@ bool mr_name_is_synset(const char *name, size_t len)
 
 bool mr_name_is_image(const char *name, size_t len)
 {
-    static const char *const ends[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".apng", ".gif",
-                                       ".bmp", ".tif",  ".tiff", ".jp2",  ".mpo", ".heic", ".heif", ".avif",
-                                       ".ppm", ".pgm",  ".pbm",  ".jxl",  ".dng", ".svg",  ".ico",  ".tga"};
+    static const char *const ends[] = {".jpg", ".jpeg", ".jpe", ".jif",  ".jfi", ".jfif", ".png",  ".webp", ".apng",
+                                       ".gif", ".bmp",  ".tif", ".tiff", ".jp2", ".mpo",  ".heic", ".heif", ".avif",
+                                       ".ppm", ".pgm",  ".pbm", ".jxl",  ".dng", ".svg",  ".ico",  ".tga"};
     for (size_t i = 0; i < MR_COUNT(ends); i++)
         if (mr_name_ends(name, len, ends[i]))
             return true;

@@ -137,7 +137,7 @@ void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
  * to the sentence. */
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err);
 
-/* By its ending: jpg jpeg png webp, and the kinds that are rejected by name (gif bmp tif tiff ...). */
+/* By its ending: jpg jpeg jif png webp, and the kinds that are rejected by name (gif bmp tif tiff ...). */
 bool mr_name_is_image(const char *name, size_t len);
 /* A WordNet id, as ImageNet names its classes: n and 8 digits. */
 bool mr_name_is_synset(const char *name, size_t len);

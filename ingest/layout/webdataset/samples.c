@@ -274,7 +274,11 @@ static mr_status end_group(build *b, const group *g)
         b->odd = b->odd.key ? b->odd : *g;
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, (size_t)(base - path) + g->key_len, 0,
                     "sample left out: its image is of another kind: %s", mr_webdataset_member(b->tree, g, g->odd));
-    } else if (g->json != MR_NO_ENTRY || g->cls != MR_NO_ENTRY) { /* a README.txt is not a sample */
+    } else if (g->cls != MR_NO_ENTRY) {
+        path = path_of(b, g->cls);
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, strlen(path), 0,
+                    "sample left out: no file of this name is an image");
+    } else if (g->json != MR_NO_ENTRY && strncmp(base, "croissant.json", strlen("croissant.json")) != 0) {
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, (size_t)(base - path) + g->key_len, 0,
                     "sample left out: no file of this name is an image");
     }
