@@ -37,32 +37,23 @@ void mr_yolo_add_folder(mr_buf *out, const char *word, const char *like)
     mr_buf_add(out, text, strlen(text));
 }
 
-/* The text file of this path without its ending; Windows writes .TXT. */
-static uint32_t find_text(const mr_tree *t, mr_buf *path)
-{
-    static const char *const endings[] = {".txt", ".TXT", ".Txt"};
-    size_t len = path->len;
-    uint32_t found = MR_NO_ENTRY;
-    for (size_t i = 0; i < MR_COUNT(endings) && found == MR_NO_ENTRY && !path->failed; i++) {
-        path->len = len;
-        mr_buf_add_text(path, endings[i]);
-        found = path->failed ? MR_NO_ENTRY : mr_tree_find(t, mr_buf_text(path), path->len);
-    }
-    return found;
-}
+typedef struct image_name {
+    const char *name;
+    size_t at;   /* its last folder "images"; SIZE_MAX: none */
+    size_t stem; /* its length without the ending */
+} image_name;
 
-mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
+/* In each folder of labels, and in none of them beside the image. */
+static mr_yolo_claim find_texts(const mr_tree *t, const image_name *image, const char *ending, mr_buf *path)
 {
     mr_yolo_claim claim = {MR_NO_ENTRY, MR_NO_ENTRY, false};
-    size_t len;
-    const char *name = mr_tree_path(t, image, &len), *slash = memrchr(name, '/', len), *dot = memrchr(name, '.', len);
-    size_t at = last_images(name, len), stem = dot && (!slash || dot > slash) ? (size_t)(dot - name) : len;
-    for (size_t i = 0; at != SIZE_MAX && mr_yolo_label_folders[i] && claim.second == MR_NO_ENTRY; i++) {
+    for (size_t i = 0; image->at != SIZE_MAX && mr_yolo_label_folders[i] && claim.second == MR_NO_ENTRY; i++) {
         mr_buf_clear(path);
-        mr_buf_add(path, name, at);
-        mr_yolo_add_folder(path, mr_yolo_label_folders[i], name + at);
-        mr_buf_add(path, name + at + strlen(images), stem - at - strlen(images));
-        uint32_t found = find_text(t, path);
+        mr_buf_add(path, image->name, image->at);
+        mr_yolo_add_folder(path, mr_yolo_label_folders[i], image->name + image->at);
+        mr_buf_add(path, image->name + image->at + strlen(images), image->stem - image->at - strlen(images));
+        mr_buf_add_text(path, ending);
+        uint32_t found = path->failed ? MR_NO_ENTRY : mr_tree_find(t, mr_buf_text(path), path->len);
         if (found == MR_NO_ENTRY)
             continue;
         claim.text = claim.label == MR_NO_ENTRY ? i > 0 : claim.text;
@@ -70,9 +61,23 @@ mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
     }
     if (claim.label == MR_NO_ENTRY) {
         mr_buf_clear(path);
-        mr_buf_add(path, name, stem);
-        claim.label = find_text(t, path);
+        mr_buf_add(path, image->name, image->stem);
+        mr_buf_add_text(path, ending);
+        claim.label = path->failed ? MR_NO_ENTRY : mr_tree_find(t, mr_buf_text(path), path->len);
     }
+    return claim;
+}
+
+mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
+{
+    static const char *const endings[] = {".txt", ".TXT", ".Txt"}; /* Windows writes them in upper case */
+    mr_yolo_claim claim = {MR_NO_ENTRY, MR_NO_ENTRY, false};
+    size_t len;
+    const char *name = mr_tree_path(t, image, &len), *slash = memrchr(name, '/', len), *dot = memrchr(name, '.', len);
+    const image_name parts = {name, last_images(name, len),
+                              dot && (!slash || dot > slash) ? (size_t)(dot - name) : len};
+    for (size_t i = 0; i < MR_COUNT(endings) && claim.label == MR_NO_ENTRY; i++)
+        claim = find_texts(t, &parts, endings[i], path);
     return claim;
 }
 

@@ -93,7 +93,8 @@ static void contradictions_are_named(void **state)
         {"notes.json", "{\"categories\":[{\"id\":0,\"name\":\"dog\"}]}",
          "notes.json: class 0 is \"dog\", in data.yaml"},
         {"notes.json", "{\"categories\":[{\"id\":3,\"name\":\"dog\"}]}", "notes.json: has 1 categories, but none with"},
-        {"notes.json", "{\"categories\":[],\"categories\":[]}", "duplicate object key"},
+        {"notes.json", "{\"categories\":[],\"categories\":[]}",
+         "its object has a key twice, near '\"categories\"': remove one of them"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *dir = tree();
