@@ -218,9 +218,7 @@ void mr_label_census_note(const mr_label_census *c, const mr_label_gaps *gaps, c
     add_kind(&kinds, "NaN, None and the like", gaps->words);
     if (all)
         mr_note_add(notes, MR_NOTE_INFO, file, strlen(file), 0,
-                    "%s without a label: %zu (%s); their pictures are kept "
-                    "without one",
-                    what, all, mr_buf_text(&kinds));
+                    "%s without a label: %zu (%s), which are kept without one", what, all, mr_buf_text(&kinds));
     notes->failed = notes->failed || kinds.failed;
 }
 

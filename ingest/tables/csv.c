@@ -9,7 +9,7 @@
 
 #include "base/scope.h"
 
-enum { COLUMNS_MAX = 32768 };
+enum { COLUMNS_MAX = 32768, NAME = 32 };
 
 typedef struct reader {
     char *at, *end; /* not read yet */
@@ -242,7 +242,6 @@ mr_status mr_csv_parse_any(mr_buf *text, const char *name, char delimiter, mr_cs
 
 mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error *err)
 {
-    enum { NAME = 32 };
     size_t count = (csv->rows + 1) * csv->columns;
     char **cells = mr_realloc(csv->cells, count + csv->columns, sizeof *cells);
     csv->cells = cells ? cells : csv->cells;
@@ -260,6 +259,23 @@ mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error 
     csv->rows++;
     for (size_t i = 0; i < csv->odd_count; i++)
         csv->odd[i].row++;
+    return MR_OK;
+}
+
+mr_status mr_csv_name_empty(mr_csv *csv, mr_error *err)
+{
+    size_t empty = 0;
+    for (size_t c = 0; c < csv->columns; c++)
+        empty += !*csv->header[c];
+    if (empty < 2 || csv->names)
+        return MR_OK;
+    if (!(csv->names = mr_alloc(csv->columns, NAME)))
+        return mr_fail_memory(err, "reading a CSV file");
+    for (size_t c = 0; c < csv->columns; c++)
+        if (!*csv->header[c]) {
+            csv->header[c] = csv->names + c * NAME;
+            snprintf(csv->header[c], NAME, "column %zu", c + 1);
+        }
     return MR_OK;
 }
 

@@ -34,6 +34,8 @@ mr_status mr_csv_parse_any(mr_buf *text, const char *name, char delimiter, mr_cs
 mr_status mr_csv_check_header(const mr_csv *csv, const char *name, mr_error *err);
 /* What was the header becomes the first row, and the columns have these names; NULL: "column 1", ... */
 mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error *err);
+/* Names the columns whose names are empty "column 1", ... if there are several. */
+mr_status mr_csv_name_empty(mr_csv *csv, mr_error *err);
 /* The entry of a row in `odd`; NULL: it has as many cells as the header. */
 const mr_csv_odd *mr_csv_odd_row(const mr_csv *csv, size_t row);
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);

@@ -46,6 +46,11 @@ static const char *const height_words[] = {"height", "image_height", "img_height
 static const char *const unread_words[] = {
     "region_shape_attributes", "encodedpixels", "predictionstring", "boxesstring", "rle", NULL};
 
+/* ... if their cells are lists. */
+static const char *const list_words[] = {
+    "polygon",   "polygons", "segmentation", "segmentations", "points",      "keypoints", "vertices",
+    "landmarks", "boxes",    "bboxes",       "objects",       "annotations", NULL};
+
 /* ---- columns ---------------------------------------------------------------------------------------------------- */
 
 static bool find_sides(const mr_sheet *s, size_t form, int at[SIDES])
@@ -166,10 +171,17 @@ static mr_status measure(mr_sheet *s, mr_error *err)
     return MR_OK;
 }
 
+static int unread_column(const mr_sheet *s)
+{
+    int column = mr_sheet_column_among(s, list_words);
+    const char *cell = column >= 0 && s->csv.rows ? mr_sheet_cell(s, 0, (size_t)column) : "";
+    return *cell == '[' || *cell == '{' || *cell == '(' ? column : mr_sheet_column_among(s, unread_words);
+}
+
 mr_status mr_sheet_find_boxes(mr_sheet *s, const mr_layout_options *o, mr_error *err)
 {
     mr_box_columns *b = &s->boxes;
-    int unread = mr_sheet_column_among(s, unread_words);
+    int unread = unread_column(s);
     *b = (mr_box_columns){.width = -1, .height = -1, .crowd = -1};
     for (size_t f = 0; f < MR_COUNT(forms) && !b->form; f++)
         b->form = find_sides(s, f, b->at) ? forms[f].form : MR_BOX_NONE;

@@ -82,6 +82,16 @@ static void try_column(const mr_sheet *s, const mr_picture_index *index, size_t 
         out->distinct = out->distinct && sorted[i] != sorted[i - 1];
 }
 
+/* Numbers of rows, as pandas writes them, may be the names of pictures as well. */
+static int claim_of(const mr_sheet *s, size_t column)
+{
+    static const char *const index_words[] = {"", "index", "unnamed:_0", "idx", NULL};
+    const char *name = s->csv.header[column];
+    if (among(name, path_words))
+        return 4;
+    return among(name, index_words) || (!s->bare && !strncmp(name, "column ", 7)) ? 0 : 2;
+}
+
 static bool names_pictures(const trial *t)
 {
     return t->hits && t->hits * 2 >= t->cells;
@@ -127,10 +137,12 @@ mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, con
     if (!best)
         return mr_fail_memory(err, "looking at a table");
     for (size_t c = 0; c < sheet->csv.columns && c < COLUMNS_TRIED; c++) {
+        if (among(sheet->csv.header[c], label_words)) /* numbers may be the names of pictures, too */
+            continue;
         try_column(sheet, index, c, now);
         if (!names_pictures(now) || (sheet->path >= 0 && same_pictures(best, now)))
             continue;
-        now->rank = 2 * among(sheet->csv.header[c], path_words) + now->distinct;
+        now->rank = claim_of(sheet, c) + now->distinct;
         if (sheet->path < 0 || now->rank > best->rank) {
             sheet->path = (int)c;
             *best = *now;

@@ -55,8 +55,10 @@ mr_status mr_sheet_settle_header(mr_sheet *s, const mr_picture_index *index, mr_
     static const char *const pairs[2][2] = {{"file", "label"}, {"label", "file"}};
     static const char *const boxes[] = {"file", "x1", "y1", "x2", "y2", "class"};
     int picture = picture_in_header(s, index);
-    if (picture < 0)
+    if (picture < 0) {
+        MR_TRY(mr_csv_name_empty(&s->csv, err)); /* as pandas writes an index, and some a last delimiter */
         return mr_csv_check_header(&s->csv, s->name, err);
+    }
     const char *const *names = s->csv.columns == 2 ? pairs[picture] : NULL;
     if (picture == 0 && (s->csv.columns == 5 || s->csv.columns == 6) && has_boxes(s))
         names = boxes;

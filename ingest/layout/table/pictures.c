@@ -244,7 +244,8 @@ static bool may_be(const mr_picture_index *index, uint32_t picture, const char *
     return (!slash || mr_folder_word(folder, (size_t)(slash - folder))) && (!mine || !theirs || !strcmp(mine, theirs));
 }
 
-/* An absolute path, or one with backslashes: by the longest end of it that is a picture's path. */
+/* An absolute path, an address without its scheme, or a path with backslashes: by the longest end of it that is a
+ * picture's path. */
 static mr_picture_match find_foreign(const mr_picture_index *index, const char *cell, const char *split,
                                      uint32_t found[2])
 {
@@ -295,6 +296,11 @@ mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell
         whole[len] = '\0';
         return mr_picture_find(index, whole, split, found);
     }
-    bool elsewhere = match == MR_PICTURE_OUTSIDE || (match == MR_PICTURE_NONE && strchr(cell, '\\'));
+    mr_value id = mr_value_of(cell, len);
+    if (match == MR_PICTURE_NONE && id.kind == MR_VALUE_WHOLE && strcmp(id.name, cell) != 0)
+        return find_cell(index, id.name, split, found); /* 7.0, as pandas writes ids where one is missing */
+    const char *scheme = strstr(cell, "://");
+    bool elsewhere = match == MR_PICTURE_OUTSIDE || (match == MR_PICTURE_NONE && (scheme || strchr(cell, '\\')));
+    cell = scheme ? scheme + 2 : cell;
     return elsewhere ? find_foreign(index, cell, split, found) : match;
 }

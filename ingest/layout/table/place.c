@@ -179,7 +179,7 @@ static void bad_row(mr_placing *p, const mr_sheet *s, const char *why, bool foun
 static void note_foreign(const mr_placing *p, const mr_sheet *s)
 {
     const char *cell = s->csv.rows ? mr_sheet_cell(s, 0, (size_t)s->path) : "";
-    if (!s->beside && (*cell == '/' || strchr(cell, '\\')))
+    if (!s->beside && (*cell == '/' || strchr(cell, '\\') || strstr(cell, "://")))
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "its paths are those of another machine, and pictures are found by their ends: %.200s", cell);
 }

@@ -33,7 +33,8 @@ static void gives(const char *labels, const char *expected)
     }
     mr_label_census_note(&c, &gaps, "f", "rows", &notes);
     if (notes.count)
-        mr_buf_printf(&out, " | %.*s", (int)strcspn(notes.items[0].detail, ";"), notes.items[0].detail);
+        mr_buf_printf(&out, " | %.*s", (int)(strstr(notes.items[0].detail, ")") + 1 - notes.items[0].detail),
+                      notes.items[0].detail);
     assert_string_equal(mr_buf_text(&out), expected);
     mr_buf_free(&out);
     mr_label_census_free(&c);

@@ -156,6 +156,8 @@ static void test_what_is_refused(void **state)
                 "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
                 "1.jpg,5,\"{}\",1,0,\"{\"\"name\"\":\"\"rect\"\"}\",\"{}\"\n");
     refused("column region_shape_attributes holds shapes that are not read from a table");
+    support_put(dir, "a.csv", "image,polygon,label\n1,\"[[1,2],[3,4],[5,6]]\",a\n");
+    refused("column polygon holds shapes");
     support_put(dir, "a.csv", "ImageId,EncodedPixels,ClassId\n1,1 3,2\n2,1 3,2\n");
     refused("column EncodedPixels holds shapes");
     planned = support_plan_ok(&mr_layout_table, dir, &(mr_layout_options){.label_column = "ClassId"});

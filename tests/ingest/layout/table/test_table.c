@@ -85,7 +85,7 @@ static void test_rows(void **state)
             "train i/2.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
             "train i/3.jpg - - U ,\"columns\":{\"label\":\"\"}\n"
             "train i/4.jpg - - U -\n"
-            "note notes a.csv: column label: rows without a label: 1 (empty: 1); their pictures are kept without one\n"
+            "note notes a.csv: column label: rows without a label: 1 (empty: 1), which are kept without one\n"
             "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
             "note bad_names ..\\\\i\\\\4.jpg: row 6 of a.csv: leads out of the dataset\n"
@@ -103,9 +103,11 @@ static void test_numbers(void **state)
     plan_file("a.csv", "image,label\n1,10.0\n2,9.0\n3,-1\n");
     plan_says(NULL, NULL, "classes 0 1 2 3 4 5 6 7 8 9 10\ntrain 1.jpg 10 - - ");
     plan_says(NULL, NULL, "train 3.jpg - - U ");
-    plan_says(NULL, NULL, "a.csv: column label: rows without a label: 1 (-1: 1); their pictures");
+    plan_says(NULL, NULL, "a.csv: column label: rows without a label: 1 (-1: 1), which are kept");
     plan_file("a.csv", "image,label\n1,30500\n2,9\n3,nan\n");
     plan_says(NULL, NULL, "classes 9 30500\n");
+    plan_file("a.csv", ",,id,label,\n0,0,1.0,2,\n1,1,2.0,1,\n2,2,3.0,1,\n"); /* ids of a column with a gap */
+    plan_says(NULL, NULL, "train 1.jpg 2 - - ,\"columns\":{\"column 1\":\"0\",\"column 2\":\"0\",\"label\":\"2\",");
     plan_file("a.csv", "image,label\n1,10|x\n2,9\n3,x\n");
     plan_says(NULL, NULL, "classes 9 10 x\ntrain 1.jpg - - M ,\"labels\":[1,2]");
 }
@@ -137,6 +139,8 @@ static void test_foreign_paths(void **state)
     plan_says(NULL, NULL, "train images/4.jpg b - - ");
     plan_says(NULL, NULL, "note missing /home/me/d/dog/2.jpg: row 2 of a.csv names it");
     plan_says(NULL, NULL, "a.csv: its paths are those of another machine");
+    plan_file("a.csv", "file,label\nhttps://x.org/images/3.jpg,a\nhttps://x.org/images/4.jpg,b\n");
+    plan_says(NULL, NULL, "train images/3.jpg a - - ");
     plan_file("a.csv", "file,label\nimages\\3.jpg,a\nimages\\4.jpg,b\n");
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
 }

@@ -133,7 +133,7 @@ static void labels_come_from_the_json_too(void **state)
                 ",\"columns\":{\"kind\":\"b\",\"said\":[\"x\",\"y\"]},\"captions\":[\"x\",\"y\"]\n"
                 "train train-000000.tar/2.jpg 7 - - ,\"columns\":{\"kind\":7}\n"
                 "train train-000000.tar/3.jpg - - - -\n"
-                "note notes kind: rows without a label: 1 (empty: 1); their pictures are kept without one\n");
+                "note notes kind: rows without a label: 1 (empty: 1), which are kept without one\n");
 }
 
 /* Numbers are those of their classes up to 99999; larger ones are names, in numeric order. */
@@ -148,7 +148,7 @@ static void numbers_keep_their_order(void **state)
                   "train train-000000.tar/1.jpg 10 - - -\n"
                   "train train-000000.tar/2.jpg - - - -\n"
                   "train train-000000.tar/3.jpg 9 - - -\n"
-                  "note notes .cls: samples without a label: 1 (-1: 1); their pictures are kept without one\n");
+                  "note notes .cls: samples without a label: 1 (-1: 1), which are kept without one\n");
     plan_file("train-000000.tar/2.cls", "100000");
     plan_says(NULL, NULL, "classes 9 10 100000\n");
 }
