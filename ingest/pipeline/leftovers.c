@@ -11,6 +11,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "layout/folder_names.h"
 #include "pipeline/ledger_parts.h"
 
 enum { FORMATS = 4, ENDINGS = 3 }; /* of one folder; further ones are counted together */
@@ -219,6 +220,29 @@ static bool may_be_split(const folder *f)
     return true;
 }
 
+/* "data/train" beside "val": where all folders of the folder are named like splits, an option for each takes it. */
+static bool add_splits_inside(const folder *f, mr_buf *out)
+{
+    const mr_tree *t = &f->book->in->choice.tree;
+    const char *name = f->path + t->root_len;
+    size_t len = f->len - t->root_len;
+    bool all = true, any = false;
+    for (mr_child child = {0}; all && mr_tree_next(t, name, len, &child);)
+        all = child.is_dir && mr_split_word(child.name, child.name_len);
+    for (mr_child child = {0}; all && mr_tree_next(t, name, len, &child);) {
+        MR_AUTO(mr_buf_free) mr_buf map = {0};
+        mr_buf_add(&map, name, len);
+        mr_buf_add_text(&map, "/");
+        mr_buf_add(&map, child.name, child.name_len);
+        mr_buf_add_text(out, any ? " --split-map " : "--split-map ");
+        any = true;
+        mr_source_quote((const char *)map.data, map.len, out);
+        mr_buf_printf(out, "=%s", mr_split_word(child.name, child.name_len));
+        out->failed = out->failed || map.failed;
+    }
+    return all;
+}
+
 /* Why they are left. */
 static void say_reason(const folder *f, mr_buf *out)
 {
@@ -260,9 +284,14 @@ static void advise(const folder *f, mr_buf *out)
     }
     if (split || may_be_split(f)) {
         add_option(out, &any);
-        mr_buf_add_text(out, "--split-map ");
-        mr_source_quote(split ? split->name : f->path + t->root_len, split ? split->len : f->len - t->root_len, out);
-        mr_buf_add_text(out, split ? "= leaves the split out" : "=NAME takes the folder as a split");
+        if (!split && add_splits_inside(f, out)) {
+            mr_buf_add_text(out, " takes what is in it");
+        } else {
+            mr_buf_add_text(out, "--split-map ");
+            mr_source_quote(split ? split->name : f->path + t->root_len, split ? split->len : f->len - t->root_len,
+                            out);
+            mr_buf_add_text(out, split ? "= leaves the split out" : "=NAME takes the folder as a split");
+        }
     }
     if (f->skippable) {
         add_option(out, &any);

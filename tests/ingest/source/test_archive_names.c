@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "source/source.h"
 #include "support/archive.h"
+#include "support/image.h"
 #include "support/support.h"
 
 static char *dir;
@@ -106,6 +107,26 @@ static void test_links_use_the_same_names(void **state)
                    "top/a=1;top/hard=1;top/soft=1;\nlinks up: a hard link out of the tree");
 }
 
+/* A tar of /data/train and of val/: the advice, followed as it is written, takes both. */
+static void test_the_advice_for_absolute_names(void **state)
+{
+    picture small = make_png(5, 4, 2, 8, false), large = make_png(7, 4, 2, 8, false);
+    const support_entry entries[] = {{.path = "/data/train/cat/1.png", .bytes = small.bytes, .len = small.len},
+                                     {.path = "val/cat/1.png", .bytes = large.bytes, .len = large.len}};
+    char *path = support_path("%s/x.tar", dir), *to = support_path("%s/to", dir);
+    (void)state;
+    support_archive(path, "tar", entries, 2);
+    support_expect_refusal(support_millrace("ingest", path, to, "--quiet", (char *)NULL),
+                           "beside the split folders; --split-map data/train=train takes what is in it");
+    support_expect(0, "ingest", path, to, "--quiet", "--split-map", "data/train=train", (char *)NULL);
+    support_expect(0, "show", to, "train", "0", (char *)NULL);
+    support_expect(0, "show", to, "val", "0", (char *)NULL);
+    free(path);
+    free(to);
+    picture_free(&small);
+    picture_free(&large);
+}
+
 /* ---- one name, more than once ------------------------------------------------------------------------------------ */
 
 static void test_the_last_entry_counts(void **state)
@@ -145,6 +166,31 @@ static void test_the_first_source_counts(void **state)
            "first: a");
     free(srcs[0]);
     free(srcs[1]);
+}
+
+/* What the second source loses is a reject, and printed with --quiet, too. */
+static void test_equal_names_of_sources_are_rejects(void **state)
+{
+    picture small = make_png(5, 4, 2, 8, false), large = make_png(7, 4, 2, 8, false);
+    const support_entry one[] = {{.path = "cat/1.png", .bytes = small.bytes, .len = small.len}},
+                        two[] = {{.path = "cat/1.png", .bytes = large.bytes, .len = large.len},
+                                 {.path = "dog/1.png", .bytes = large.bytes, .len = large.len}};
+    char *srcs[] = {support_path("%s/one.tar", dir), support_path("%s/two.tar", dir)};
+    char *to = support_path("%s/to", dir);
+    (void)state;
+    support_archive(srcs[0], "tar", one, 1);
+    support_archive(srcs[1], "tar", two, 2);
+    support_expect_refusal(support_millrace("ingest", srcs[0], srcs[1], to, "--quiet", (char *)NULL),
+                           "1 of 3 images are rejected");
+    support_result r = support_millrace("ingest", srcs[0], srcs[1], to, "--quiet", "--max-rejects", "1", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.err, "1 duplicate name"));
+    support_result_free(&r);
+    for (int i = 0; i < 2; i++)
+        free(srcs[i]);
+    free(to);
+    picture_free(&small);
+    picture_free(&large);
 }
 
 /* A hard link keeps the bytes that its target had where it stands. */
@@ -320,8 +366,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_names_are_as_they_are_unpacked),
         TEST(test_links_use_the_same_names),
+        TEST(test_the_advice_for_absolute_names),
         TEST(test_the_last_entry_counts),
         TEST(test_the_first_source_counts),
+        TEST(test_equal_names_of_sources_are_rejects),
         TEST(test_hard_links_to_replaced_entries),
         TEST(test_symbolic_links_and_replaced_entries),
         TEST(test_updated_tars),
