@@ -131,7 +131,8 @@ void mr_loader_stop(mr_loader *l)
     mr_batch_queue *q = &l->queue;
     pthread_mutex_lock(&q->lock);
     bool first = !l->stopping;
-    l->stopping = q->work.stop = true;
+    l->stopping = true;
+    q->work.stop = true;
     q->wake_workers = q->wake_callers = true;
     mr_batch_queue_unlock(q);
     for (unsigned i = 0; first && i < l->started; i++)
