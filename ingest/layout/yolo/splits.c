@@ -263,6 +263,10 @@ mr_status mr_yolo_splits(mr_yolo_build *b)
     for (size_t i = 0; i < b->count; i++)
         if (!kept || by_split_and_entry(&b->items[kept - 1], &b->items[i]))
             b->items[kept++] = b->items[i];
+    if (kept < b->count)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, b->settings.name, strlen(b->settings.name), 0,
+                    "a split names %zu image%s again: each counts once", b->count - kept,
+                    b->count - kept == 1 ? "" : "s");
     b->count = kept;
     return MR_OK;
 }

@@ -125,6 +125,10 @@ static void darknet_lists(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "/home/me/gone.jpg", "val.txt names it"));
     assert_int_equal(support_notes(&p, MR_NOTE_INFO), 0);
     support_plan_done(&p);
+    support_put(dir, "train.txt", "data/obj_train_data/a.jpg\nobj_train_data/a.jpg\n");
+    p = support_plan_ok(YOLO, dir, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "obj.data", "a split names 1 image again: each counts once"));
+    support_plan_done(&p);
     support_put(dir, "voc.names", "aeroplane\n"); /* Darknet comes with it */
     expect_boxes(dir, samples);
     support_put(dir, "obj.data", "classes = 1\ntrain = a\ntrain = b\n");
@@ -217,6 +221,37 @@ static void masks(void **state)
     picture_free(&mask);
 }
 
+/* What a message says to leave out is what makes the tree good. */
+static void advice_to_leave_out(void **state)
+{
+    static const struct {
+        const char *file, *text, *says, *leave_out;
+    } trials[] = {
+        {"classes.txt", "dog\n", "or leave it out with --leave-out", "classes.txt"},
+        {"train/labelTxt/a.txt", "1 1 9 1 9 9 1 9 cat 0\n", "--leave-out train/labelTxt", "train/labelTxt"},
+        {"train/labels/gone.txt", LABEL, "--leave-out train/labels/gone.txt", "train/labels/gone.txt"},
+        {"second.yaml", "names: [dog]\n", "leave one out with --leave-out", "second.yaml"},
+    };
+    picture p = make_jpeg((jpeg_kind){.width = 16, .height = 12, .components = 3});
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *root = support_path("%s/%zu", (char *)*state, i), *image = support_path("%s/train/images/a.jpg", root);
+        support_write(image, p.bytes, p.len);
+        support_put(root, "train/labels/a.txt", LABEL);
+        support_put(root, "pets.yaml", "names: [cat]\n");
+        support_put(root, trials[i].file, trials[i].text);
+        support_result r = support_millrace("ingest", "--dry-run", root, "/nowhere", (char *)NULL);
+        support_assert_status(&r, 1);
+        if (!strstr(r.err, trials[i].says))
+            fail_msg("%s", r.err);
+        support_result_free(&r);
+        support_expect(0, "ingest", "--dry-run", "--quiet", root, "/nowhere", "--leave-out", trials[i].leave_out,
+                       (char *)NULL);
+        free(root);
+        free(image);
+    }
+    picture_free(&p);
+}
+
 /* Labels of another format in labels/ are that format's. */
 static void other_labels_are_no_bid(void **state)
 {
@@ -242,6 +277,7 @@ int main(void)
         cmocka_unit_test(dota),
         cmocka_unit_test(two_label_files),
         IN_TMPDIR(masks),
+        IN_TMPDIR(advice_to_leave_out),
         cmocka_unit_test(other_labels_are_no_bid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
