@@ -18,11 +18,18 @@ static mr_status refuse(const mr_yolo_build *b, const mr_yaml_node *node, const 
     return mr_fail(b->err, MR_BAD_DATA, "%s: line %" PRIu32 ": %s", b->settings.name, node->line, why);
 }
 
-/* Only digits; false: something else, or more than `most`. */
+/* Only digits, or a number that is whole (2.0); false: something else, or more than `most`. */
 static bool whole(const mr_yolo_build *b, const mr_yaml_node *node, uint64_t most, uint64_t *out)
 {
     const char *text = mr_yaml_text(&b->settings.yaml, node);
-    return node && *text && strspn(text, "0123456789") == strlen(text) && mr_text_parse_u64(text, out) && *out <= most;
+    size_t digits = strspn(text, "0123456789");
+    char copy[24];
+    if (!node || !digits || digits >= sizeof copy ||
+        (text[digits] && (text[digits] != '.' || text[digits + 1 + strspn(text + digits + 1, "0")])))
+        return false;
+    memcpy(copy, text, digits);
+    copy[digits] = '\0';
+    return mr_text_parse_u64(copy, out) && *out <= most;
 }
 
 static mr_status add_class(const mr_yolo_build *b, const mr_yaml_node *node)

@@ -167,8 +167,10 @@ static void settings_of_several_files(void **state)
     expect_names(dir, "cat dog", "pets.yml");
     support_put(dir, "more.yaml", "names:\n  0: bird\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "more.yaml and pets.yml: both have settings of a dataset");
-    support_put(dir, "data.yaml", "names: [cat, dog]\n");
+    support_put(dir, "data.yaml", "names: [cat, dog]\nnc: 2.0\n");
     expect_names(dir, "cat dog", "data.yaml");
+    support_put(dir, "data.yaml", "names: [cat, dog]\nnc: 2.5\n");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: line 2: nc is not a number of classes");
     support_put(dir, "data.yaml", "train: images/train\nnames: [cat, dog]\ntrain: images/val\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: line 3: \"train\" is there twice, first in line 1");
     support_tmpdir_remove(dir);
