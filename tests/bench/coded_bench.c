@@ -9,7 +9,7 @@
 #include "base/scope.h"
 #include "batch/loader.h"
 #include "bench/bench_limits.h"
-#include "bench/median.h"
+#include "bench/measure.h"
 
 enum { TURNS = 15, ENOUGH = 2048 }; /* ENOUGH: images of a turn, in whole epochs */
 
@@ -17,14 +17,6 @@ typedef struct lane {
     mr_loader *loader;
     double us[TURNS];
 } lane;
-
-static void must(mr_status status, const mr_error *err)
-{
-    if (status == MR_OK)
-        return;
-    fprintf(stderr, "%s\n", err->text);
-    exit(1);
-}
 
 static void open_lane(lane *l, const mr_dataset *ds, const char *split, uint32_t size, mr_delivery deliver)
 {

@@ -10,17 +10,9 @@
 
 #include "base/term.h"
 #include "exchange/exchange.h"
-#include "bench/median.h"
+#include "bench/measure.h"
 
 enum { FLAT, BUCKETS, ALLREDUCE, COPY, WAYS };
-
-static void must(mr_status s, const mr_error *err)
-{
-    if (s == MR_OK)
-        return;
-    fprintf(stderr, "exchange_bench: %s\n", err->text);
-    exit(3);
-}
 
 static unsigned period = 1000; /* sums stay whole numbers of the type */
 

@@ -21,7 +21,7 @@
 #include "base/random.h"
 #include "base/term.h"
 #include "bench/bench_limits.h"
-#include "bench/median.h"
+#include "bench/measure.h"
 #include "exchange/exchange.h"
 #include "model/model.h"
 
@@ -50,14 +50,6 @@ typedef struct bench {
     double at[MARKS], began; /* since the backward pass began; its median in the end */
     double *seen;            /* [MARKS + 1, rounds]: of flat steps; the last: the end of the forward pass */
 } bench;
-
-static void must(mr_status s, const mr_error *err)
-{
-    if (s == MR_OK)
-        return;
-    fprintf(stderr, "overlap_bench: %s\n", err->text);
-    exit(3);
-}
 
 /* ---- life ---------------------------------------------------------------------------------------------------------
  */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jpeglib.h>
 
@@ -17,6 +16,8 @@
 #include "jpeg/seek.h"
 #include "region/pixels.h"
 #include "resize/kernels.h"
+#include "bench/measure.h"
+#include "bench/bench_limits.h"
 
 enum { SIZE = 224, SPACINGS = 5 };
 
@@ -32,13 +33,6 @@ typedef struct file {
 typedef struct spent { /* CPU ms on all images */
     double make[SPACINGS], decode[SPACINGS], bytes[SPACINGS];
 } spent;
-
-static double cpu(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static bool take_file(const char *path, file *f)
 {
@@ -95,14 +89,6 @@ static mr_region draw(mr_random *r, uint32_t w, uint32_t h)
     return (mr_region){0, 0, w, h};
 }
 
-static void must(mr_status s, const mr_error *err)
-{
-    if (s == MR_OK)
-        return;
-    fprintf(stderr, "%s\n", err->text);
-    exit(1);
-}
-
 /* Each spacing of the region in turn, against the pixels that are known.  A scratch each: nobody finds tables of this
  * file, which another has made. */
 static void with_entries(mr_pixels_scratch *const scratch[SPACINGS], mr_jpeg_decoder *d, file *f, const mr_region *g,
@@ -113,12 +99,12 @@ static void with_entries(mr_pixels_scratch *const scratch[SPACINGS], mr_jpeg_dec
         mr_pixels_scratch *s = scratch[i];
         const uint8_t *rgb;
         mr_buf_clear(&f->seek[i]);
-        double a = cpu();
+        double a = mr_bench_cpu();
         mr_jpeg_outcome made = mr_jpeg_seek_make(d, f->bytes, f->len, spacings[i], &f->seek[i]);
-        double b = cpu();
+        double b = mr_bench_cpu();
         mr_pixels_scratch_seek(s, f->seek[i].data, made == MR_JPEG_DONE ? f->seek[i].len : 0);
         must(mr_pixels_decode(s, f->bytes, f->len, &f->facts, g, &rgb, &err), &err);
-        double c = cpu();
+        double c = mr_bench_cpu();
         if (memcmp(rgb, want, (size_t)g->width * g->height * 3)) {
             fprintf(stderr, "with entries every %u MCUs the pixels differ\n", spacings[i]);
             exit(1);
@@ -175,28 +161,28 @@ int main(int argc, char **argv)
                                .crop_width = SIZE,
                                .crop_height = SIZE,
                                .flip = mr_random_below(&r, 2)};
-            double a = cpu();
+            double a = mr_bench_cpu();
             const uint8_t *rgb = full_decode(f, &whole, &room);
-            double b = cpu();
+            double b = mr_bench_cpu();
             cut = realloc(cut, (size_t)g.width * g.height * 3);
             for (uint32_t y = 0; cut && y < g.height; y++)
                 memcpy(cut + (size_t)g.width * 3 * y, rgb + ((size_t)f->facts.width * (g.top + y) + g.left) * 3,
                        (size_t)g.width * 3);
-            double c = cpu();
+            double c = mr_bench_cpu();
             j.rgb = cut;
             must(mr_resize_f32(plain, &j, half, half, theirs, &err), &err);
-            double decoded = cpu(), d = decoded;
+            double decoded = mr_bench_cpu(), d = decoded;
             must(mr_pixels_decode(l, f->bytes, f->len, &f->facts, &g, &j.rgb, &err), &err);
-            double region = cpu() - d;
+            double region = mr_bench_cpu() - d;
             if (memcmp(j.rgb, cut, (size_t)g.width * g.height * 3)) {
                 fprintf(stderr, "%s: libjpeg-turbo's region differs from its full decode\n", argv[2 + i]);
                 return 1;
             }
-            d = cpu();
+            d = mr_bench_cpu();
             must(mr_pixels_decode(s, f->bytes, f->len, &f->facts, &g, &j.rgb, &err), &err);
-            double decoded_ours = cpu();
+            double decoded_ours = mr_bench_cpu();
             must(mr_resize_f32(fast, &j, half, half, ours, &err), &err);
-            double z = cpu();
+            double z = mr_bench_cpu();
             if (memcmp(j.rgb, cut, (size_t)g.width * g.height * 3) || memcmp(ours, theirs, sizeof ours)) {
                 fprintf(stderr, "%s: the two ways differ\n", argv[2 + i]);
                 return 1;

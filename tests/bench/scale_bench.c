@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -19,18 +18,12 @@
 #include "dataset/dataset_ranks.h"
 #include "format/format.h"
 #include "order/schedule.h"
+#include "bench/measure.h"
+#include "bench/bench_limits.h"
 
 enum { RANKS = 1024, BATCH = 32 * RANKS, PICTURE = 110000, EACH_HOST = 8 };
 
 typedef unsigned long long ull;
-
-static void must(mr_status s, const mr_error *err)
-{
-    if (s == MR_OK)
-        return;
-    fprintf(stderr, "scale_bench: %s\n", err->text);
-    exit(3);
-}
 
 static void fill_digest(uint8_t *at, size_t len, uint64_t n)
 {
@@ -90,14 +83,6 @@ static double peak_mb(void)
     return (double)usage.ru_maxrss / 1024;
 }
 
-/* Of this thread: other programs' turns do not count. */
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* The slowest of some steps of an epoch, in milliseconds for one rank's slots and for those of all ranks. */
 static void plan(const mr_split *split, mr_shuffle kind, const char *word)
 {
@@ -111,16 +96,16 @@ static void plan(const mr_split *split, mr_shuffle kind, const char *word)
     must(mr_schedule_make(&order, BATCH, RANKS, MR_TAIL_PAD, &s, &err), &err);
     for (size_t i = 0; i < 4; i++)
         for (uint64_t k = 0; k < 5; k++) {
-            double begin = cpu_seconds();
+            double begin = mr_bench_thread_cpu();
             must(mr_schedule_step_at(&s, mr_schedule_position(&s, k * (s.steps - 1) / 4), &step, &err), &err);
-            double resumed = cpu_seconds(), first = 0;
+            double resumed = mr_bench_thread_cpu(), first = 0;
             for (unsigned rank = 0; rank < RANKS; rank++) {
                 for (uint64_t n = 0; n < mr_schedule_count(&s, step, rank); n++)
                     sum += (uint64_t)(mr_dataset_shard(split, mr_schedule_slot(&s, epochs[i], step, rank, n).sample) -
                                       split->shards);
-                first = rank ? first : cpu_seconds() - resumed;
+                first = rank ? first : mr_bench_thread_cpu() - resumed;
             }
-            double all = cpu_seconds() - resumed;
+            double all = mr_bench_thread_cpu() - resumed;
             worst_resume = resumed - begin > worst_resume ? resumed - begin : worst_resume;
             worst_rank = first > worst_rank ? first : worst_rank;
             worst_all = all > worst_all ? all : worst_all;

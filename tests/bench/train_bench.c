@@ -18,11 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/random.h"
 #include "model/model.h"
 #include "model/optimizer.h"
+#include "base/term.h"
+#include "bench/bench_limits.h"
 
 enum { BATCH_MAX = 4096 };
 enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 }; /* ids of RoBERTa's tokens; words follow */
@@ -52,13 +53,6 @@ static _Noreturn void stop(const char *why)
 {
     fprintf(stderr, "train_bench: %s\n", why);
     exit(3);
-}
-
-static double seconds_of(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static uint64_t peak_bytes(void)
@@ -247,15 +241,15 @@ static void step(bench *b)
 
 static void answer(bench *b, uint64_t steps)
 {
-    double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    double cpu = mr_bench_cpu();
     printf("{\"seconds\": [");
     for (uint64_t i = 0; i < steps; i++) {
-        double begin = seconds_of(CLOCK_MONOTONIC);
+        double begin = mr_seconds();
         step(b);
-        printf("%s%.6f", i ? ", " : "", seconds_of(CLOCK_MONOTONIC) - begin);
+        printf("%s%.6f", i ? ", " : "", mr_seconds() - begin);
     }
-    printf("], \"cpu_seconds\": %.6f, \"loss\": %.6f, \"peak_bytes\": %llu}\n",
-           seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu, b->loss, (unsigned long long)peak_bytes());
+    printf("], \"cpu_seconds\": %.6f, \"loss\": %.6f, \"peak_bytes\": %llu}\n", mr_bench_cpu() - cpu, b->loss,
+           (unsigned long long)peak_bytes());
     fflush(stdout);
 }
 

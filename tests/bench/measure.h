@@ -1,9 +1,21 @@
-/* median.h - the middle of what benchmarks measured.
+/* measure.h - what benchmarks share: the middle of what was measured, and the end where a call fails.
  * Invariant: measurements are sorted where they lie, the smallest first. */
-#ifndef MEDIAN_H
-#define MEDIAN_H
+#ifndef MEASURE_H
+#define MEASURE_H
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "base/error.h"
+
+static inline void must(mr_status status, const mr_error *err)
+{
+    if (status == MR_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->text);
+    exit(3);
+}
 
 static inline int median_order(const void *a, const void *b)
 {
