@@ -17,6 +17,8 @@ static bool is_none(const char *text, size_t len)
 {
     static const char *const words[] = {"nan",  "NaN",  "NAN", "-nan", "-NaN", "none", "None", "null", "Null",
                                         "NULL", "<NA>", "N/A", "n/a",  "#N/A", "NA",   "NaT",  "nil"};
+    if (len && *text >= '0' && *text <= '9') /* most cells, of which there may be millions */
+        return false;
     for (size_t i = 0; i < MR_COUNT(words); i++)
         if (strlen(words[i]) == len && !memcmp(words[i], text, len))
             return true;

@@ -91,7 +91,8 @@ static bool number_of(const char *cell, double *out)
 
 static bool is_empty(const char *cell)
 {
-    return mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE;
+    bool digit = *cell >= '0' && *cell <= '9';
+    return !digit && mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE;
 }
 
 /* "[834.0, 222.0, 56.0, 36.0]" */
