@@ -50,7 +50,7 @@ bool mr_table_label(mr_table_labels *l, const char **text, size_t *len)
                 return true;
             continue;
         }
-        if (l->column == s->label_count)
+        if (l->column == s->label_count || mr_sheet_denies(s, l->row))
             return false;
         size_t column = s->labels[l->column++];
         const char *cell = mr_sheet_cell(s, l->row, column);
@@ -113,7 +113,7 @@ static mr_status survey_sheet(mr_table_state *st, const mr_sheet *s, mr_label_ga
                                    &gaps[c], err));
     for (size_t r = 0; r < s->csv.rows; r++) {
         mr_table_labels l = {.sheet = s, .row = r, .separators = st->separators};
-        if (mr_sheet_fault_of(s, r, why))
+        if (mr_sheet_fault_of(s, r, why) || mr_sheet_denies(s, r))
             continue;
         for (size_t c = 0; c < s->label_count; c++)
             count_gap(s, r, c, &gaps[c]);

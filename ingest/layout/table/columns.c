@@ -323,11 +323,31 @@ int mr_sheet_column_among(const mr_sheet *s, const char *const *words)
     return -1;
 }
 
+/* Labels that people verified: 0 says that the picture does not show it. Source: "Image labels" of Open Images V7,
+ * https://storage.googleapis.com/openimages/web/download_v7.html */
+static int find_confidence(const mr_sheet *s)
+{
+    static const char *const confidence[] = {"confidence", NULL}, *const label[] = {"labelname", NULL};
+    int column = mr_sheet_column_among(s, confidence);
+    return column > 0 && mr_sheet_column_among(s, label) >= 0 ? column : 0;
+}
+
+bool mr_sheet_denies(const mr_sheet *s, size_t row)
+{
+    mr_value v = {.kind = MR_VALUE_NONE};
+    if (s->confidence) {
+        const char *cell = mr_sheet_cell(s, row, (size_t)s->confidence);
+        v = mr_value_of(cell, strlen(cell));
+    }
+    return v.kind == MR_VALUE_WHOLE && !strcmp(v.name, "0");
+}
+
 mr_status mr_sheet_find_others(mr_sheet *s, const mr_layout_options *o, mr_notes *notes, mr_error *err)
 {
     s->split = mr_sheet_column_among(s, split_words);
     if (s->split >= 0 && strcmp(s->csv.header[s->split], "split") != 0 && !all_splits(s, (size_t)s->split))
         s->split = -1;
+    s->confidence = find_confidence(s);
     s->text = o->text_column ? mr_csv_column(&s->csv, o->text_column) : mr_sheet_column_among(s, text_words);
     if (o->text_column && s->text < 0)
         return no_column(s, "--text-column", o->text_column, err);

@@ -175,6 +175,16 @@ static void bad_row(mr_placing *p, const mr_sheet *s, const char *why, bool foun
         p->rejected[picture] = 1;
 }
 
+static void note_denied(const mr_placing *p, const mr_sheet *s)
+{
+    size_t denied = 0;
+    for (size_t r = 0; r < s->csv.rows && s->confidence; r++)
+        denied += mr_sheet_denies(s, r);
+    if (denied)
+        mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "rows of confidence 0, which say what a picture does not show, and give it no label: %zu", denied);
+}
+
 /* Of the first row, which is like the others. */
 static void note_foreign(const mr_placing *p, const mr_sheet *s)
 {
@@ -223,6 +233,7 @@ mr_status mr_place_sheet(mr_placing *p, size_t number)
         MR_TRY(place_row(p, number, row));
     settle_labels(p, number);
     note_foreign(p, s);
+    note_denied(p, s);
     if (p->repeats)
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "rows that are equal to another one of their picture: %zu; their captions are kept", p->repeats);

@@ -137,6 +137,25 @@ static mr_status add_picture(build *b, uint32_t entry, mr_error *err)
     return mr_plan_add(b->plan, &s, err);
 }
 
+/* Texts that are named like those of pictures, by a number, and have none. */
+static mr_status note_orphans(const build *b, mr_error *err)
+{
+    const mr_tree *t = b->tree;
+    for (uint32_t e = t->begin; e < t->end; e++) {
+        size_t len;
+        bool words = false;
+        const char *path = mr_tree_path(t, e, &len), *slash = memrchr(path, '/', len), *base = slash ? slash + 1 : path;
+        size_t stem = len - (size_t)(base - path), digit = strcspn(base, "0123456789");
+        bool text = mr_name_ends(path, len, ".txt") || mr_name_ends(path, len, ".caption");
+        if (b->plan->used[e] != MR_USE_NONE || !text || *base == '.' || digit >= stem)
+            continue;
+        MR_TRY(is_words(t, e, &words, err));
+        if (words)
+            mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, 0, "a caption without a picture of its name");
+    }
+    return MR_OK;
+}
+
 mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, mr_plan *plan,
                            mr_error *err)
 {
@@ -147,6 +166,7 @@ mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const m
     for (size_t i = 0; i < index->count; i++)
         MR_TRY(add_picture(&b, index->entries[i], err));
     mr_texts_sort(b.texts);
+    MR_TRY(note_orphans(&b, err));
     if (b.empty)
         mr_note_add(plan->notes, MR_NOTE_INFO, "captions", 8, 0, "empty: %zu; their pictures have none", b.empty);
     return mr_buf_status(&b.path, err, "listing captions");

@@ -80,6 +80,7 @@ typedef struct mr_sheet {
     mr_csv csv;
     const char *word;            /* the split that its name stands for; NULL: none */
     int path, split, text;       /* columns; -1: none */
+    int confidence;              /* Open Images: a label of 0 is one that the picture does not have; 0: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
     bool bare;                   /* it has no header */
@@ -124,6 +125,9 @@ mr_status mr_sheet_settle_header(mr_sheet *sheet, const mr_picture_index *index,
 bool mr_header_names_path(const char *name);
 /* The first column, other than that of paths, whose header is one of the words, which end with NULL; -1: none. */
 int mr_sheet_column_among(const mr_sheet *sheet, const char *const *words);
+
+/* Whether the row says that its label is not that of the picture. */
+bool mr_sheet_denies(const mr_sheet *sheet, size_t row);
 
 /* boxes.c: finds the columns of boxes.  MR_BAD_DATA: it has shapes that are not read. */
 mr_status mr_sheet_find_boxes(mr_sheet *sheet, const mr_layout_options *o, mr_error *err);

@@ -10,13 +10,16 @@ static void test_captions(void **state)
     plan_file("2.txt", "b\nc\n");
     plan_file("3.txt", "\n");
     plan_file("9.txt", "of nothing");
+    plan_file("notes.txt", "mine");
     plan_is(NULL, "layout table 15: variant captions, licence -, classes\n"
                   "train 1.jpg - - - ,\"captions\":[\"a \\\"red\\\" box\"]\n"
                   "train 2.jpg - - - ,\"captions\":[\"b\\nc\"]\n"
                   "train 3.jpg - - - -\n"
                   "note unlisted 4.jpg: no .txt of its name is beside it\n"
+                  "note missing 9.txt: a caption without a picture of its name\n"
                   "note notes captions: empty: 1; their pictures have none\n"
-                  "unused 9.txt\n");
+                  "unused 9.txt\n"
+                  "unused notes.txt\n");
 }
 
 /* Folders of captioned pictures are not classes, and a byte order mark is not part of a text. */

@@ -55,6 +55,11 @@ static void test_a_row_for_each_label(void **state)
     plan_file("a.csv", "image,label,by\n1,b,x\n1,b,y\n2,a,x\n3,c,x\n4,b,x\n");
     plan_says(&(mr_layout_options){.label_column = "label"}, NULL,
               "train 1.jpg b - - ,\"columns\":[{\"label\":\"b\",\"by\":\"x\"},{\"label\":\"b\",\"by\":\"y\"}]");
+    plan_file("a.csv",
+              "ImageID,Source,LabelName,Confidence\n1,v,/m/a,1\n1,v,/m/b,0\n2,v,/m/b,1\n2,v,/m/a,0.0\n3,v,/m/b,0\n");
+    plan_says(NULL, NULL, "classes /m/a /m/b\ntrain 1.jpg /m/a - - ");
+    plan_says(NULL, NULL, "rows of confidence 0, which say what a picture does not show, and give it no label: 3");
+    plan_says(NULL, NULL, "train 3.jpg - - U ");
     plan_file("a.csv", "image,x,y\n1,1,0\n1,0,1\n2,1,0\n2,0,1\n3,0,0\n4,1,1\n");
     plan_says(NULL, NULL, "note rejects 2.jpg: row 3 of a.csv and row 4 of a.csv give it different labels");
 }
