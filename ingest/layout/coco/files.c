@@ -148,6 +148,25 @@ static uint32_t find_given(const mr_tree *t, const char *path)
     return entry;
 }
 
+/* How much of "train_part2", "train-3" or "train_00001-of-00004" is "train"; a year is no part. */
+static size_t without_part(const char *split, size_t len)
+{
+    for (size_t i = 1; i < len; i++) {
+        size_t at = i + 1;
+        if ((split[i] != '_' && split[i] != '-') || !mr_split_word(split, mr_coco_without_year(split, i)))
+            continue;
+        if (len - at >= 4 && !memcmp(split + at, "part", 4))
+            at += 4;
+        size_t digits = at + (at < len && (split[at] == '_' || split[at] == '-')), end = digits;
+        while (end < len && split[end] >= '0' && split[end] <= '9')
+            end++;
+        bool of = len - end > 4 && (!memcmp(split + end, "-of-", 4) || !memcmp(split + end, "_of_", 4));
+        if (end > digits && (of || (end == len && end - digits != 4)))
+            return i;
+    }
+    return len;
+}
+
 static mr_status list_given(const mr_tree *t, const mr_layout_options *o, mr_coco_state *st, mr_error *err)
 {
     for (size_t i = 0; i < o->annotation_count; i++) {
@@ -161,6 +180,7 @@ static mr_status list_given(const mr_tree *t, const mr_layout_options *o, mr_coc
         const char *name = slash ? slash + 1 : path;
         if (!mr_name_ends(path, len, ".json") || !name_parts(name, len - (size_t)(name - path), &part))
             find_split(t, &part);
+        part.split_len = without_part(part.split, part.split_len);
         bool again = false;
         for (size_t k = 0; k < st->part_count; k++)
             again = again || st->parts[k].entry == part.entry;

@@ -120,6 +120,19 @@ static void test_parts_of_one_split(void **state)
     p = support_plan_ok(COCO, *state, &both);
     assert_int_equal(support_notes(&p, MR_NOTE_COLLISION), 1);
     support_plan_done(&p);
+    const char *parts[] = {"instances_train_part1.json", "instances_train-00002-of-00003.json",
+                           "instances_train_3.json", "instances_train_2014.json"};
+    for (size_t i = 0; i < 4; i++) {
+        char *image = support_path("images/%zu.jpg", i), *name = support_path("%zu.jpg", i);
+        touch(dir, image);
+        put_json(dir, parts[i], name, "");
+        free(image);
+        free(name);
+    }
+    p = support_plan_ok(COCO, *state, &(mr_layout_options){.annotations = parts, .annotation_count = 4});
+    support_assert_samples(&p, "train images/0.jpg -1 0\ntrain images/1.jpg -1 0\ntrain images/2.jpg -1 0\n"
+                               "train_2014 images/3.jpg -1 0\n");
+    support_plan_done(&p);
 }
 
 static void test_urls_of_lvis(void **state)
