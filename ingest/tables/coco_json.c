@@ -16,6 +16,7 @@
 enum {
     RUN_MAX = 1 << 20, /* neighboring annotations are read at once, up to this */
     GAP_MAX = 64,
+    CATEGORIES_MAX = 64, /* bad ones that are looked for in all annotations */
 };
 
 /* ---- tables --------------------------------------------------------------------------------------------------- */
@@ -62,15 +63,33 @@ static int by_value(const void *a, const void *b)
     return order(*(const int64_t *)a, *(const int64_t *)b);
 }
 
+static void mark_image(mr_coco_file *f, mr_coco_image *image, size_t bad)
+{
+    if (image && !image->bad) {
+        image->bad = (uint32_t)bad + 1;
+        f->bads[bad].used = true;
+    }
+}
+
+/* The images with an annotation of it. */
+static void mark_category(mr_coco_file *f, size_t bad)
+{
+    for (size_t i = 0; i < f->image_count; i++)
+        for (uint32_t a = 0; a < f->images[i].count; a++)
+            if (f->annotations[f->images[i].first + a].category_id == f->bads[bad].category_id)
+                mark_image(f, &f->images[i], bad);
+}
+
 /* Images are sorted by id. */
 static void mark_bad(mr_coco_file *f)
 {
+    size_t categories = 0;
     for (size_t i = 0; i < f->bad_count && i < UINT32_MAX; i++) {
         const mr_coco_image key = {.id = f->bads[i].image_id};
-        mr_coco_image *image =
-            f->image_count ? bsearch(&key, f->images, f->image_count, sizeof key, by_image_id) : NULL;
-        if (image && !image->bad)
-            image->bad = (uint32_t)i + 1;
+        if (f->bads[i].category_id != MR_COCO_NO_ID && categories++ < CATEGORIES_MAX)
+            mark_category(f, i);
+        else if (f->image_count)
+            mark_image(f, bsearch(&key, f->images, f->image_count, sizeof key, by_image_id), i);
     }
 }
 

@@ -19,9 +19,11 @@ typedef struct mr_coco_image {
 } mr_coco_image;
 
 typedef struct mr_coco_bad { /* a value that cannot be what it should be */
-    int64_t image_id;        /* MR_COCO_NO_ID: of which image is unknown */
+    int64_t image_id;        /* MR_COCO_NO_ID: of which image is unknown, or it is a category */
+    int64_t category_id;     /* of a category; else MR_COCO_NO_ID */
     uint64_t at;             /* the byte, from 1 */
     char *why;
+    bool used; /* an image has it */
 } mr_coco_bad;
 
 typedef struct mr_coco_annotation {
@@ -60,9 +62,8 @@ typedef struct mr_coco_file {
 } mr_coco_file;
 
 /* Parses entry `entry` in chunks; ids that are strings are added to `ids`, which must outlive the file. A bad
- * value of an image or annotation is in `bads`. MR_BAD_DATA: not JSON, not a COCO object (a bare list is reported as a
- * COCO *result* file), a duplicate image or category id, a category that is not valid; the message names file and
- * byte. */
+ * value of an image, annotation or category is in `bads`. MR_BAD_DATA: not JSON, not a COCO object (a bare list is
+ * reported as a COCO *result* file), a duplicate image or category id; the message names file and byte. */
 mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_ids *ids, mr_coco_file **out, mr_error *err);
 void mr_coco_free(mr_coco_file *f);
 

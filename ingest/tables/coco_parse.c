@@ -60,17 +60,6 @@ MR_PRINTF(2, 3) static mr_status spoil(mr_coco_parser *p, const char *format, ..
     return MR_OK;
 }
 
-/* A category that is not valid leaves its annotations without a meaning: the file cannot be used. */
-MR_PRINTF(2, 3) static mr_status bad_value(mr_coco_parser *p, const char *format, ...)
-{
-    char text[sizeof p->why];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return p->section == CATEGORIES ? reject(p, "%s", text) : spoil(p, "%s", text);
-}
-
 static mr_status out_of_memory(mr_coco_parser *p)
 {
     return mr_fail_memory(p->err, "reading COCO annotations");
@@ -82,9 +71,9 @@ static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
 {
     char **out = p->field == COCO_URL ? &p->url : &p->text;
     if (t->len > 1 << 20)
-        return bad_value(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
+        return spoil(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
     if (p->section == CATEGORIES && memchr(t->text, '\0', t->len))
-        return reject(p, "a category's name contains a NUL character");
+        return spoil(p, "a category's name contains a NUL character");
     if (p->field == COCO_URL && (!t->len || memchr(t->text, '\0', t->len)))
         return MR_OK; /* it matters where there is no file_name */
     *out = malloc(t->len + 1);
@@ -102,7 +91,7 @@ static mr_status take_name(mr_coco_parser *p, const mr_json_token *t)
 {
     if (t->kind == MR_JSON_STRING || (p->field == NAME && t->kind == MR_JSON_NUMBER))
         return take_text(p, t);
-    return p->field == COCO_URL ? MR_OK : bad_value(p, "\"%s\" is not a string", field_words[p->field]);
+    return p->field == COCO_URL ? MR_OK : spoil(p, "\"%s\" is not a string", field_words[p->field]);
 }
 
 static mr_status take_id(mr_coco_parser *p, const mr_json_token *t)
@@ -115,10 +104,10 @@ static mr_status take_id(mr_coco_parser *p, const mr_json_token *t)
         return MR_OK;
     p->seen_fields &= ~(1u << p->field);
     if (t->kind == MR_JSON_STRING)
-        return bad_value(p, "\"%s\" is a string of %zu bytes: an id has 1 to %d", word, t->len, TEXT_ID_MAX);
+        return spoil(p, "\"%s\" is a string of %zu bytes: an id has 1 to %d", word, t->len, TEXT_ID_MAX);
     if (t->kind != MR_JSON_NUMBER)
-        return bad_value(p, "\"%s\" is neither a number nor a string, as COCO ids are", word);
-    return bad_value(p, "\"%s\" is %.*s: COCO ids are 64-bit integers", word, t->len > 40 ? 40 : (int)t->len, t->text);
+        return spoil(p, "\"%s\" is neither a number nor a string, as COCO ids are", word);
+    return spoil(p, "\"%s\" is %.*s: COCO ids are 64-bit integers", word, t->len > 40 ? 40 : (int)t->len, t->text);
 }
 
 /* Whether it is at most a million pixels; most are told by their length. */
@@ -166,9 +155,9 @@ static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
     if (p->section == ANNOTATIONS && p->field == FILE_NAME && t->kind != MR_JSON_STRING)
         return MR_OK; /* it matters in panoptic files alone */
     if (p->seen_fields & 1u << p->field)
-        return bad_value(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
+        return spoil(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
     if (flaw)
-        return bad_value(p, "%s", mr_json_flaw_text(flaw));
+        return spoil(p, "%s", mr_json_flaw_text(flaw));
     p->seen_fields |= 1u << p->field;
     if (p->field == BBOX)
         return take_bbox(p, t);
@@ -205,13 +194,13 @@ static void key_field(mr_coco_parser *p, const char *key, size_t len)
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
-/* Keeps what is wrong with the element of that image, or with an element of unknown image. */
-static mr_status add_bad(mr_coco_parser *p, bool known)
+/* Keeps what is wrong with an element of that image, or of that category. */
+static mr_status add_bad(mr_coco_parser *p, int64_t image_id, int64_t category_id)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->bads, f->bad_count, f->bad_room))
         return out_of_memory(p);
-    mr_coco_bad bad = {known ? p->id : MR_COCO_NO_ID, p->why_at, strdup(p->why)};
+    mr_coco_bad bad = {image_id, category_id, p->why_at, strdup(p->why), false};
     if (!bad.why)
         return out_of_memory(p);
     f->bads[f->bad_count++] = bad;
@@ -321,7 +310,7 @@ static mr_status judge_element(mr_coco_parser *p)
     unsigned missing = required[p->section] & ~p->seen_fields;
     uint64_t end = mr_json_stream_at(p->stream);
     const mr_json_flaw *flaw = NULL;
-    if (p->repair.count && p->section != CATEGORIES)
+    if (p->repair.count && p->section != CATEGORIES) /* whose other members nobody reads */
         flaw = mr_json_repair_find(&p->repair, &p->flaw, p->at, end);
     if (flaw) {
         MR_TRY(spoil(p, "%s", mr_json_flaw_text(flaw)));
@@ -329,15 +318,15 @@ static mr_status judge_element(mr_coco_parser *p)
     }
     if (!missing)
         return MR_OK;
-    return bad_value(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
-                     field_words[__builtin_ctz(missing)]);
+    return spoil(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
+                 field_words[__builtin_ctz(missing)]);
 }
 
 static mr_status end_element(mr_coco_parser *p)
 {
     uint64_t len = mr_json_stream_at(p->stream) - p->at;
     size_t count = p->section == IMAGES ? p->file->image_count : p->file->annotation_count;
-    bool known = p->seen_fields & (p->section == IMAGES ? 1u << ID : 1u << IMAGE_ID);
+    bool known = p->seen_fields & (p->section == ANNOTATIONS ? 1u << IMAGE_ID : 1u << ID);
     if (p->section == LICENSES)
         return add_licence(p);
     MR_TRY(judge_element(p));
@@ -345,12 +334,14 @@ static mr_status end_element(mr_coco_parser *p)
         return reject(p, "more than 4,294,967,295 %s", len > UINT32_MAX ? "bytes in one object" : "objects");
     if (p->section == IMAGES)
         MR_TRY(name_image(p));
-    if (*p->why)
-        MR_TRY(add_bad(p, known));
-    mr_status status = p->section == CATEGORIES ? add_category(p)
-                       : !known                 ? MR_OK
-                       : p->section == IMAGES   ? add_image(p, (uint32_t)len)
-                                                : add_annotation(p, (uint32_t)len);
+    bool bad = *p->why, category = p->section == CATEGORIES;
+    int64_t id = known ? p->id : MR_COCO_NO_ID;
+    if (bad)
+        MR_TRY(add_bad(p, category ? MR_COCO_NO_ID : id, category ? id : MR_COCO_NO_ID));
+    mr_status status = !known || (category && bad) ? MR_OK
+                       : category                  ? add_category(p)
+                       : p->section == IMAGES      ? add_image(p, (uint32_t)len)
+                                                   : add_annotation(p, (uint32_t)len);
     forget_texts(p);
     return status;
 }
@@ -390,10 +381,8 @@ static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
     begin_element(p);
     if (t->kind == MR_JSON_OBJECT || p->section == LICENSES)
         return MR_OK;
-    if (t->kind != MR_JSON_NULL && p->section == CATEGORIES)
-        return reject(p, "\"categories\" lists something that is not an object");
     MR_TRY(spoil(p, "\"%s\" lists something that is not an object", section_words[p->section]));
-    return add_bad(p, false);
+    return add_bad(p, MR_COCO_NO_ID, MR_COCO_NO_ID);
 }
 
 static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)

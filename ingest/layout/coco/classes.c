@@ -139,7 +139,7 @@ void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *
 void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
 {
     for (size_t i = 0; i < f->bad_count; i++)
-        if (f->bads[i].image_id == MR_COCO_NO_ID)
+        if (f->bads[i].image_id == MR_COCO_NO_ID && !f->bads[i].used)
             mr_coco_reject(t, f, &f->bads[i], MR_NO_ENTRY, plan);
 }
 

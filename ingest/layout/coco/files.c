@@ -148,7 +148,7 @@ static uint32_t find_given(const mr_tree *t, const char *path)
     return entry;
 }
 
-/* How much of "train_part2", "train-3" or "train_00001-of-00004" is "train"; a year is no part. */
+/* How much of "train_part2", "train-3" or "train_00001-of-00004" is "train"; not of a year. */
 static size_t without_part(const char *split, size_t len)
 {
     for (size_t i = 1; i < len; i++) {

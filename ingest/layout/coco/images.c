@@ -275,8 +275,10 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     uint32_t bad;
     const mr_coco_file *file = bad_file(b, g, m, &bad);
     MR_TRY(find_file(b, g, image, &kind, &p));
-    if (file && (p.entry != MR_NO_ENTRY || !image->name_len)) {
-        mr_coco_reject(b->tree, file, &file->bads[bad - 1], p.entry, b->plan);
+    const mr_coco_bad *why = file ? &file->bads[bad - 1] : NULL;
+    bool own = why && why->at > image->at && why->at <= image->at + image->len; /* its name may be what is bad */
+    if (why && (p.entry != MR_NO_ENTRY || own)) {
+        mr_coco_reject(b->tree, file, why, p.entry, b->plan);
         return MR_OK;
     }
     if (p.entry != MR_NO_ENTRY) {

@@ -9,7 +9,7 @@
 #include "base/scope.h"
 #include "roboflow/roboflow.h"
 
-enum { HEAD = 4096, HEADS_MAX = 64 }; /* bytes of a file; files of a folder that are read */
+enum { HEAD = 16384, HEADS_MAX = 64 }; /* bytes of a file; files of a folder that are read */
 
 /* ---- bid --------------------------------------------------------------------------------------------------------- */
 

@@ -88,7 +88,12 @@ static mr_status add_refs(build *b, place *p, uint32_t number)
             continue;
         }
         MR_TRY(find_image(b, p, image, &found));
-        if (found.entry == MR_NO_ENTRY || found.rival != MR_NO_ENTRY) {
+        bool missing = found.entry == MR_NO_ENTRY || found.rival != MR_NO_ENTRY;
+        if (missing && image->why) { /* its name may be what is bad */
+            reject(b, f, image, MR_NO_ENTRY);
+            continue;
+        }
+        if (missing) {
             note_missing(b, f, image, &found);
             continue;
         }

@@ -60,8 +60,10 @@ static mr_status place_images(const mr_tree *t, const mr_split_dir *dir, const m
         mr_name_match found;
         MR_TRY(mr_rf_image(t, dir, image->file_name, image->name_len, &names, &found, err));
         bool one = found.entry != MR_NO_ENTRY && found.rival == MR_NO_ENTRY;
-        if (image->bad && (one || !image->name_len))
-            mr_coco_reject(t, f, &f->bads[image->bad - 1], found.entry, plan);
+        const mr_coco_bad *why = image->bad ? &f->bads[image->bad - 1] : NULL;
+        bool own = why && why->at > image->at && why->at <= image->at + image->len; /* its name may be what is bad */
+        if (why && (one || own))
+            mr_coco_reject(t, f, why, one ? found.entry : MR_NO_ENTRY, plan);
         else if (one && !image_of[found.entry - dir->begin])
             image_of[found.entry - dir->begin] = (uint32_t)n + 1;
         else

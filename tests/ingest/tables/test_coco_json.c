@@ -167,8 +167,6 @@ static void test_refusals(void **state)
         {IMAGES(ONE "," ONE), "image id 1 twice, at bytes 11 and 36"},
         {IMAGES(ONE ",{\"id\":\"1\",\"file_name\":\"b\"}"), "image id 1 twice"},
         {IMAGES("{\"id\":\"a b\",\"file_name\":\"a\"},{\"id\":\"a b\",\"file_name\":\"b\"}"), "image id \"a b\" twice"},
-        {"{\"images\":[],\"categories\":[{\"id\":1}]}", "has no \"name\""},
-        {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"a\\u0000\"}]}", "NUL"},
         {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"a\"},{\"id\":1,\"name\":\"a\"}]}", "category id 1 twice"},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
@@ -201,6 +199,10 @@ static void test_bad_values(void **state)
         {"{\"images\":[],\"annotations\":[{\"image_id\":true}]}", "\"image_id\" is neither"},
         {"{\"images\":[],\"annotations\":[{\"image_id\":1,\"category_id\":2.5}]}", "\"category_id\" is 2.5"},
         {IMAGES("null"), "not an object"},
+        {"{\"images\":[],\"categories\":[null]}", "not an object"},
+        {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"caf\xE9\"}]}", "text that is not UTF-8"},
+        {"{\"images\":[],\"categories\":[{\"id\":1,\"name\":\"a\\u0000\"}]}", "NUL"},
+        {"{\"images\":[],\"categories\":[{\"id\":1}]}", "has no \"name\""},
         {IMAGES("{\"id\":1,\"file_name\":\"\xED\xA0\x80\"}"), "text that is not UTF-8"},
         {IMAGES("{\"id\":1,\"file_name\":\"\xFF\"}"), "text that is not UTF-8"},
         {IMAGES("{\"id\":NaN,\"file_name\":\"a\"}"), "NaN or Infinity"},
@@ -248,9 +250,16 @@ static void test_bad_values_of_one_image(void **state)
     assert_int_equal(o.file->images[1].count, 2);
     assert_string_equal(o.file->categories[0].name, "7");
     support_coco_done(&o);
-    o = support_coco_text("{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"categories\":[{\"id\":1,\"name\":NaN}]}");
-    assert_int_equal(o.status, MR_BAD_DATA);
-    assert_non_null(strstr(o.err.text, "NaN or Infinity"));
+    o = support_coco_text(
+        "{\"annotations\":[{\"image_id\":2,\"category_id\":5}],\"categories\":[{\"id\":5,\"name\":NaN},"
+        "{\"id\":6,\"name\":\"b\"}],\"images\":[{\"id\":1,\"file_name\":\"a\"},"
+        "{\"id\":2,\"file_name\":\"b\"}]}");
+    assert_int_equal(o.status, MR_OK);
+    assert_int_equal(o.file->category_count, 1);
+    assert_int_equal(o.file->images[0].bad, 0);
+    assert_int_equal(o.file->images[1].bad, 1);
+    assert_true(o.file->bads[0].used);
+    assert_non_null(strstr(o.file->bads[0].why, "NaN or Infinity"));
     support_coco_done(&o);
     o = support_coco_text("{\"images\":[{\"id\":NaN,\"file_name\":\"a\"},{\"id\":2,");
     assert_int_equal(o.status, MR_BAD_DATA);

@@ -168,6 +168,12 @@ static void test_bad_values_reject_their_image(void **state)
         ",\"image\":{\"id\":1,\"file_name\":\"a.jpg\"},\"instances\":[{\"image_id\":1,\"category_id\":1,"
         "\"bbox\":[1,1,2,2]}]");
     support_plan_done(&p);
+    put_json(dir, "annotations/instances_train.json", "a.jpg caf\xE9.jpg", "");
+    p = support_plan_ok(COCO, *state, NULL);
+    support_assert_samples(&p, "train train/a.jpg -1 0\n");
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "annotations/instances_train.json", "text that is not UTF-8"));
+    assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 0);
+    support_plan_done(&p);
 }
 
 static void test_licences(void **state)
