@@ -65,7 +65,10 @@ mr_status mr_index_check_header(const uint8_t header[MR_INDEX_HEADER], uint64_t 
     char name[96];
     mr_index_header h;
     snprintf(name, sizeof name, "%s.idx", shard->name);
-    MR_TRY(mr_index_header_unpack(header, size, name, &h, err));
+    mr_error why;
+    mr_status status = mr_index_header_unpack(header, size, name, &h, &why);
+    if (status != MR_OK)
+        return mr_fail(err, status, "%s; `millrace reindex` rebuilds it", why.text);
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes)
         return mr_fail(err, MR_BAD_DATA,
                        "%s: is the index of another shard (first sample, rows or size of the .mdb "

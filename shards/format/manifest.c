@@ -234,7 +234,11 @@ static mr_status read_manifest(int dirfd, bool sealed, mr_manifest **out, uint8_
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     MR_AUTO(mr_manifest_release) mr_manifest *m = NULL;
     MR_TRY(mr_file_read_all(dirfd, MR_MANIFEST, MR_MANIFEST_MAX, &bytes, err));
-    MR_TRY(mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, &m, err));
+    mr_error why;
+    mr_status status = mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, &m, &why);
+    if (status != MR_OK)
+        return mr_fail(err, status, "%s%s", why.text,
+                       status == MR_BAD_DATA ? "; restore the original manifest or ingest again" : "");
     if (sealed) /* after the parts, whose messages say more */
         MR_TRY(mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err));
     if (digest)
