@@ -43,7 +43,7 @@ static bool take_numbered(mr_hub_file *f, const char *stem, size_t len)
         return false;
     f->number = number_at(tail + 1, 5);
     f->of = number_at(tail + 10, 5);
-    f->split = (mr_hub_part){stem, len - TAIL};
+    f->split = f->series = (mr_hub_part){stem, len - TAIL};
     return true;
 }
 
@@ -174,6 +174,12 @@ static bool same(mr_hub_part a, mr_hub_part b)
     return a.len == b.len && (a.len == 0 || memcmp(a.text, b.text, a.len) == 0);
 }
 
+/* Whether two numbered files are of one series: a split, of which README.md may make one of several. */
+static bool same_series(const mr_hub_file *a, const mr_hub_file *b)
+{
+    return a->of && b->of && same(a->split, b->split) && (!a->by_card || same(a->series, b->series));
+}
+
 static bool is_config(const mr_hub_file *f, const char *wanted)
 {
     mr_buf name = {0};
@@ -272,7 +278,7 @@ static mr_status complete_from(const mr_hub_files *files, size_t first, mr_error
     uint32_t next = 0, of = a->of;
     for (size_t i = first; i <= files->count; i++) {
         const mr_hub_file *f = i < files->count ? &files->items[i] : NULL;
-        if (f && (!f->of || !same(f->split, a->split)))
+        if (f && !same_series(f, a))
             continue;
         if (f && (f->of != of || f->number < next))
             return mr_fail(err, MR_BAD_DATA,
@@ -295,7 +301,7 @@ mr_status mr_hub_complete(const mr_hub_files *files, mr_error *err)
         const mr_hub_file *f = &files->items[i];
         bool seen = !f->of;
         for (size_t j = i; j-- > 0 && !seen;)
-            seen = files->items[j].of && same(files->items[j].split, f->split);
+            seen = same_series(&files->items[j], f);
         if (!seen)
             status = complete_from(files, i, err);
     }

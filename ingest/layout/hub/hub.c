@@ -5,7 +5,7 @@
  *      data/train-00001-of-00002.parquet           .../schema.json                     columns, rows, class names
  *      data/validation-00000-of-00001.parquet      .../000000000.json                  row 0
  *      [CONFIG/ in place of data/]                 .../000000000/497.jpeg              its image */
-#include "hub/hub.h"
+#include "hub/configs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,14 @@
 #include "tables/jsonl.h"
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
+
+/* Whether README.md says what the files are.  If it cannot be read, open() says so. */
+static bool has_card(const mr_tree *t, const mr_hub_files *files)
+{
+    MR_AUTO(mr_hub_configs_free) mr_hub_configs card = {.count = 0};
+    mr_error ignored;
+    return files->count && mr_hub_configs_read(t, &card, &ignored) == MR_OK && mr_hub_configs_fits(&card, files);
+}
 
 /* A root is where the configs are: a file more than one folder down (not counting "data") belongs to a root below. */
 static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
@@ -32,6 +40,8 @@ static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *b
         near += here;
         named += here && f->split.len;
     }
+    if (status == MR_OK && has_card(t, &files))
+        near = named = files.count;
     if (near) {
         mr_buf name = {0};
         mr_text_escape(&name, files.items[0].path.text, files.items[0].path.len);
@@ -120,6 +130,12 @@ static mr_status hub_open(const mr_tree *t, const mr_layout_options *o, mr_plan 
         return mr_fail_memory(err, "listing Parquet files");
     mr_hub_files *files = &st->files;
     mr_status status = mr_hub_list(t, files, err);
+    if (status == MR_OK && !(st->card = mr_alloc(1, sizeof *st->card)))
+        status = mr_fail_memory(err, "listing Parquet files");
+    if (status == MR_OK)
+        status = mr_hub_configs_read(t, st->card, err);
+    if (status == MR_OK)
+        status = mr_hub_configs_apply(st->card, o->config, files, err);
     mr_hub_map_splits(files, o);
     if (status == MR_OK)
         status = mr_hub_choose(files, o->config, err);
@@ -166,6 +182,9 @@ static void free_state(void *p)
     mr_hub_state *st = p;
     if (!st)
         return;
+    if (st->card)
+        mr_hub_configs_free(st->card);
+    free(st->card);
     free(st->files.items);
     free(st->text_column);
     free(st);

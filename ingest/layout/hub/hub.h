@@ -1,5 +1,5 @@
-/* hub.h - what the files of the layout hub share: hub.c (bid, open, meta), files.c (names),
- * reader.c (the program that reads them), rows.c (plan).
+/* hub.h - what the files of the layout hub share: hub.c (bid, open, meta), files.c (names), configs.c
+ * (README.md), reader.c (the program that reads them), rows.c (plan).
  * Invariant: nothing of the state changes after plan(), so meta() may run on many threads. */
 #ifndef MR_LAYOUT_HUB_H
 #define MR_LAYOUT_HUB_H
@@ -22,7 +22,9 @@ typedef struct mr_hub_file {
     mr_hub_part split;   /* as the source names it; len 0: none in the name */
     uint32_t number, of; /* part 2 of 7, from 0; of 0: not numbered */
     mr_hub_part stem;    /* of its name */
+    mr_hub_part series;  /* of a numbered file: its name without the number */
     bool several;        /* its name has words of more than one split */
+    bool by_card;        /* config and split are README.md's */
 } mr_hub_file;
 
 typedef struct mr_hub_files {
@@ -30,10 +32,13 @@ typedef struct mr_hub_files {
     size_t count, room;
 } mr_hub_files;
 
+typedef struct mr_hub_configs mr_hub_configs; /* configs.h */
+
 typedef struct mr_hub_state {
-    mr_hub_files files; /* those that are opened */
-    char *text_column;  /* NULL: none */
-    bool numbered;      /* the plan's classes are those of the column "objects" */
+    mr_hub_files files;   /* those that are opened */
+    mr_hub_configs *card; /* has the texts of splits and configs */
+    char *text_column;    /* NULL: none */
+    bool numbered;        /* the plan's classes are those of the column "objects" */
 } mr_hub_state;
 
 /* Splits a path under the root into config, split and number:
