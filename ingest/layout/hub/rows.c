@@ -275,7 +275,7 @@ static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, 
         return status;
     if (b->first.kind == MR_HUB_NAMES && !take_named(b, &label)) {
         note_row(b, MR_NOTE_REJECT, row, b->first.column, " has no class of its list of names");
-        b->plan->used[image] = MR_USE_TAKEN;
+        b->plan->used[image] = MR_USE_REJECTED;
         return MR_OK;
     }
     status = take_label(b, row);

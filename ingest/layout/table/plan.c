@@ -1,6 +1,6 @@
 /* plan.c - what there is beside the pictures: tables, lists, texts, or a pattern of names.
- * Invariant: each CSV and TSV is read, or a note says why not; two that list the same pictures are the user's choice.
- */
+ * Invariant: each CSV and TSV is read, or a note says why not and it is left to the ledger; two that list the same
+ * pictures are the user's choice. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,6 @@ static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const 
     if (status == MR_OK && s->path < 0) {
         mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "not read: none of its %zu columns names pictures of the source", s->csv.columns);
-        plan->used[entry] = MR_USE_TAKEN;
         mr_sheet_free(s);
         return MR_OK;
     }

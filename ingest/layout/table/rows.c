@@ -91,7 +91,7 @@ static mr_status add_picture(build *b, size_t picture)
     const char *name = picture_split(b, picture);
     if (name)
         MR_TRY(find_split(b, name, &split));
-    b->p.plan->used[s.entry] = MR_USE_TAKEN;
+    b->p.plan->used[s.entry] = b->p.rejected[picture] ? MR_USE_REJECTED : MR_USE_TAKEN;
     if (split && split->split == MR_NO_ENTRY) {
         b->p.plan->used[s.entry] = MR_USE_LEFT_OUT;
         return MR_OK;

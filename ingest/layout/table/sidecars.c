@@ -127,7 +127,7 @@ static mr_status add_picture(build *b, uint32_t entry, mr_error *err)
     if (fault) {
         mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, mr_source_entry(source, entry)->size, "%s: %s",
                     mr_source_entry(source, text)->path, fault);
-        b->plan->used[entry] = MR_USE_TAKEN;
+        b->plan->used[entry] = MR_USE_REJECTED;
         return MR_OK;
     }
     mr_texts_keep(b->texts, text, b->text.data, b->text.len);
