@@ -109,7 +109,8 @@ static bool is_label_studio(const mr_head *h)
 
 static bool is_createml(const mr_head *h)
 {
-    return is_json(h) && mr_head_has(h, "\"coordinates\"") && mr_head_has(h, "\"annotations\"");
+    bool named = *h->bytes == '[' && (mr_head_has(h, "\"image\"") || mr_head_has(h, "\"imagefilename\""));
+    return is_json(h) && mr_head_has(h, "\"annotations\"") && (named || mr_head_has(h, "\"coordinates\""));
 }
 
 static bool is_coco(const mr_head *h)

@@ -26,6 +26,24 @@ typedef struct mr_book {
     size_t count, room;
 } mr_book;
 
+enum { MR_LEFT_FORMATS = 4 }; /* of one folder; further ones are counted together */
+
+typedef struct mr_left_folder {
+    const mr_book *book;
+    const mr_leftover *items; /* those of the folder */
+    size_t count;
+    const char *path; /* from the top of the source */
+    size_t len;
+    size_t images, others; /* others: annotations of further formats */
+    size_t odd;            /* of the images: not named like one */
+    uint64_t bytes;
+    const mr_format *formats[MR_LEFT_FORMATS];
+    size_t counts[MR_LEFT_FORMATS];
+    bool keepable, skippable; /* all of them */
+    bool inside;              /* it is in the root */
+    bool apart;               /* nothing in it is part of the dataset */
+} mr_left_folder;
+
 static inline bool mr_book_inside(const mr_ingest *in, uint32_t n)
 {
     return n >= in->choice.tree.begin && n < in->choice.tree.end;
@@ -35,6 +53,8 @@ static inline bool mr_book_inside(const mr_ingest *in, uint32_t n)
 mr_status mr_book_stems(mr_book *b, bool samples, mr_error *err);
 /* ledger_notes.c, when all fates are settled. */
 mr_status mr_book_note(mr_book *b, mr_error *err);
+/* advice.c: why they are left, and each option that settles it. */
+void mr_left_advise(const mr_left_folder *f, mr_buf *out);
 /* leftovers.c: notes each folder; MR_BAD_DATA: there is one. */
 mr_status mr_leftovers_check(mr_book *b, mr_error *err);
 
