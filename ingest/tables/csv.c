@@ -250,7 +250,7 @@ mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error 
     memmove(cells + csv->columns, cells, count * sizeof *cells);
     for (size_t c = 0; c < csv->columns; c++) {
         cells[c] = csv->names + c * NAME;
-        if (names)
+        if (names && names[c])
             snprintf(cells[c], NAME, "%s", names[c]);
         else
             snprintf(cells[c], NAME, "column %zu", c + 1);

@@ -32,7 +32,8 @@ mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv
 mr_status mr_csv_parse_any(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err);
 /* MR_BAD_DATA: two columns have one name. */
 mr_status mr_csv_check_header(const mr_csv *csv, const char *name, mr_error *err);
-/* What was the header becomes the first row, and the columns have these names; NULL: "column 1", ... */
+/* What was the header becomes the first row, and the columns have these names; those that are NULL, or
+ * all if `names` is: "column 1", ... */
 mr_status mr_csv_without_header(mr_csv *csv, const char *const *names, mr_error *err);
 /* Names the columns whose names are empty "column 1", ... if there are several. */
 mr_status mr_csv_name_empty(mr_csv *csv, mr_error *err);

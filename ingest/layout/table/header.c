@@ -1,10 +1,14 @@
 /* header.c - tables without a header: their first row names a picture.
  * Invariant: no row is taken for a header, and no header for a row that no picture has. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
+#include "layout/folder_names.h"
 #include "table/table.h"
+
+enum { NAMED = 8 };
 
 static bool is_picture(const mr_picture_index *index, const mr_sheet *s, const char *cell)
 {
@@ -50,18 +54,72 @@ static bool has_boxes(const mr_sheet *s)
     return any;
 }
 
+static const char *cell_of(const mr_sheet *s, size_t row, size_t column)
+{
+    return s->csv.cells[row * s->csv.columns + column];
+}
+
+static bool all_splits(const mr_sheet *s, size_t column)
+{
+    bool any = false;
+    for (size_t r = 0; r <= s->csv.rows; r++) {
+        const char *cell = cell_of(s, r, column);
+        any = any || *cell;
+        if (*cell && !mr_split_word(cell, strlen(cell)))
+            return false;
+    }
+    return any;
+}
+
+/* 0, 1, 2 ... or 1, 2, 3 ... */
+static bool counts_rows(const mr_sheet *s, size_t column)
+{
+    unsigned long first = strtoul(cell_of(s, 0, column), NULL, 10);
+    for (size_t r = 0; r <= s->csv.rows; r++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lu", first + r);
+        if (strcmp(cell_of(s, r, column), number) != 0)
+            return false;
+    }
+    return first <= 1 && s->csv.rows > 0;
+}
+
+/* file, index, split, and label for the only other one. */
+static void name_columns(const mr_sheet *s, size_t picture, const char *names[NAMED])
+{
+    size_t rest = 0, last = 0;
+    for (size_t c = 0; c < s->csv.columns; c++) {
+        names[c] = c == picture ? "file" : all_splits(s, c) ? "split" : counts_rows(s, c) ? "index" : NULL;
+        rest += !names[c];
+        last = names[c] ? last : c;
+    }
+    for (size_t c = 0; c < s->csv.columns; c++) /* of two alike neither is meant */
+        for (size_t d = 0; d < c; d++)
+            if (names[c] && names[d] && !strcmp(names[c], names[d]))
+                names[c] = NULL;
+    for (size_t c = 0; c < s->csv.columns && !rest; c++) /* rows in the order of their classes */
+        if (names[c] && !strcmp(names[c], "index")) {
+            last = c;
+            rest = 1;
+        }
+    if (rest == 1)
+        names[last] = "label";
+}
+
 mr_status mr_sheet_settle_header(mr_sheet *s, const mr_picture_index *index, mr_error *err)
 {
-    static const char *const pairs[2][2] = {{"file", "label"}, {"label", "file"}};
     static const char *const boxes[] = {"file", "x1", "y1", "x2", "y2", "class"};
+    const char *names[NAMED] = {NULL};
     int picture = picture_in_header(s, index);
     if (picture < 0) {
         MR_TRY(mr_csv_name_empty(&s->csv, err)); /* as pandas writes an index, and some a last delimiter */
         return mr_csv_check_header(&s->csv, s->name, err);
     }
-    const char *const *names = s->csv.columns == 2 ? pairs[picture] : NULL;
-    if (picture == 0 && (s->csv.columns == 5 || s->csv.columns == 6) && has_boxes(s))
-        names = boxes;
     s->bare = true;
+    if (picture == 0 && (s->csv.columns == 5 || s->csv.columns == 6) && has_boxes(s))
+        return mr_csv_without_header(&s->csv, boxes, err);
+    if (s->csv.columns > NAMED)
+        return mr_csv_without_header(&s->csv, NULL, err);
+    name_columns(s, (size_t)picture, names);
     return mr_csv_without_header(&s->csv, names, err);
 }

@@ -77,6 +77,10 @@ static void test_no_header(void **state)
                   "label\n");
     plan_file("a.csv", "3;p0\n3;p1\n12;p2\n"); /* ids, in the second column */
     plan_says(NULL, NULL, "train i/p2.jpg 12 - - ,\"columns\":{\"label\":\"12\"}\n");
+    plan_file("a.csv", "0,p0.jpg,dog,train\n1,p1.jpg,cat,val\n2,p2.jpg,dog,train\n");
+    plan_says(NULL, NULL, "val i/p1.jpg cat - - ,\"columns\":{\"index\":\"1\",\"label\":\"cat\",\"split\":\"val\"}\n");
+    plan_file("a.csv", "p0.jpg,0\np1.jpg,1\np2.jpg,2\n");
+    plan_says(NULL, NULL, "train i/p2.jpg 2 - - ,\"columns\":{\"label\":\"2\"}\n");
     plan_file("a.csv", "p0.jpg,1,0\np1.jpg,0,0\np2.jpg,1,1\n");
     plan_says(NULL, NULL, "train i/p2.jpg - - M ,\"labels\":[0,1],\"classes\":[\"column 2\",\"column 3\"]");
     plan_file("a.csv", "p0.jpg,dog\n");
