@@ -22,6 +22,7 @@ typedef struct run {
     mr_verify_scratch *scratch; /* one a thread */
     mr_progress *progress;
     int dirfd, dir_errno; /* why dirfd is -1 */
+    char *place;          /* the folder's absolute path; NULL: unknown */
     unsigned rank, world;
 } run;
 
@@ -232,6 +233,17 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
     return status;
 }
 
+/* Its path now leads to another dataset or to nothing, as `ingest --force` leaves it: what is missing then is not
+ * damage. `status`: of verifying it, which is returned otherwise. */
+static mr_status check_place(const run *v, const char *dir, mr_status status, mr_error *err)
+{
+    if ((status == MR_OK && mr_verify_ok(v->report)) || v->dirfd < 0 || !v->place ||
+        mr_file_is_at(v->dirfd, AT_FDCWD, v->place, false))
+        return status;
+    return mr_fail(err, MR_SYSTEM, "%s: was replaced, moved or removed while it was verified; run the command again",
+                   dir);
+}
+
 mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_report **out, mr_error *err)
 {
     double start = mr_seconds();
@@ -242,11 +254,14 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
     v.report->level = o->level;
     v.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     v.dir_errno = v.dirfd < 0 ? errno : 0;
+    v.place = realpath(dir, NULL);
     mr_status status = verify(&v, dir, err);
     if (status == MR_OK && (v.report->problems.failed || v.report->warnings.failed))
         status = mr_fail_memory(err, "collecting problems");
+    status = check_place(&v, dir, status, err);
     if (v.dirfd >= 0)
         close(v.dirfd);
+    free(v.place);
     free(v.shards);
     mr_verify_find_end(&v.find);
     v.report->seconds = mr_seconds() - start;

@@ -118,7 +118,7 @@ typedef struct mr_verify_report {
 
 /* MR_OK: everything was checked; *out has the findings (under mpirun, all of them on rank 0 only).  MR_MISUSE: `dir` is
  * not a dataset or `expect` not a digest; MR_BAD_DATA: the ranks read different datasets; MR_SYSTEM: the system
- * refused. */
+ * refused, or the dataset was replaced meanwhile. */
 mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_report **out, mr_error *err);
 void mr_verify_report_free(mr_verify_report *r);
 
