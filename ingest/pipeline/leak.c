@@ -41,10 +41,11 @@ void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t ot
     const char *other_path = mr_tree_path(&in->choice.tree, b->entry, &other_len);
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_text_escape(&text, first_path, first_len);
-    bool one = a->split == b->split;
-    mr_note_add(&in->notes, kind, other_path, other_len, mr_source_entry(in->source, b->entry)->size,
-                "%s, in %s%s%s: also %s", what, in->plan.splits[a->split].name, one ? "" : " and ",
-                one ? "" : in->plan.splits[b->split].name, mr_buf_text(&text));
+    bool one = a->split == b->split, same = a->entry == b->entry; /* annotations of two splits list it */
+    mr_note_add(
+        &in->notes, kind, other_path, other_len, mr_source_entry(in->source, b->entry)->size, "%s, in %s%s%s: %s%s",
+        what, in->plan.splits[a->split].name, one ? "" : " and ", one ? "" : in->plan.splits[b->split].name,
+        same ? "one file, listed in both; --leave-out takes it out of both" : "also ", same ? "" : mr_buf_text(&text));
     in->notes.failed = in->notes.failed || text.failed;
     in->leaked[other] = in->leaked[other] || kind == MR_NOTE_LEAK;
 }

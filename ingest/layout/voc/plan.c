@@ -10,107 +10,11 @@
 #include "format/format.h"
 #include "layout/class_set.h"
 #include "layout/folder_names.h"
+#include "layout/image_names.h"
 #include "roboflow/roboflow.h"
 #include "voc/voc.h"
 
-typedef struct build {
-    const mr_tree *tree;
-    const mr_layout_options *options;
-    mr_plan *plan;
-    mr_voc_state *st;
-    mr_class_set classes;
-    mr_voc_annotation annotation; /* of the current image */
-    uint64_t swapped, shared;     /* XML files that name another image; that several images have */
-    uint32_t first_swapped, first_shared;
-    uint32_t *owners;              /* by entry: the image that had the XML last */
-    uint32_t noted[2];             /* entries of which add_listed() has spoken */
-    uint64_t plain[MR_SPLITS_MAX]; /* images without an XML, per split */
-    mr_error *err;
-} build;
-
-static void keep(build *b, uint32_t xml, const mr_buf *bytes)
-{
-    MR_AUTO(mr_buf_free) mr_buf packed = {0};
-    mr_voc_state *st = b->st;
-    mr_texts_keep(&st->texts, xml, bytes->data, bytes->len);
-    mr_voc_annotation_pack(&b->annotation, &packed);
-    if (!packed.failed)
-        mr_texts_keep(&st->parsed, xml, packed.data, packed.len);
-}
-
-/* Reads an XML; `why` is empty if it is good.  `again`: an earlier sample had it, too. */
-static mr_status read_xml(build *b, uint32_t xml, bool again, mr_buf *why)
-{
-    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
-    mr_error err;
-    size_t len;
-    const char *name = mr_tree_path(b->tree, xml, &len);
-    mr_status status = MR_BAD_DATA;
-    if (mr_source_entry(b->tree->source, xml)->size <= MR_VOC_XML_MAX) {
-        MR_TRY(mr_source_read(b->tree->source, xml, &bytes, b->err));
-        status = mr_voc_parse(mr_buf_text(&bytes), bytes.len, &b->annotation, &err);
-    } else {
-        mr_fail(&err, MR_BAD_DATA, "longer than the 16 MiB that an annotation may have");
-    }
-    if (status == MR_SYSTEM)
-        return mr_fail(b->err, status, "%s", err.text);
-    if (status == MR_OK && !again)
-        keep(b, xml, &bytes);
-    if (status != MR_OK) {
-        mr_text_escape(why, name, len);
-        mr_buf_printf(why, ": %s", err.text);
-    }
-    return mr_buf_status(why, b->err, "reading annotations");
-}
-
-/* XML files whose <filename> names another image that is there: their own names decide, as VOC's tools have it. */
-static void compare_names(build *b, uint32_t entry, uint32_t xml)
-{
-    const mr_voc_annotation *a = &b->annotation;
-    MR_AUTO(mr_buf_free) mr_buf path = {0};
-    size_t len;
-    const char *name = mr_tree_path(b->tree, entry, &len), *slash = memrchr(name, '/', len);
-    size_t dir = slash ? (size_t)(slash - name) + 1 : 0;
-    const char *said = (const char *)a->names.data + a->file_at;
-    if (!a->file_len || (a->file_len == len - dir && !memcmp(said, name + dir, a->file_len)))
-        return;
-    mr_buf_add(&path, name, dir);
-    mr_buf_add(&path, said, a->file_len);
-    uint32_t other = path.failed ? MR_NO_ENTRY : mr_tree_find(b->tree, (const char *)path.data, path.len);
-    if (other != MR_NO_ENTRY && mr_name_is_image((const char *)path.data, path.len) && !b->swapped++)
-        b->first_swapped = xml;
-}
-
-/* The image's XML and what is wrong with it; MR_NO_ENTRY: none. */
-static mr_status take_xml(build *b, uint32_t entry, uint32_t *xml, mr_buf *why)
-{
-    mr_voc_xmls found = mr_voc_xmls_of(b->tree, &b->st->places, entry);
-    *xml = found.count ? found.entries[0] : MR_NO_ENTRY;
-    if (!found.count)
-        return MR_OK;
-    uint32_t *owner = &b->owners[*xml - b->tree->begin];
-    bool again = b->plan->used[*xml] == MR_USE_TAKEN;
-    for (size_t i = 0; i < found.count; i++) {
-        size_t len;
-        const char *path = mr_tree_path(b->tree, found.entries[i], &len);
-        b->plan->used[found.entries[i]] = MR_USE_TAKEN;
-        if (found.count > 1) {
-            mr_buf_add_text(why, i ? ", " : "has several annotations, of which one may stay: ");
-            mr_text_escape(why, path, len);
-        }
-    }
-    if (why->len)
-        return mr_buf_status(why, b->err, "reading annotations");
-    if (again && *owner != entry && !b->shared++)
-        b->first_shared = *xml;
-    *owner = entry;
-    MR_TRY(read_xml(b, *xml, again, why));
-    if (!why->len && !again)
-        compare_names(b, entry, *xml);
-    return MR_OK;
-}
-
-static mr_status add_classes(build *b)
+static mr_status add_classes(mr_voc_build *b)
 {
     const mr_voc_annotation *a = &b->annotation;
     for (size_t i = 0; i < a->count; i++)
@@ -120,13 +24,13 @@ static mr_status add_classes(build *b)
     return MR_OK;
 }
 
-static mr_status add_image(build *b, uint32_t entry, uint32_t split)
+static mr_status add_image(mr_voc_build *b, uint32_t entry, uint32_t split)
 {
     MR_AUTO(mr_buf_free) mr_buf why = {0};
     uint32_t xml;
     mr_sample s = {.split = split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = MR_VOC_NO_XML};
     b->plan->used[entry] = MR_USE_TAKEN;
-    MR_TRY(take_xml(b, entry, &xml, &why));
+    MR_TRY(mr_voc_take_xml(b, entry, &xml, &why));
     if (why.len) {
         size_t len;
         const char *name = mr_tree_path(b->tree, entry, &len);
@@ -153,14 +57,14 @@ static mr_status add_image(build *b, uint32_t entry, uint32_t split)
 /* ---- images of each arrangement ------------------------------------------------------------------------------------
  */
 
-static bool is_mask(const build *b, uint32_t entry)
+static bool is_mask(const mr_voc_build *b, uint32_t entry)
 {
     size_t len;
     const char *path = mr_tree_path(b->tree, entry, &len);
     return mr_voc_is_mask(path, len);
 }
 
-static mr_status add_run(build *b, uint32_t begin, uint32_t end, size_t skip, uint32_t split)
+static mr_status add_run(mr_voc_build *b, uint32_t begin, uint32_t end, size_t skip, uint32_t split)
 {
     for (uint32_t e = begin; e < end; e++)
         if (mr_folder_image(b->tree, e, skip) && !is_mask(b, e))
@@ -168,7 +72,7 @@ static mr_status add_run(build *b, uint32_t begin, uint32_t end, size_t skip, ui
     return MR_OK;
 }
 
-static mr_status plan_beside(build *b)
+static mr_status plan_beside(mr_voc_build *b)
 {
     mr_split_dirs *dirs = &b->st->places.dirs;
     if (!dirs->count) {
@@ -186,7 +90,7 @@ static mr_status plan_beside(build *b)
 }
 
 /* On request. */
-static void leave_out(const build *b, uint32_t entry)
+static void leave_out(const mr_voc_build *b, uint32_t entry)
 {
     mr_voc_xmls found = mr_voc_xmls_of(b->tree, &b->st->places, entry);
     b->plan->used[entry] = MR_USE_LEFT_OUT;
@@ -195,7 +99,7 @@ static void leave_out(const build *b, uint32_t entry)
 }
 
 /* In no list, or in no split: left out, or taken as train. */
-static mr_status add_unlisted(build *b, uint32_t entry, const char *why)
+static mr_status add_unlisted(mr_voc_build *b, uint32_t entry, const char *why)
 {
     size_t len;
     const char *path = mr_tree_path(b->tree, entry, &len);
@@ -212,7 +116,7 @@ static mr_status add_unlisted(build *b, uint32_t entry, const char *why)
     return MR_OK;
 }
 
-static mr_status add_listed(build *b, const mr_voc_lists *lists, uint32_t begin, uint32_t end)
+static mr_status add_listed(mr_voc_build *b, const mr_voc_lists *lists, uint32_t begin, uint32_t end)
 {
     MR_AUTO(mr_scope_free) uint8_t *listed = mr_alloc(b->tree->end - b->tree->begin, 1);
     if (!listed)
@@ -235,7 +139,7 @@ static mr_status add_listed(build *b, const mr_voc_lists *lists, uint32_t begin,
 
 /* Without lists, folders of the images may name the splits: images/train/1.jpg.  False: some image is in no such
  * folder. */
-static bool find_folder_splits(const build *b, const char *images, mr_split_dirs *dirs)
+static bool find_folder_splits(const mr_voc_build *b, const char *images, mr_split_dirs *dirs)
 {
     mr_child child = {0};
     *dirs = (mr_split_dirs){0};
@@ -252,7 +156,7 @@ static bool find_folder_splits(const build *b, const char *images, mr_split_dirs
     return dirs->count > 0;
 }
 
-static mr_status plan_folder_splits(build *b, const mr_split_dirs *dirs, size_t skip)
+static mr_status plan_folder_splits(mr_voc_build *b, const mr_split_dirs *dirs, size_t skip)
 {
     for (size_t i = 0; i < dirs->count; i++) {
         const mr_split_dir *d = &dirs->items[i];
@@ -266,7 +170,7 @@ static mr_status plan_folder_splits(build *b, const mr_split_dirs *dirs, size_t 
     return MR_OK;
 }
 
-static mr_status plan_unlisted(build *b, const char *images, uint32_t begin, uint32_t end)
+static mr_status plan_unlisted(mr_voc_build *b, const char *images, uint32_t begin, uint32_t end)
 {
     mr_split_dirs dirs;
     uint32_t train;
@@ -277,7 +181,7 @@ static mr_status plan_unlisted(build *b, const char *images, uint32_t begin, uin
     return train == MR_NO_ENTRY ? MR_OK : add_run(b, begin, end, strlen(images) + 1, train);
 }
 
-static mr_status plan_apart(build *b)
+static mr_status plan_apart(mr_voc_build *b)
 {
     MR_AUTO(mr_voc_lists_free) mr_voc_lists lists = {0};
     const char *images = b->st->places.spots[0].images;
@@ -295,7 +199,7 @@ static mr_status plan_apart(build *b)
  */
 
 /* Images beside the folders that were read, each with its XML. */
-static mr_status add_rest(build *b)
+static mr_status add_rest(mr_voc_build *b)
 {
     for (uint32_t e = b->tree->begin; e < b->tree->end; e++)
         if (!b->plan->used[e] && (e < b->noted[0] || e >= b->noted[1]) && mr_folder_image(b->tree, e, 0) &&
@@ -304,7 +208,7 @@ static mr_status add_rest(build *b)
     return MR_OK;
 }
 
-static void note_xml(const build *b, uint64_t count, uint32_t first, const char *what)
+static void note_xml(const mr_voc_build *b, uint64_t count, uint32_t first, const char *what)
 {
     size_t len;
     const char *path = count ? mr_tree_path(b->tree, first, &len) : NULL;
@@ -313,7 +217,7 @@ static void note_xml(const build *b, uint64_t count, uint32_t first, const char 
                     count == 1 ? ", this one," : "s, this one the first,", what);
 }
 
-static void note_rest(const build *b)
+static void note_rest(const mr_voc_build *b)
 {
     uint64_t masks = 0;
     for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
@@ -341,7 +245,7 @@ static void note_rest(const build *b)
     note_xml(b, b->shared, b->first_shared, "of several images, whose names differ in their endings alone");
 }
 
-static mr_status plan_all(build *b)
+static mr_status plan_all(mr_voc_build *b)
 {
     mr_voc_state *st = b->st;
     MR_TRY(mr_voc_look(b->tree, b->options, &st->places, b->err));
@@ -362,12 +266,13 @@ static mr_status plan_all(build *b)
 mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_voc_state *st = mr_alloc(1, sizeof *st);
-    build b = {.tree = t, .options = o, .plan = plan, .st = st, .err = err};
+    mr_voc_build b = {.tree = t, .options = o, .plan = plan, .st = st, .err = err};
     plan->state = st;
     b.owners = mr_alloc(t->end - t->begin, sizeof *b.owners);
     mr_status status = st && b.owners ? plan_all(&b) : mr_fail_memory(err, "reading a Pascal VOC dataset");
     free(b.owners);
     mr_class_set_free(&b.classes);
+    mr_image_names_free(&b.names);
     mr_voc_annotation_free(&b.annotation);
     return status;
 }

@@ -9,7 +9,9 @@
 #ifndef MR_VOC_H
 #define MR_VOC_H
 
+#include "layout/class_set.h"
 #include "layout/folders.h"
+#include "layout/image_names.h"
 #include "layout/texts.h"
 #include "voc/annotation.h"
 
@@ -80,5 +82,24 @@ mr_status mr_voc_sets(const mr_tree *t, const mr_layout_options *o, const mr_voc
 /* listed.c: from what was read, in any order, to the splits of each image. */
 mr_status mr_voc_lists_settle(mr_voc_lists *lists, mr_plan *plan, mr_error *err);
 void mr_voc_lists_free(mr_voc_lists *lists);
+
+typedef struct mr_voc_build { /* while plan() runs */
+    const mr_tree *tree;
+    const mr_layout_options *options;
+    mr_plan *plan;
+    mr_voc_state *st;
+    mr_class_set classes;
+    mr_voc_annotation annotation; /* of the current image */
+    uint64_t swapped, shared;     /* XML files that name another image; that several images have */
+    uint32_t first_swapped, first_shared;
+    uint32_t *owners;              /* by entry: the image that had the XML last */
+    uint32_t noted[2];             /* entries of which add_listed() has spoken */
+    uint64_t plain[MR_SPLITS_MAX]; /* images without an XML, per split */
+    mr_image_names names;          /* once one is needed */
+    mr_error *err;
+} mr_voc_build;
+
+/* xml.c: reads the image's XML (MR_NO_ENTRY: it has none) into b->annotation; `why` is empty if it is good. */
+mr_status mr_voc_take_xml(mr_voc_build *b, uint32_t entry, uint32_t *xml, mr_buf *why);
 
 #endif

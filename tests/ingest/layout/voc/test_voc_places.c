@@ -59,6 +59,8 @@ static void test_folders_of_splits(void **state)
     EXPECT(84, "test images/test/1.png -1 0\ntrain images/train/2.png -1 0\n", from_zero, "images/train/2.png",
            "images/test/1.png", "annotations/train/2.xml", "annotations/test/1.xml");
     EXPECT(84, "train images/a/2.png -1 0\n", from_zero, "images/a/2.png", "annotations/a/2.XML");
+    EXPECT(84, "train JPEGImages/cat/2.png -1 0\ntrain JPEGImages/dog/3.png -1 0\n", from_one, "JPEGImages/cat/2.png",
+           "JPEGImages/dog/3.png", "Annotations/2.xml", "Annotations/3.xml");
     char *dir = support_tmpdir();
     support_put(dir, "train/JPEGImages/1.png", "");
     support_put(dir, "train/Annotations/1.xml", dog);
