@@ -330,7 +330,7 @@ static mr_status take(mr_feed *f, mr_error *err)
     if (status == MR_OK)
         return mr_damage_note(&f->damage, f->batch, err);
     if (f->fails && mr_status_is_bad(status))
-        return mr_fail(err, status, "%s; --max-bad N skips up to N of them", why.text);
+        return mr_fail(err, status, "%s; --max-bad N skips up to N damaged samples", why.text);
     if (status != MR_END && err)
         *err = why;
     return status;
