@@ -7,7 +7,7 @@
 #include "layout/folder_names.h"
 #include "pipeline/ledger_parts.h"
 
-enum { ENDINGS = 3 }; /* of one folder, and files that are named one by one */
+enum { ENDINGS = 3, FILES = 8 }; /* of one folder: endings for patterns, and files that are named one by one */
 
 static void add_option(mr_buf *out, bool *any)
 {
@@ -78,7 +78,7 @@ static void advise_leave_out(const mr_left_folder *f, bool *any, mr_buf *out)
         return;
     }
     bool told = !one && add_patterns(f, &patterns);
-    if (!told && f->count > ENDINGS) {
+    if (!told && f->count > FILES) {
         add_option(out, any);
         mr_buf_add_text(out, "files can be left out by their names (the report has them: --report FILE)");
         return;
