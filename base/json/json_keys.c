@@ -44,11 +44,11 @@ static int by_hash_and_place(const void *a, const void *b)
 bool mr_json_keys_end(mr_json_keys *k, uint64_t *at)
 {
     size_t begin = k->begins[--k->depth], count = k->count - begin;
-    key *keys = k->items + begin;
     bool good = true;
     k->count = begin;
     if (count <= FEW)
         return true;
+    key *keys = k->items + begin;
     qsort(keys, count, sizeof *keys, by_hash_and_place);
     for (size_t i = 1; i < count; i++)
         if (keys[i].hash == keys[i - 1].hash && (good || keys[i].at < *at)) {

@@ -34,6 +34,8 @@ const void *mr_texts_find(const mr_texts *texts, uint32_t entry, size_t *len)
     if (texts->count)
         found = bsearch(&key, texts->items, texts->count, sizeof key, by_entry);
     *len = found ? found->len : 0;
+    if (found && !found->len)
+        return ""; /* where every kept text is empty, there are no bytes */
     return found ? texts->bytes.data + found->at : NULL;
 }
 

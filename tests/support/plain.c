@@ -32,6 +32,13 @@ static plain *plain_of(mr_device *device)
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 #if defined(__SANITIZE_ADDRESS__)
+#define FENCES
+#elif defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer)
+#define FENCES
+#endif
+#endif
+#ifdef FENCES
 #include <sanitizer/asan_interface.h>
 #define FENCE(at, bytes)   ASAN_POISON_MEMORY_REGION(at, bytes)
 #define UNFENCE(at, bytes) ASAN_UNPOISON_MEMORY_REGION(at, bytes)
@@ -45,7 +52,7 @@ static void check_canaries(plain *p, const block *b)
     UNFENCE(b->data - CANARY, CANARY);
     UNFENCE(b->data + b->bytes, CANARY);
     for (size_t i = 0; i < CANARY; i++)
-        if ((b->data[i - CANARY] != BYTE || b->data[b->bytes + i] != BYTE) && !p->wrong[0])
+        if (((b->data - CANARY)[i] != BYTE || b->data[b->bytes + i] != BYTE) && !p->wrong[0])
             snprintf(p->wrong, sizeof p->wrong, "a kernel wrote beside a tensor of %zu bytes", b->bytes);
     FENCE(b->data - CANARY, CANARY);
     FENCE(b->data + b->bytes, CANARY);
