@@ -132,6 +132,23 @@ static int by_place(const void *a, const void *b)
     return list_compare_listed(&x, &y);
 }
 
+/* Whether the link's archive has files in a folder of its name later. */
+static bool became_folder(const list *l, const pending_link *link)
+{
+    char folder[LIST_PATH_MAX + 2];
+    size_t len = link->path_len + 1;
+    memcpy(folder, link->path, link->path_len);
+    folder[len - 1] = '/';
+    for (size_t at = mr_source_lower(l->source, folder, len); at < l->source->count; at++) {
+        const listed *item = &l->items[at];
+        if (item->entry.path_len < len || memcmp(item->entry.path, folder, len) != 0)
+            return false;
+        if (item->part == link->part && item->order > link->order)
+            return true;
+    }
+    return false;
+}
+
 /* Marks a link that a later entry of its archive replaces as done, and finds an entry that it replaces: that is gone
  * even if the link is not followed. */
 static void replace(list *l, pending_link *link, const pending_link *later, bool *gone)
@@ -140,7 +157,7 @@ static void replace(list *l, pending_link *link, const pending_link *later, bool
     const listed *item = at == MR_NO_ENTRY || l->items[at].part != link->part ? NULL : &l->items[at];
     bool again = later && later->part == link->part &&
                  list_compare(later->path, later->path_len, link->path, link->path_len) == 0;
-    if (again || (item && item->order > link->order)) {
+    if (again || (item && item->order > link->order) || became_folder(l, link)) {
         link->done = true;
         list_count_replaced(l, link->part, link->path);
     } else if (item && (link->symbolic || link->bound)) {
@@ -152,21 +169,13 @@ static void replace(list *l, pending_link *link, const pending_link *later, bool
 /* What is replaced in one archive; the list is settled.  Sorts the links. */
 static mr_status drop_replaced(list *l, mr_error *err)
 {
-    mr_source *s = l->source;
-    size_t kept = 0;
-    MR_AUTO(mr_scope_free) bool *gone = mr_alloc(s->count, sizeof *gone);
+    MR_AUTO(mr_scope_free) bool *gone = mr_alloc(l->source->count, sizeof *gone);
     if (!gone)
         return mr_fail_memory(err, "listing the source");
     qsort(l->links, l->link_count, sizeof *l->links, by_place); /* of one name, the last comes first */
     for (size_t i = 0; i < l->link_count; i++)
         replace(l, &l->links[i], i ? &l->links[i - 1] : NULL, gone);
-    for (size_t i = 0; i < s->count; i++) {
-        if (gone[i])
-            continue;
-        l->items[kept] = l->items[i];
-        s->entries[kept++] = s->entries[i];
-    }
-    l->count = s->count = kept;
+    list_keep_only(l, gone);
     return MR_OK;
 }
 

@@ -95,7 +95,8 @@ typedef struct list {
     uint64_t spool_at;
 } list;
 
-enum { FOLLOW_LINK = 1 }; /* entry.offset of a file from the command line, which may be a link to anywhere */
+enum { LIST_PATH_MAX = 4096 }; /* bytes */
+enum { FOLLOW_LINK = 1 };      /* entry.offset of a file from the command line, which may be a link to anywhere */
 
 char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long as s; NULL: no memory */
 /* Takes over fd, on failure too. */
@@ -127,10 +128,14 @@ uint32_t list_find(const mr_source *s, const char *path, size_t len);       /* o
 mr_status list_settle(list *l, mr_error *err);
 /* By name; of equal names, the one that counts comes first. */
 int list_compare_listed(const listed *a, const listed *b);
+/* Drops the entries for which `gone` is true; the list is settled. */
+void list_keep_only(list *l, const bool *gone);
 /* An entry of the part is replaced by a later one. */
 void list_count_replaced(list *l, uint32_t part, const char *path);
 /* A remark for each archive in which names occur again. */
 void list_note_replaced(list *l);
+/* Once settled: a file "a" is gone where its archive has "a/b" later, as unpacking makes a folder of it. */
+mr_status list_drop_replaced_files(list *l, mr_error *err);
 /* The last step: drops entries under the name of a file, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
 /* The number of the first leave_out option that names the path or a folder above it; leave_out_count: none. */

@@ -85,10 +85,62 @@ static bool begins(const mr_entry *name, const mr_entry *with)
     return name->path_len >= with->path_len && memcmp(name->path, with->path, with->path_len) == 0;
 }
 
-/* "a" and "a/b" cannot both be exported: the file "a" is kept, what is under its name is dropped.
+/* Names with a common prefix are neighbors, so the prefixes of the current one are a stack of entries.
  *
- *   a  a-b  a-b/c  a/d      names with a common prefix are neighbors, so the prefixes of the current one are a stack:
- *                           at a-b/c it holds a and a-b; at a/d only a                                              */
+ *   a  a-b  a-b/c  a/d      at a-b/c it holds a and a-b; at a/d only a                                              */
+static size_t pop_others(const mr_source *s, const uint32_t *stack, size_t depth, const mr_entry *e)
+{
+    while (depth && !begins(e, &s->entries[stack[depth - 1]]))
+        depth--;
+    return depth;
+}
+
+static bool is_folder_of(const mr_entry *prefix, const mr_entry *e)
+{
+    return e->path[prefix->path_len] == '/';
+}
+
+void list_keep_only(list *l, const bool *gone)
+{
+    mr_source *s = l->source;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        if (gone[i])
+            continue;
+        l->items[kept] = l->items[i];
+        s->entries[kept++] = s->entries[i];
+    }
+    l->count = s->count = kept;
+}
+
+mr_status list_drop_replaced_files(list *l, mr_error *err)
+{
+    mr_source *s = l->source;
+    size_t depth = 0, room = 0;
+    MR_AUTO(mr_scope_free) uint32_t *stack = NULL;
+    MR_AUTO(mr_scope_free) bool *gone = mr_alloc(s->count, sizeof *gone);
+    if (!gone)
+        return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < s->count; i++) {
+        const listed *item = &l->items[i];
+        depth = pop_others(s, stack, depth, &item->entry);
+        for (size_t k = 0; k < depth; k++) {
+            const listed *file = &l->items[stack[k]];
+            if (gone[stack[k]] || !is_folder_of(&file->entry, &item->entry) || file->part != item->part ||
+                file->order > item->order)
+                continue;
+            gone[stack[k]] = true;
+            list_count_replaced(l, file->part, file->entry.path);
+        }
+        if (!MR_GROW(stack, depth, room))
+            return mr_fail_memory(err, "listing the source");
+        stack[depth++] = (uint32_t)i;
+    }
+    list_keep_only(l, gone);
+    return MR_OK;
+}
+
+/* "a" and "a/b" cannot both be exported: otherwise the file "a" is kept, what is under its name is dropped. */
 mr_status list_drop_under_files(list *l, mr_error *err)
 {
     mr_source *s = l->source;
@@ -97,10 +149,9 @@ mr_status list_drop_under_files(list *l, mr_error *err)
     for (size_t i = 0; i < s->count; i++) {
         const mr_entry e = s->entries[i];
         bool under = false;
-        while (depth && !begins(&e, &s->entries[stack[depth - 1]]))
-            depth--;
+        depth = pop_others(s, stack, depth, &e);
         for (size_t k = 0; k < depth && !under; k++)
-            under = e.path[s->entries[stack[k]].path_len] == '/';
+            under = is_folder_of(&s->entries[stack[k]], &e);
         if (under) {
             mr_note_add(l->notes, MR_NOTE_COLLISION, e.path, e.path_len, e.size, "a file has the name of its folder");
             continue;

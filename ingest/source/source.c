@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "source/list.h"
 
-enum { BLOCK = 1 << 20, PATH_LIMIT = 4096 };
+enum { BLOCK = 1 << 20 };
 
 static const uint64_t max_text_entry = (uint64_t)1 << 36;
 static const uint64_t default_max_entries = 20000000;
@@ -83,7 +83,7 @@ const char *list_unsafe(const char *path, size_t len)
 {
     if (len == 0)
         return "the name is empty";
-    if (len > PATH_LIMIT)
+    if (len > LIST_PATH_MAX)
         return "the name is longer than 4,096 bytes";
     if (memchr(path, '\0', len))
         return "the name contains a NUL byte";
@@ -228,9 +228,10 @@ static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *er
     MR_TRY(list_check_class_tars(l, err));
     list_bind(l);
     MR_TRY(list_settle(l, err));
+    MR_TRY(list_drop_replaced_files(l, err));
     MR_TRY(list_resolve(l, err));
-    list_note_replaced(l);
     MR_TRY(list_drop_under_files(l, err));
+    list_note_replaced(l);
     return list_leave_out(l, err);
 }
 
