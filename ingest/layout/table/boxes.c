@@ -4,7 +4,8 @@
  *      filename,width,height,class,xmin,ymin,xmax,ymax         TensorFlow, Roboflow's _annotations.csv
  *      path,x1,y1,x2,y2,class                                  RetinaNet, without a header (header.c)
  *      ImageID,LabelName,XMin,XMax,YMin,YMax                   Open Images: parts of the picture's width and height
- *      image_id,width,height,"[x, y, width, height]"           bbox */
+ *      image_id,width,height,"[x, y, width, height]"           bbox
+ *      filename,...,region_shape_attributes,region_attributes  VIA (via.c) */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +44,9 @@ static const char *const width_words[] = {"width", "image_width", "img_width", "
 static const char *const height_words[] = {"height", "image_height", "img_height", "imageheight", NULL};
 
 /* Columns whose annotations a table's row cannot give. */
-static const char *const unread_words[] = {
-    "region_shape_attributes", "encodedpixels", "predictionstring", "boxesstring", "rle", NULL};
+static const char *const unread_words[] = {"encodedpixels", "predictionstring", "boxesstring", "rle", NULL};
+static const char *const shape_words[] = {"region_shape_attributes", NULL};
+static const char *const attribute_words[] = {"region_attributes", NULL};
 
 /* ... if their cells are lists. */
 static const char *const list_words[] = {
@@ -114,6 +116,8 @@ mr_box_row mr_sheet_box(const mr_sheet *s, size_t row, double out[4])
 {
     const mr_box_columns *b = &s->boxes;
     size_t empty = 0;
+    if (b->form == MR_BOX_VIA)
+        return mr_via_box(s, row, out);
     if (b->form == MR_BOX_TEXT) {
         const char *cell = mr_sheet_cell(s, row, (size_t)b->at[0]);
         return is_empty(cell) || !strcmp(cell, "[]") ? MR_BOX_ABSENT : four_of(cell, out) ? MR_BOX_THERE : MR_BOX_BAD;
@@ -186,6 +190,12 @@ mr_status mr_sheet_find_boxes(mr_sheet *s, const mr_layout_options *o, mr_error 
     *b = (mr_box_columns){.width = -1, .height = -1, .crowd = -1};
     for (size_t f = 0; f < MR_COUNT(forms) && !b->form; f++)
         b->form = find_sides(s, f, b->at) ? forms[f].form : MR_BOX_NONE;
+    if (!b->form && (b->at[0] = mr_sheet_column_among(s, shape_words)) >= 0) {
+        b->form = MR_BOX_VIA;
+        b->at[1] = mr_sheet_column_among(s, attribute_words);
+        b->at[2] = b->at[3] = -1;
+        return MR_OK;
+    }
     if (!b->form && (b->at[0] = mr_sheet_column_among(s, text_words)) >= 0) {
         b->form = MR_BOX_TEXT;
         b->at[1] = b->at[2] = b->at[3] = -1;
@@ -193,8 +203,8 @@ mr_status mr_sheet_find_boxes(mr_sheet *s, const mr_layout_options *o, mr_error 
     if (!b->form && unread >= 0 && !o->label_column)
         return mr_fail(
             err, MR_BAD_DATA,
-            "%s: column %s holds shapes that are not read from a table; convert it to COCO JSON (VIA exports "
-            "it), or take the pictures with a class of another column by --label-column",
+            "%s: column %s holds shapes that are not read from a table; convert it to COCO JSON, or take the "
+            "pictures with a class of another column by --label-column",
             s->name, s->csv.header[unread]);
     if (!b->form)
         return MR_OK;
@@ -261,6 +271,8 @@ static void add_row(const mr_plan *plan, const mr_sheet *s, size_t row, const mr
         return;
     o->has_box = true;
     memcpy(o->box, box, sizeof o->box);
+    if (s->boxes.form == MR_BOX_VIA)
+        mr_via_polygon(s, row, out);
     o->crowd = s->boxes.crowd >= 0 && !strcmp(mr_sheet_cell(s, row, (size_t)s->boxes.crowd), "1");
 }
 

@@ -53,6 +53,13 @@ bool mr_table_label(mr_table_labels *l, const char **text, size_t *len)
         if (l->column == s->label_count || mr_sheet_denies(s, l->row))
             return false;
         size_t column = s->labels[l->column++];
+        if (s->boxes.form == MR_BOX_VIA && (int)column == s->boxes.at[1]) {
+            *text = l->own;
+            if (!mr_via_label(s, l->row, l->own, sizeof l->own))
+                continue;
+            *len = strlen(l->own);
+            return true;
+        }
         const char *cell = mr_sheet_cell(s, l->row, column);
         l->at = s->flags ? NULL : cell;
         if (s->flags && is_on(cell)) {
@@ -98,7 +105,12 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
 static void count_gap(const mr_sheet *s, size_t row, size_t column, mr_label_gaps *gaps)
 {
     const char *cell = mr_sheet_cell(s, row, s->labels[column]);
-    gaps->empty += !*cell;
+    double box[4];
+    char text[sizeof((mr_table_labels *)0)->own];
+    if (s->boxes.form == MR_BOX_VIA && (int)s->labels[column] == s->boxes.at[1])
+        gaps->empty += mr_via_box(s, row, box) == MR_BOX_THERE && !mr_via_label(s, row, text, sizeof text);
+    else
+        gaps->empty += !*cell;
     gaps->words += s->flags && *cell && mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE;
 }
 

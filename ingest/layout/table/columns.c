@@ -352,6 +352,9 @@ mr_status mr_sheet_find_others(mr_sheet *s, const mr_layout_options *o, mr_notes
     if (o->text_column && s->text < 0)
         return no_column(s, "--text-column", o->text_column, err);
     MR_TRY(mr_sheet_find_boxes(s, o, err));
+    bool via = s->boxes.form == MR_BOX_VIA && s->boxes.at[1] >= 0;
+    if (!o->label_column && via)
+        return add_label(s, (size_t)s->boxes.at[1], err);
     if (o->label_column)
         MR_TRY(asked_labels(s, o->label_column, err));
     else

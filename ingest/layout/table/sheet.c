@@ -255,7 +255,9 @@ bool mr_sheet_fault_of(const mr_sheet *s, size_t row, char why[MR_SHEET_FAULT])
         if ((int)c != s->path && !mr_utf8_valid(mr_sheet_cell(s, row, c), strlen(mr_sheet_cell(s, row, c))))
             snprintf(why, MR_SHEET_FAULT, "row %zu: column %.80s is not UTF-8", row + 1, s->csv.header[c]);
     if (!*why && s->boxes.form && mr_sheet_box(s, row, box) == MR_BOX_BAD)
-        snprintf(why, MR_SHEET_FAULT, "row %zu: its box is not four numbers", row + 1);
+        snprintf(why, MR_SHEET_FAULT, "row %zu: its %s", row + 1,
+                 s->boxes.form == MR_BOX_VIA ? "shape is neither a rectangle nor a polygon"
+                                             : "box is not four numbers");
     if (!*why && s->split >= 0 && !*mr_sheet_cell(s, row, (size_t)s->split))
         snprintf(why, MR_SHEET_FAULT, "row %zu has no split in column %.80s", row + 1, s->csv.header[s->split]);
     return *why;

@@ -58,6 +58,7 @@ typedef enum mr_box_form {
     MR_BOX_SIZE,    /* x, y, width, height */
     MR_BOX_MIDDLE,  /* x and y of the middle, width, height */
     MR_BOX_TEXT,    /* one column: "[x, y, width, height]" */
+    MR_BOX_VIA,     /* two columns of JSON: shape, and attributes or -1; via.c */
 } mr_box_form;
 
 typedef struct mr_box_columns {
@@ -144,6 +145,13 @@ bool mr_sheet_claims(const mr_sheet *sheet);
 /* The columns of labels, split and texts.  MR_MISUSE: a given column is missing, or several look like labels. */
 mr_status mr_sheet_find_others(mr_sheet *sheet, const mr_layout_options *o, mr_notes *notes, mr_error *err);
 
+/* via.c, of sheets of MR_BOX_VIA: the box of a rectangle, or around a polygon. */
+mr_box_row mr_via_box(const mr_sheet *sheet, size_t row, double out[4]);
+/* Adds the polygon, if it is one, to the last object. */
+void mr_via_polygon(const mr_sheet *sheet, size_t row, mr_objects *out);
+/* The class; false: its attributes say none, or several. */
+bool mr_via_label(const mr_sheet *sheet, size_t row, char *text, size_t room);
+
 /* ---- classes.c ------------------------------------------------------------------------------------------------ */
 
 typedef struct mr_table_labels { /* the classes that a row names, one after the other */
@@ -151,6 +159,7 @@ typedef struct mr_table_labels { /* the classes that a row names, one after the 
     size_t row, column;
     const char *at;
     const char *separators; /* bytes that stand between two classes of a cell; "": none */
+    char own[256];          /* of a cell that holds more than its class */
 } mr_table_labels;
 
 bool mr_table_label(mr_table_labels *l, const char **text, size_t *len);

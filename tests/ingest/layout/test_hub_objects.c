@@ -119,6 +119,26 @@ static void test_hub(void **state)
     json_decref(meta);
 }
 
+/* Numbers without names are their own names, in numeric order; objects may be a list of objects. */
+static void test_hub_without_names(void **state)
+{
+    (void)state;
+    const support_row rows[] = {
+        {.json = "{\"objects\":[{\"bbox\":[0,0,1,1],\"category\":10},{\"bbox\":[1,1,2,2],\"category\":-1}]}",
+         .width = 4},
+        {.json = "{\"objects\":[{\"bbox\":[0,0,1,1],\"category\":9.0}]}", .width = 5},
+    };
+    support_hub_file(hub_source, "train.parquet",
+                     "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"objects\"],\"label\":null,\"objects\":null}",
+                     rows, 2);
+    hub_ingest(0, "2 classes: 9, 10", NULL, NULL);
+    json_t *meta = hub_meta("train", "0");
+    char *objects = json_dumps(json_object_get(meta, "objects"), JSON_COMPACT);
+    assert_string_equal(objects, "[{\"label\":1,\"class\":\"10\",\"box\":[0,0,1,1]},{\"box\":[1,1,2,2]}]");
+    free(objects);
+    json_decref(meta);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_read),
         cmocka_unit_test(test_imagefolder),
         cmocka_unit_test_setup_teardown(test_hub, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_hub_without_names, hub_set_up, hub_tear_down),
     };
     return cmocka_run_group_tests_name("hub objects", tests, NULL, NULL);
 }

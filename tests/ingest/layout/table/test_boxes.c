@@ -136,6 +136,34 @@ static void test_rows_without_a_box(void **state)
     support_plan_done(&planned);
 }
 
+#define VIA "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
+
+static void test_via(void **state)
+{
+    (void)state;
+    pictures(NAMES("1.jpg", "2.jpg", "3.jpg"));
+    support_put(
+        dir, "via.csv",
+        VIA
+        "1.jpg,5,\"{}\",2,0,\"{\"\"name\"\":\"\"rect\"\",\"\"x\"\":1,\"\"y\"\":2,\"\"width\"\":3,\"\"height\"\":4}\","
+        "\"{\"\"class\"\":\"\"dog\"\",\"\"n\"\":\"\"x\"\"}\"\n"
+        "1.jpg,5,\"{}\",2,1,\"{\"\"name\"\":\"\"polygon\"\",\"\"all_points_x\"\":[1,5,3],\"\"all_points_y\"\":[1,1,4]}"
+        "\","
+        "\"{\"\"kind\"\":{\"\"ant\"\":true,\"\"dog\"\":false}}\"\n"
+        "2.jpg,5,\"{}\",0,0,\"{}\",\"{}\"\n"
+        "3.jpg,5,\"{}\",1,0,\"{\"\"name\"\":\"\"circle\"\",\"\"cx\"\":1,\"\"cy\"\":2,\"\"r\"\":3}\",\"{}\"\n");
+    plan_now();
+    support_assert_objects(
+        &planned, 0, 64, 48,
+        "[{\"label\":1,\"class\":\"dog\",\"box\":[1,2,3,4]},{\"label\":0,\"class\":\"ant\",\"box\":[1,1,"
+        "4,3],\"polygons\":[[1,1,5,1,3,4]]}]");
+    support_assert_objects(&planned, 1, 64, 48, "[]");
+    assert_int_equal(planned.plan.sample_count, 2);
+    assert_true(support_has_note(&planned, MR_NOTE_REJECT, "3.jpg",
+                                 "via.csv: row 4: its shape is neither a rectangle nor a polygon"));
+    support_plan_done(&planned);
+}
+
 static void test_what_is_refused(void **state)
 {
     (void)state;
@@ -152,10 +180,6 @@ static void test_what_is_refused(void **state)
     refused("2 of 3 boxes in column bbox leave their pictures; write corners into four columns");
     support_put(dir, "a.csv", "image,bbox,label\n1,8 4,a\n2,x,a\n");
     refused("column bbox holds no box of the form [x, y, width, height]");
-    support_put(dir, "a.csv",
-                "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
-                "1.jpg,5,\"{}\",1,0,\"{\"\"name\"\":\"\"rect\"\"}\",\"{}\"\n");
-    refused("column region_shape_attributes holds shapes that are not read from a table");
     support_put(dir, "a.csv", "image,polygon,label\n1,\"[[1,2],[3,4],[5,6]]\",a\n");
     refused("column polygon holds shapes");
     support_put(dir, "a.csv", "ImageId,EncodedPixels,ClassId\n1,1 3,2\n2,1 3,2\n");
@@ -169,8 +193,8 @@ static void test_what_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_tensorflow),  TEST(test_split_folders),      TEST(test_retinanet),      TEST(test_open_images),
-        TEST(test_other_forms), TEST(test_rows_without_a_box), TEST(test_what_is_refused)};
+    const struct CMUnitTest tests[] = {TEST(test_tensorflow),  TEST(test_split_folders),  TEST(test_retinanet),
+                                       TEST(test_open_images), TEST(test_other_forms),    TEST(test_rows_without_a_box),
+                                       TEST(test_via),         TEST(test_what_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
