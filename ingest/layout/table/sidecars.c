@@ -1,5 +1,5 @@
 /* sidecars.c - pictures beside texts of the same name: 1.jpg and 1.txt, a caption.
- * Invariant: a text is a whole file of UTF-8; the files of YOLO, lines of numbers, are not captions. */
+ * Invariant: a text is a whole file of UTF-8; the label files of YOLO, KITTI and DOTA are not captions. */
 #include "table/sidecars.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "layout/formats.h"
 
 enum { TEXT_MAX = 1 << 20, LOOK_AT = 64, HEAD = 512 };
 
@@ -37,6 +38,10 @@ static mr_status is_words(const mr_tree *t, uint32_t entry, bool *words, mr_erro
     *words = false;
     for (size_t i = 0; status == MR_OK && i < len; i++)
         *words = *words || !strchr("0123456789.+-eE \t\r\n", head[i]);
+    if (status == MR_OK && *words) { /* KITTI's and DOTA's lines have a word each */
+        const mr_format *format = mr_content_of(t->source, entry, NULL).format;
+        *words = !format || !format->instead;
+    }
     return status == MR_SYSTEM ? status : MR_OK;
 }
 
