@@ -100,9 +100,9 @@ MR_OPERATIONS(X)
 /* The sum of squares of x[count], on the host; waits for it. */
 static inline double mr_squares_of(mr_device *d, size_t count, const float *x)
 {
-    double sum = 0;
-    mr_run_sum_squares(d, &(mr_sum_squares){count, x, &sum});
-    return sum;
+    double total = 0;
+    mr_run_sum_squares(d, &(mr_sum_squares){count, x, &total});
+    return total;
 }
 
 /* All devices, one word each, as for --device. */

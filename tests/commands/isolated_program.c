@@ -6,4 +6,4 @@
 #undef MR_DEVICES
 #define MR_DEVICES(X) X(cpu) X(isolated) X(opencl) X(cuda)
 
-#include "../../device/device.c"
+#include "device/device.c"
