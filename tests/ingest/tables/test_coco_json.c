@@ -212,7 +212,6 @@ static void test_bad_values(void **state)
         {ANNOTATION("\"bbox\":[1,NaN,3,4]"), "\"bbox\" holds something that is not a number"},
         {ANNOTATION("\"bbox\":[1,\"2\",3,4]"), "\"bbox\" holds something that is not a number"},
         {ANNOTATION("\"bbox\":[1,2,3,null]"), "\"bbox\" holds something that is not a number"},
-        {ANNOTATION("\"bbox\":[1,2,3,1e99]"), "\"bbox\" holds a number beyond a million"},
         {ANNOTATION("\"bbox\":[1,2,3]"), "\"bbox\" has 3 numbers, not four"},
         {ANNOTATION("\"bbox\":[1,2,3,4,5]"), "\"bbox\" has 5 numbers, not four"},
         {ANNOTATION("\"bbox\":7"), "\"bbox\" is not a list"},
