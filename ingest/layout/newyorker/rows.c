@@ -125,7 +125,7 @@ static void note_unused(const build *b, const char *config)
         count++;
     }
     if (count)
-        mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, MR_NEWYORKER_IMAGES, strlen(MR_NEWYORKER_IMAGES), bytes,
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, MR_NEWYORKER_IMAGES, strlen(MR_NEWYORKER_IMAGES), bytes,
                     "%zu images that no row of the splits of %s uses: left out", count, config);
 }
 

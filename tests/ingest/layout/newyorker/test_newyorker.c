@@ -57,8 +57,8 @@ static void test_matching(void **state)
     support_assert_meta(&p, 3, ",\"columns\":{\"contest_number\":1,\"label\":\"B\"}");
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 1);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, IMAGES "99.jpeg", "matching/train.jsonl line 5"));
-    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 1);
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "all_contest_images", "1 images"));
+    assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 0);
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "all_contest_images", "1 images"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
