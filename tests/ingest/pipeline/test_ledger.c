@@ -93,6 +93,34 @@ static const family families[] = {
      .files = {{"images/1.jpg", NULL}, {"images/2.jpg", NULL}, {"labels.csv", "image,label\n1.jpg,cat\n2.jpg,dog\n"}},
      .samples = 2,
      .split = "images/"},
+    {.layout = "roboflow",
+     .files = {{"train/1.jpg", NULL}, {"train/_annotations.coco.json", COCO("1.jpg")}},
+     .samples = 1,
+     .split = "train/",
+     .own = {"train/more.json", COCO("1.jpg")}},
+    {.layout = "yolo",
+     .files = {{"train/images/1.jpg", NULL},
+               {"train/labels/1.txt", "0 0.5 0.5 0.2 0.2\n"},
+               {"data.yaml", "names: [cat]\n"}},
+     .samples = 1,
+     .split = "train/images/",
+     .bare = true,
+     .own = {"train/labels/z.txt", "0 0.5 0.5 0.2 0.2\n"}},
+    {.layout = "voc",
+     .files = {{"train/1.jpg", NULL}, {"train/1.xml", VOC("1.jpg")}},
+     .samples = 1,
+     .split = "train/",
+     .bare = true,
+     .own = {"train/z.xml", VOC("z.jpg")}},
+    {.layout = "imagefolder",
+     .files = {{"train/1.jpg", NULL}, {"train/metadata.jsonl", "{\"file_name\": \"1.jpg\", \"text\": \"a cat\"}\n"}},
+     .samples = 1,
+     .split = "train/",
+     .own = {"old/rows.jsonl", "{\"file_name\": \"1.jpg\"}\n"}},
+    {.layout = "table",
+     .files = {{"1.jpg", NULL}, {"1.txt", "a cat"}, {"2.jpg", NULL}, {"2.txt", "a dog"}},
+     .samples = 2,
+     .split = ""},
 };
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
@@ -114,7 +142,7 @@ static void put(const char *dir, file f)
 
 static char *tree_of(const char *dir, const family *l)
 {
-    char *tree = support_path("%s/%s", dir, l->layout);
+    char *tree = support_path("%s/%s-%zu", dir, l->layout, (size_t)(l - families));
     for (size_t i = 0; i < MR_COUNT(l->files) && l->files[i].path; i++)
         put(tree, l->files[i]);
     return tree;
