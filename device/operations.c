@@ -17,7 +17,7 @@ static size_t samples(size_t rows, size_t sample_rows)
     return sample_rows ? (rows + sample_rows - 1) / sample_rows : 1;
 }
 
-/* Multiply-adds of one product of queries with keys, or of probabilities with values, twice. */
+/* FLOPs of a product of queries with keys, or of probabilities with values. */
 static double scores(const mr_attention *a)
 {
     return 2 * (double)a->batch * (double)a->queries * (double)a->keys * (double)a->heads * (double)a->head_dim;

@@ -26,17 +26,21 @@ static mr_profile *profile_of(const mr_device *d)
     return (mr_profile *)(uintptr_t)d->card;
 }
 
-/* A failure of the device stays for the caller's own wait, as devices report it until it is closed. */
-static void count(mr_device *d, double since, mr_family family, double flops, double bytes)
+/* Seconds since then, once the device is done.  Its failure stays for the caller's own wait, as devices report it until
+ * they are closed. */
+static double seconds_since(mr_device *d, double since)
 {
-    mr_profile *p = profile_of(d);
-    mr_family_sums *s = &p->sums[family];
-    if (!p->counts)
-        return;
-    if (!p->card.host_memory)
+    const mr_profile *p = profile_of(d);
+    if (p->counts && !p->card.host_memory)
         p->card.wait(d, NULL);
+    return mr_seconds() - since;
+}
+
+static void add(mr_profile *p, mr_family family, double seconds, double flops, double bytes)
+{
+    mr_family_sums *s = &p->sums[family];
     s->calls++;
-    s->seconds += mr_seconds() - since;
+    s->seconds += seconds;
     s->flops += flops;
     s->bytes += bytes;
 }
@@ -48,28 +52,38 @@ static void run(mr_device *d, const mr_op *op)
     d->card = p->measured; /* what an operation copies is its own time */
     d->card->run(d, op);
     d->card = &p->card;
-    count(d, since, mr_op_family(op->kind), mr_op_flops(op), mr_op_bytes(op));
+    double seconds = seconds_since(d, since);
+    if (p->counts)
+        add(p, mr_op_family(op->kind), seconds, mr_op_flops(op), mr_op_bytes(op));
+}
+
+static void add_copy(mr_device *d, double since, double bytes)
+{
+    mr_profile *p = profile_of(d);
+    double seconds = seconds_since(d, since);
+    if (p->counts)
+        add(p, MR_FAMILY_copies, seconds, 0, bytes);
 }
 
 static void upload(mr_device *d, void *to, const void *from, size_t bytes)
 {
     double since = mr_seconds();
     profile_of(d)->measured->upload(d, to, from, bytes);
-    count(d, since, MR_FAMILY_copies, 0, 2 * (double)bytes);
+    add_copy(d, since, 2 * (double)bytes);
 }
 
 static void download(mr_device *d, void *to, const void *from, size_t bytes)
 {
     double since = mr_seconds();
     profile_of(d)->measured->download(d, to, from, bytes);
-    count(d, since, MR_FAMILY_copies, 0, 2 * (double)bytes);
+    add_copy(d, since, 2 * (double)bytes);
 }
 
 static void zero(mr_device *d, void *memory, size_t bytes)
 {
     double since = mr_seconds();
     profile_of(d)->measured->zero(d, memory, bytes);
-    count(d, since, MR_FAMILY_copies, 0, (double)bytes);
+    add_copy(d, since, (double)bytes);
 }
 
 static void close_both(mr_device *d)
