@@ -138,6 +138,8 @@ void list_note_replaced(list *l);
 mr_status list_drop_replaced_files(list *l, mr_error *err);
 /* The last step: drops entries under the name of a file, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
+/* A remark on names that differ only in case. */
+mr_status list_note_case(list *l, mr_error *err);
 /* The number of the first leave_out option that names the path or a folder above it; leave_out_count: none. */
 size_t list_left_out(const list *l, const char *path, size_t len);
 /* Drops what the options leave out, with a note each.  MR_MISUSE: an option matches nothing. */

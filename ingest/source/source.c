@@ -232,7 +232,8 @@ static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *er
     MR_TRY(list_resolve(l, err));
     MR_TRY(list_drop_under_files(l, err));
     list_note_replaced(l);
-    return list_leave_out(l, err);
+    MR_TRY(list_leave_out(l, err));
+    return list_note_case(l, err);
 }
 
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,

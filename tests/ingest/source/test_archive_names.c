@@ -184,6 +184,22 @@ static void test_files_and_folders_of_one_name(void **state)
                    "first: a");
 }
 
+static void test_names_that_differ_in_case_are_said(void **state)
+{
+    static const support_entry entries[] = {
+        {.path = "B/x", .bytes = "1", .len = 1},      {.path = "a.CLS", .bytes = "2", .len = 1},
+        {.path = "a.cls", .bytes = "3", .len = 1},    {.path = "b/X", .bytes = "4", .len = 1},
+        {.path = "b/x", .bytes = "5", .len = 1},      {.path = "\xC3\x84", .bytes = "6", .len = 1},
+        {.path = "\xC3\xA4", .bytes = "7", .len = 1},
+    };
+    (void)state;
+    expect_archive(
+        "tar", entries, MR_COUNT(entries),
+        "B/x=1;a.CLS=2;a.cls=3;b/X=4;b/x=5;\xC3\x84=6;\xC3\xA4=7;\n"
+        "notes x: b/X differs only in case (3 such names in all): two files here, but one where case does not "
+        "matter");
+}
+
 /* What the second source loses is a reject, and printed with --quiet, too. */
 static void test_equal_names_of_sources_are_rejects(void **state)
 {
@@ -394,6 +410,7 @@ int main(void)
         TEST(test_the_advice_for_absolute_names),
         TEST(test_the_last_entry_counts),
         TEST(test_the_first_source_counts),
+        TEST(test_names_that_differ_in_case_are_said),
         TEST(test_files_and_folders_of_one_name),
         TEST(test_equal_names_of_sources_are_rejects),
         TEST(test_hard_links_to_replaced_entries),

@@ -177,7 +177,7 @@ static void bad_members_reject_their_sample(void **state)
         plan_file("train-000000.tar/1.cls", "0");
         plan_file(name, cases[i].text);
         plan_says(NULL, NULL, words);
-        plan_says(NULL, NULL, "\ntrain train-000000.tar/2.jpg 3 - - -\nnote rejects");
+        plan_says(NULL, NULL, "\ntrain train-000000.tar/2.jpg 3 - - -\nnote ");
         assert_int_equal(unlink(path), 0);
         free(name);
         free(path);
