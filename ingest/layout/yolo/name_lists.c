@@ -158,6 +158,36 @@ static mr_status read_label_folders(mr_yolo_build *b, const mr_yolo_dir *d)
     return MR_OK;
 }
 
+/* Whether no line of it is the name of an image, as it is in a table of labels. */
+static bool names_no_image(const mr_yolo_build *b, uint32_t entry)
+{
+    char head[4096];
+    uint64_t size = mr_source_entry(b->tree->source, entry)->size, number = 0;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    const char *at = head, *end = head + len, *line;
+    if (mr_source_pread(b->tree->source, entry, head, len, 0, NULL) != MR_OK || memchr(head, '\0', len))
+        return false;
+    while (mr_yolo_list_line(head, &at, end, &line, &len, &number)) {
+        const char *space = memchr(line, ' ', len);
+        if (mr_name_is_image(line, len) || (space && mr_name_is_image(line, (size_t)(space - line))))
+            return false;
+    }
+    return number > 0;
+}
+
+/* Other names that such a list has, where no file with a sure one is there. */
+static mr_status read_likely_list(mr_yolo_build *b)
+{
+    static const char *const names[] = {"names.txt", "labels.txt", "class_names.txt", "predefined_classes.txt",
+                                        "data/predefined_classes.txt"};
+    for (size_t i = 0; i < MR_COUNT(names) && !b->plan->class_count; i++) {
+        uint32_t entry = mr_tree_find(b->tree, names[i], strlen(names[i]));
+        if (entry != MR_NO_ENTRY && names_no_image(b, entry))
+            MR_TRY(mr_yolo_name_list(b, entry));
+    }
+    return MR_OK;
+}
+
 mr_status mr_yolo_name_lists(mr_yolo_build *b)
 {
     MR_TRY(read_folder(b, "", 0));
@@ -169,7 +199,7 @@ mr_status mr_yolo_name_lists(mr_yolo_build *b)
             MR_TRY(read_folder(b, d->path, d->len));
         MR_TRY(read_label_folders(b, d));
     }
-    return MR_OK;
+    return read_likely_list(b);
 }
 
 uint32_t mr_yolo_names_above(const mr_tree *t)

@@ -55,6 +55,8 @@ static void lists_name_the_classes(void **state)
         {"obj.names", "cat\ndog\n"},
         {"images/train/classes.txt", "cat\ndog\n"},
         {"notes.json", NOTES},
+        {"labels.txt", "cat\ndog\n"},
+        {"predefined_classes.txt", "cat\ndog\n"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *dir = tree();
@@ -146,7 +148,7 @@ static void names_above_the_root(void **state)
     }
 }
 
-/* Something else that has this name. */
+/* A table of labels, or what something else calls so. */
 static void other_notes_are_left(void **state)
 {
     (void)state;
@@ -154,6 +156,10 @@ static void other_notes_are_left(void **state)
     support_put(dir, "notes.json", "{\"text\":\"remember\"}");
     support_plan p = support_plan_ok(YOLO, dir, NULL);
     assert_int_equal(p.plan.used[mr_tree_find(&p.tree, "notes.json", 10)], MR_USE_NONE);
+    support_plan_done(&p);
+    support_put(dir, "labels.txt", "a.jpg 0\nb.jpg 1\n");
+    p = support_plan_ok(YOLO, dir, NULL);
+    assert_int_equal(p.plan.used[mr_tree_find(&p.tree, "labels.txt", 10)], MR_USE_NONE);
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
