@@ -245,7 +245,7 @@ static bool may_be(const mr_picture_index *index, uint32_t picture, const char *
 }
 
 /* An absolute path, an address without its scheme, or a path with backslashes: by the longest end of it that is a
- * picture's path. */
+ * picture's path; one that begins with "..": by all of the rest. */
 static mr_picture_match find_foreign(const mr_picture_index *index, const char *cell, const char *split,
                                      uint32_t found[2])
 {
@@ -253,14 +253,20 @@ static mr_picture_match find_foreign(const mr_picture_index *index, const char *
     size_t len = strlen(cell);
     if (len >= sizeof path)
         return MR_PICTURE_NONE;
-    for (size_t i = 0; i <= len; i++)
-        path[i] = cell[i] == '\\' ? '/' : cell[i];
-    bool absolute = leads_out(path, len);
+    for (size_t i = 0, n = 0; i <= len; i++) {
+        path[n] = cell[i] == '\\' ? '/' : cell[i];
+        n += n < 2 || path[n] != '/' || path[n - 1] != '/'; /* "a//b" is a/b */
+    }
+    bool up = !strncmp(path, "../", 3), absolute = leads_out(path, strlen(path));
     const char *at = path + (len > 1 && path[1] == ':' ? 2 : 0);
     at += strspn(at, "/");
+    while (!strncmp(at, "../", 3)) /* from the folder of the table */
+        at += 3;
     if (leads_out(at, strlen(at)))
-        return MR_PICTURE_OUTSIDE; /* ".." */
-    if (!absolute)
+        return MR_PICTURE_OUTSIDE;
+    if (up && find_cell(index, at, split, found) == MR_PICTURE_NONE)
+        return MR_PICTURE_OUTSIDE;
+    if (!absolute || up)
         return find_cell(index, at, split, found);
     for (const char *slash;; at = slash + 1) {
         slash = strchr(at, '/');
@@ -300,7 +306,8 @@ mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell
     if (match == MR_PICTURE_NONE && id.kind == MR_VALUE_WHOLE && strcmp(id.name, cell) != 0)
         return find_cell(index, id.name, split, found); /* 7.0, as pandas writes ids where one is missing */
     const char *scheme = strstr(cell, "://");
-    bool elsewhere = match == MR_PICTURE_OUTSIDE || (match == MR_PICTURE_NONE && (scheme || strchr(cell, '\\')));
+    bool elsewhere = match == MR_PICTURE_OUTSIDE ||
+                     (match == MR_PICTURE_NONE && (scheme || strchr(cell, '\\') || strstr(cell, "//")));
     cell = scheme ? scheme + 2 : cell;
     return elsewhere ? find_foreign(index, cell, split, found) : match;
 }

@@ -55,14 +55,15 @@ static mr_status append(mr_placing *p, mr_sheet *s, size_t row, uint32_t picture
     return MR_OK;
 }
 
-/* Whether both rows have the same labels, or one of them none. */
+/* Whether both rows have the same labels, or one of them, or its table, has none. */
 static mr_status same_labels(mr_placing *p, const mr_sheet *other, size_t other_row, const mr_sheet *s, size_t row,
                              bool *same)
 {
     MR_TRY(mr_table_row_labels(p->st, p->plan, other, other_row, false, &p->labels, p->err));
     MR_TRY(mr_table_row_labels(p->st, p->plan, s, row, false, &p->more, p->err));
     bool equal = p->labels.len == p->more.len && (!p->more.len || !memcmp(p->labels.data, p->more.data, p->more.len));
-    *same = equal || (other == s && !s->flags && (!p->labels.len || !p->more.len));
+    bool silent = other != s && (!other->label_count || !s->label_count);
+    *same = equal || silent || (other == s && !s->flags && (!p->labels.len || !p->more.len));
     return MR_OK;
 }
 

@@ -30,7 +30,7 @@ typedef enum mr_picture_match {
     MR_PICTURE_NONE,
     MR_PICTURE_ONE,
     MR_PICTURE_SEVERAL, /* they are in different folders, or have different endings */
-    MR_PICTURE_OUTSIDE, /* a path with ".." */
+    MR_PICTURE_OUTSIDE, /* a path with "..", unless what follows "../" is a picture's */
 } mr_picture_match;
 
 /* The picture that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or

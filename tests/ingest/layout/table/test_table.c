@@ -79,7 +79,7 @@ static void test_rows(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg", "i/4.jpg"));
     plan_file("a.csv",
-              "file,label\n1.jpg,a\n1.jpg,b\n2.jpg,a\n2.jpg,a\n../x.jpg,a\n..\\i\\4.jpg,a\n,b\nno.jpg,b\n3.jpg,\n");
+              "file,label\n1.jpg,a\n1.jpg,b\n2.jpg,a\n2.jpg,a\n../x.jpg,a\ni/../../4.jpg,a\n,b\nno.jpg,b\n3.jpg,\n");
     plan_is(&(mr_layout_options){.keep_unlisted = true},
             "layout table 42: variant csv, licence -, classes a b\n"
             "train i/2.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
@@ -88,7 +88,7 @@ static void test_rows(void **state)
             "note notes a.csv: column label: rows without a label: 1 (empty: 1), which are kept without one\n"
             "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
-            "note bad_names ..\\\\i\\\\4.jpg: row 6 of a.csv: leads out of the dataset\n"
+            "note bad_names i/../../4.jpg: row 6 of a.csv: leads out of the dataset\n"
             "note missing a.csv: row 7 of a.csv names no picture: the cell is empty\n"
             "note missing no.jpg: row 8 of a.csv names it\n"
             "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
@@ -150,6 +150,8 @@ static void test_apart(void **state)
 {
     (void)state;
     support_touch(plan_dir, NAMES("images/1.jpg", "images/2.jpg"));
+    plan_file("annotations/labels.csv", "file,label\n../images/1.jpg,a\nimages//2.jpg,b\n");
+    plan_says(NULL, NULL, "layout table 42: variant csv, licence -, classes a b\n");
     plan_file("annotations/labels.csv", "file,label\n1.jpg,a\n2.jpg,b\n");
     plan_says(NULL, NULL, "layout table 42: variant csv, licence -, classes a b\n");
 }
@@ -214,6 +216,9 @@ static void test_two_splits(void **state)
     plan_file("train.csv", "file,label\n1.jpg,a\n2.jpg,b\n");
     plan_file("val_labels.csv", "file,label\n2.jpg,b\n");
     plan_says(NULL, NULL, "note rejects i/2.jpg: row 2 of train.csv and row 1 of val_labels.csv give it different");
+    plan_file("val_labels.csv", "a,b\nx,y\n");
+    plan_file("train_more.csv", "file,width,url\n1.jpg,5,u\n2.jpg,6,v\n"); /* says nothing of labels */
+    plan_says(NULL, NULL, "note collisions i/2.jpg: row 2 of train_more.csv names it again: row 2 of train.csv counts");
 }
 
 static void test_split_folders(void **state)
