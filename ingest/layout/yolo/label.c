@@ -141,7 +141,8 @@ static mr_status find_kind(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
 
 static mr_status check_parts(mr_yolo_reader *r, const mr_yolo_rules *rules, const mr_yolo_line *line)
 {
-    for (size_t i = 0; i < line->count && (!rules->any || i < 4); i++) {
+    size_t count = rules->any ? 4 : line->count; /* what follows may be of any kind */
+    for (size_t i = 0; i < count; i++) {
         bool visibility = line->kind == MR_YOLO_POSE && rules->dims == 3 && i >= 4 && (i - 4) % 3 == 2;
         double value = line->numbers[i];
         if (visibility ? value == 0 || value == 1 || value == 2 : value >= low && value <= high)
