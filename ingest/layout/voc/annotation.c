@@ -17,7 +17,21 @@
 
 enum { TEXT_MAX = MR_VOC_NAME_MAX };
 
-typedef enum place { ELSEWHERE, TOP, FILENAME, SIZE, WIDTH, HEIGHT, OBJECT, NAME, BOX, SIDE, POLYGON, POINT } place;
+typedef enum place {
+    ELSEWHERE,
+    TOP,
+    FILENAME,
+    SIZE,
+    WIDTH,
+    HEIGHT,
+    OBJECT,
+    NAME,
+    BOX,
+    TURNED_BOX,
+    SIDE,
+    POLYGON,
+    POINT
+} place;
 
 static const struct step {
     place from;
@@ -25,10 +39,13 @@ static const struct step {
     place to;
     int side;
 } steps[] = {
-    {TOP, "filename", FILENAME, 0}, {TOP, "size", SIZE, 0},     {SIZE, "width", WIDTH, 0},
-    {SIZE, "height", HEIGHT, 0},    {TOP, "object", OBJECT, 0}, {OBJECT, "name", NAME, 0},
-    {OBJECT, "bndbox", BOX, 0},     {BOX, "xmin", SIDE, 0},     {BOX, "ymin", SIDE, 1},
-    {BOX, "xmax", SIDE, 2},         {BOX, "ymax", SIDE, 3},     {OBJECT, "polygon", POLYGON, 0},
+    {TOP, "filename", FILENAME, 0},  {TOP, "size", SIZE, 0},
+    {SIZE, "width", WIDTH, 0},       {SIZE, "height", HEIGHT, 0},
+    {TOP, "object", OBJECT, 0},      {OBJECT, "name", NAME, 0},
+    {OBJECT, "bndbox", BOX, 0},      {OBJECT, "robndbox", TURNED_BOX, 0},
+    {BOX, "xmin", SIDE, 0},          {BOX, "ymin", SIDE, 1},
+    {BOX, "xmax", SIDE, 2},          {BOX, "ymax", SIDE, 3},
+    {OBJECT, "polygon", POLYGON, 0},
 };
 
 typedef struct reader {
@@ -99,6 +116,10 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
         return stop(r, MR_BAD_DATA, "an object with two names: which one counts is unknown");
     if (o && at == BOX && o->boxed)
         return stop(r, MR_BAD_DATA, "an object with two bndbox: which one counts is unknown");
+    if (at == TURNED_BOX)
+        return stop(r, MR_BAD_DATA,
+                    "a robndbox, the turned box of roLabelImg, which is not read: write its four corners "
+                    "as a <polygon>");
     if (o && at == SIDE && o->seen & 1u << r->side)
         return stop(r, MR_BAD_DATA, "a bndbox with one of its sides twice");
     if (at == NAME || at == BOX)

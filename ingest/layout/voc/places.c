@@ -5,7 +5,8 @@
  *      ""          JPEGImages/a.jpg        Annotations/a.xml            folders of their own, at the root
  *      ""          images/train/a.jpg      annotations/train/a.xml      the same, with folders in them
  *      "train"     train/images/a.jpg      train/labels/a.xml           folders of their own, in a split
- *      "valid"     valid/b.jpg             valid/b.xml                  beside the image */
+ *      "valid"     valid/b.jpg             valid/b.xml                  beside the image
+ *      "valid"     valid/b.jpg             valid/annotations/b.xml      in a folder beside it */
 #include <stdio.h>
 #include <string.h>
 
@@ -93,36 +94,46 @@ static bool is_parallel(const mr_tree *t, const mr_voc_spot *spot, const char *f
     return (size_t)at < sizeof path && mr_tree_has_dir(t, path, (size_t)at);
 }
 
-/* Folders of images and of annotations in spot->dir.  Label files of YOLO beside a few XML files are YOLO's. */
+/* The folder of the annotations of images that are in spot->images ("": in spot->dir itself).  Label files of YOLO
+ * beside a few XML files are YOLO's. */
+static mr_status find_annotations(const mr_tree *t, mr_voc_spot *spot, mr_error *err)
+{
+    char path[PATH_MAX_LEN];
+    for (size_t k = 0; k < MR_COUNT(annotations) && !spot->annotations; k++) {
+        bool yes = false;
+        int len = join(spot, annotations[k], path);
+        if (len < 0 || !mr_tree_has_dir(t, path, (size_t)len))
+            continue;
+        look l = look_below(t, path, (size_t)len);
+        if (l.xmls > l.texts && is_parallel(t, spot, annotations[k], l.xml))
+            MR_TRY(is_annotation(t, l.xml, &yes, err));
+        spot->annotations = yes ? annotations[k] : NULL;
+    }
+    return MR_OK;
+}
+
+/* Folders of images and of annotations in spot->dir. */
 static mr_status look_apart(const mr_tree *t, mr_voc_spot *spot, mr_error *err)
 {
     char path[PATH_MAX_LEN];
     for (size_t i = 0; i < MR_COUNT(images) && !spot->annotations; i++) {
         int len = join(spot, images[i], path);
         spot->images = images[i];
-        if (len < 0 || !mr_tree_has_dir(t, path, (size_t)len) || !look_below(t, path, (size_t)len).image)
-            continue;
-        for (size_t k = 0; k < MR_COUNT(annotations) && !spot->annotations; k++) {
-            bool yes = false;
-            len = join(spot, annotations[k], path);
-            if (len < 0 || !mr_tree_has_dir(t, path, (size_t)len))
-                continue;
-            look l = look_below(t, path, (size_t)len);
-            if (l.xmls > l.texts && is_parallel(t, spot, annotations[k], l.xml))
-                MR_TRY(is_annotation(t, l.xml, &yes, err));
-            spot->annotations = yes ? annotations[k] : NULL;
-        }
+        if (len >= 0 && mr_tree_has_dir(t, path, (size_t)len) && look_below(t, path, (size_t)len).image)
+            MR_TRY(find_annotations(t, spot, err));
     }
     return MR_OK;
 }
 
+/* The XML files beside the images, or in a folder there. */
 static mr_status look_beside(const mr_tree *t, mr_voc_spot *spot, mr_error *err)
 {
     look l = look_in(t, spot->dir, spot->len);
     bool yes;
     MR_TRY(is_annotation(t, l.image ? l.xml : MR_NO_ENTRY, &yes, err));
-    spot->images = spot->annotations = yes ? "" : NULL;
-    return MR_OK;
+    spot->images = "";
+    spot->annotations = yes ? "" : NULL;
+    return l.image && !yes ? find_annotations(t, spot, err) : MR_OK;
 }
 
 static void see(mr_voc_places *p, const mr_voc_spot *spot)
@@ -132,8 +143,8 @@ static void see(mr_voc_places *p, const mr_voc_spot *spot)
     if (p->seen[0])
         return;
     if (*spot->annotations)
-        snprintf(p->seen, sizeof p->seen, "%.*s%s%s/, %.*s%s%s/%s", len, spot->dir, slash, spot->images, len, spot->dir,
-                 slash, spot->annotations, p->sets ? ", ImageSets/" : "");
+        snprintf(p->seen, sizeof p->seen, "%.*s%s%s%s, %.*s%s%s/%s", len, spot->dir, slash, spot->images,
+                 *spot->images ? "/" : "*", len, spot->dir, slash, spot->annotations, p->sets ? ", ImageSets/" : "");
     else
         snprintf(p->seen, sizeof p->seen, "%.*s%s%san XML beside each image", len, spot->dir, slash,
                  len ? " with " : "");

@@ -58,6 +58,8 @@ static void test_folders_of_splits(void **state)
     EXPECT(88, "train train/JPEGImages/1.png -1 0\n", from_one, "train/JPEGImages/1.png", "train/Annotations/1.xml");
     EXPECT(84, "test images/test/1.png -1 0\ntrain images/train/2.png -1 0\n", from_zero, "images/train/2.png",
            "images/test/1.png", "annotations/train/2.xml", "annotations/test/1.xml");
+    EXPECT(88, "train train/1.png -1 0\n", from_zero, "train/1.png", "train/annotations/1.xml");
+    EXPECT(70, "train 1.png -1 0\n", from_zero, "1.png", "Annotations/1.xml");
     EXPECT(84, "train images/a/2.png -1 0\n", from_zero, "images/a/2.png", "annotations/a/2.XML");
     EXPECT(84, "train JPEGImages/cat/2.png -1 0\ntrain JPEGImages/dog/3.png -1 0\n", from_one, "JPEGImages/cat/2.png",
            "JPEGImages/dog/3.png", "Annotations/2.xml", "Annotations/3.xml");
@@ -107,6 +109,7 @@ static void test_bad_values_reject_one_image(void **state)
     rejected(XML(DOG(BOX("nan", "2", "3", "4"))), "a side of a bndbox is not a number");
     rejected(XML(DOG(BOX("1", "", "3", "4"))), "a side of a bndbox is not a number");
     rejected(XML(DOG(BOX("1", "2", "1e999", "4"))), "a side of a bndbox is not a number");
+    rejected(XML(DOG("<robndbox><cx>1</cx></robndbox>")), "line 1: a robndbox, the turned box of roLabelImg");
     rejected(XML(DOG("<bndbox><xmin>1</xmin></bndbox>")), "a bndbox without all of xmin, ymin, xmax and ymax");
 }
 
