@@ -39,6 +39,7 @@ typedef struct evidence {
     const char *folder; /* the last of these folders */
     size_t folder_len;
     bool folders; /* there are two */
+    bool boxes;   /* a row is a box, which folders cannot say */
 } evidence;
 
 /* The folder of a picture, unless it is that of a split or of all pictures. */
@@ -83,8 +84,8 @@ static void look_at_rows(const mr_tree *t, const mr_sheet *s, const mr_picture_i
     }
 }
 
-static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, uint32_t entry, evidence *e,
-                               mr_error *err)
+static mr_status look_at_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
+                               uint32_t entry, evidence *e, mr_error *err)
 {
     MR_AUTO(mr_sheet_free) mr_sheet s = {0};
     mr_status status = mr_sheet_read(t, entry, true, &s, err);
@@ -120,15 +121,17 @@ static mr_status look_at_sheet(const mr_tree *t, const mr_picture_index *index, 
         snprintf(e->column, sizeof e->column, "%s", s.csv.header[s.path]);
     }
     look_at_rows(t, &s, index, e);
-    return MR_OK;
+    status = mr_sheet_find_boxes(&s, o, err); /* what is wrong with them plan() says */
+    e->boxes = e->boxes || s.boxes.form;
+    return status == MR_SYSTEM ? status : MR_OK;
 }
 
 static void bid_by(const evidence *e, mr_bid *bid)
 {
     if (*e->name) {
         snprintf(bid->why, sizeof bid->why, "%s with pictures in column %s", e->name, e->column);
-        bid->score = e->folders ? SCORE_TIE : SCORE;
-        if (e->folders && e->in_its_cell * 2 >= e->in_class)
+        bid->score = e->folders && !e->boxes ? SCORE_TIE : SCORE;
+        if (e->folders && !e->boxes && e->in_its_cell * 2 >= e->in_class)
             bid->score = SCORE_BESIDE;
         bid->forced = SCORE;
     } else if (e->unread) {
@@ -178,7 +181,7 @@ static mr_status table_bid(const mr_tree *t, const mr_layout_options *o, mr_bid 
     if (o->class_pattern || !list.count || mr_cub_is(t))
         return bid_without_sheet(t, o, &index, bid, err);
     for (size_t i = 0; index.count && i < list.count; i++)
-        MR_TRY(look_at_sheet(t, &index, list.entries[i], &e, err));
+        MR_TRY(look_at_sheet(t, o, &index, list.entries[i], &e, err));
     bid_by(&e, bid);
     if (list.texts && e.folders) /* a list beside folders that may be classes */
         bid->score = bid->score > SCORE_BESIDE ? SCORE_BESIDE : bid->score;

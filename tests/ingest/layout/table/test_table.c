@@ -204,6 +204,8 @@ static void test_class_folders(void **state)
     plan_says(NULL, "table", "layout table 42");
     plan_file("a.csv", "file,label\ncat/1.jpg,u\ndog/2.jpg,v\n");
     plan_says(NULL, NULL, "fit equally well; choose one with --layout");
+    plan_file("a.csv", "file,label,xmin,ymin,xmax,ymax\ncat/1.jpg,cat,1,2,3,4\ndog/2.jpg,dog,1,2,3,4\n");
+    plan_says(NULL, NULL, "layout table 42: variant boxes,"); /* folders cannot say where */
     support_touch(plan_dir, NAMES("train/cat/1.jpg"));
     plan_file("a.csv", "file,label\ntrain/cat/1.jpg,u\n");
     plan_says(NULL, NULL, "layout imagenette 50");
