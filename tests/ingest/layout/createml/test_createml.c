@@ -183,6 +183,10 @@ static void test_images_below_the_file(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "d.jpg", "names it, with 1 annotations"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "cow/c.jpg", "names it"));
     support_plan_done(&p);
+    support_put(dir, "train/boxes.json", "[" ENTRY("cat/b.jpg", CAT) "]"); /* as advised */
+    p = support_plan_ok(CREATEML, dir, NULL);
+    support_assert_samples(&p, "train train/cat/b.jpg -1 0\n");
+    support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
 

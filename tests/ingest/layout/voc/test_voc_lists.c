@@ -108,6 +108,9 @@ static void test_overlaps(void **state)
            {MAIN "trainval.txt", "a\nb\nd\n"});
     EXPECT("0a 0c 1c", {MAIN "trainval.txt", "a\nc\n"}, {MAIN "test.txt", "c"});
     EXPECT("0a 1b", {MAIN "train.txt", "a"}, {"ImageSets/Segmentation/val.txt", "a\nb"});
+    const mr_split_map out = {"val", ""}; /* what the remark advises */
+    expect("0a 0b", &(mr_layout_options){.maps = &out, .map_count = 1},
+           (const file[]){{MAIN "train.txt", "a\nb\n"}, {MAIN "val.txt", "b\nc\n"}, {NULL, NULL}});
     const mr_split_map map = {"val", "train"};
     expect("0a 0b 0c", &(mr_layout_options){.maps = &map, .map_count = 1},
            (const file[]){{MAIN "train.txt", "a\nb\n"}, {MAIN "val.txt", "b\nc\n"}, {NULL, NULL}});
