@@ -164,7 +164,11 @@ static mr_status read_list(const sets *s, uint32_t entry, mr_buf *text)
     if (mr_source_entry(s->tree->source, entry)->size > LIST_MAX)
         return mr_fail(s->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have",
                        mr_tree_path(s->tree, entry, &len));
-    return mr_source_read(s->tree->source, entry, text, s->err);
+    MR_TRY(mr_source_read(s->tree->source, entry, text, s->err));
+    if (text->len >= 2 && (!memcmp(text->data, "\xFF\xFE", 2) || !memcmp(text->data, "\xFE\xFF", 2)))
+        return mr_fail(s->err, MR_BAD_DATA, "%s: the text is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)",
+                       mr_tree_path(s->tree, entry, &len));
+    return MR_OK;
 }
 
 static mr_status take_list(const sets *s, const list *l)

@@ -62,6 +62,12 @@ static void test_endings_of_lines(void **state)
     EXPECT("0a 0b 0c", {MAIN "train.txt", "\xEF\xBB\xBF"
                                           "a\r\n  b  \n\n\tc\r"});
     EXPECT("0a 0b 0e", {MAIN "train.TXT", "./JPEGImages/a.jpg Annotations/a.xml\nb.jpg\ne 1\n"});
+    char *dir = support_tmpdir();
+    put_tree(dir, (const file[]){{MAIN "train.txt", "\xFF\xFE"
+                                                    "a"},
+                                 {NULL, NULL}});
+    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, MAIN "train.txt: the text is UTF-16");
+    support_tmpdir_remove(dir);
 }
 
 /* Also the word that CVAT has for no split, and a list that is not in Main/. */
