@@ -28,6 +28,24 @@ static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotati
     "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"dog\",\"coordinates\":{\"x\":8,\"y\":9,\"width\":4,"          \
     "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
 static const char table[] = ",,,,,\0train.csv\0id,label\na,x|y\nb,\"x\"\n../c,y\nb,y\n\0images/a.jpg\0\0images/b.jpg\0";
+static const char box_rows[] = ",,,\0a.csv\0filename,width,height,class,xmin,ymin,xmax,ymax\n1.jpg,64,48,a,0,2,8,4\n"
+                               "1.jpg,64,48,nan,9,2,8,4\n2.jpg,64,48,,,,,\n\0"
+                               "1.jpg\0\0"
+                               "2.jpg\0";
+static const char bare_rows[] = ",,,\0a.csv\0/x/1.jpg,0.1,0,1,1,10\n1.jpg,0,0,.5,1,9.0\n2.jpg,,,,,\n\0"
+                                "1.jpg\0\0"
+                                "2.jpg\0";
+static const char bbox_rows[] = ",,,\0a.csv\0sep=;\nid;width;height;bbox\n1;9;9;[1, 2, 3,4]\n1;9;9;[1 2 3 4]\n\0"
+                                "1.jpg\0";
+static const char via_rows[] =
+    ",,,\0a.csv\0filename,region_shape_attributes,region_attributes\n1.jpg,"
+    "\"{\"\"name\"\":\"\"polygon\"\",\"\"all_points_x\"\":[1,2,3],\"\"all_points_y\"\":[1,2,3]}\","
+    "\"{\"\"a\"\":\"\"b\"\"}\"\n\0"
+    "1.jpg\0";
+static const char caption_rows[] = ",,,\0c.txt\0"
+                                   "1.jpg#0\ta b\n1.jpg#1\tc d\n2.jpg#0\te\n\0"
+                                   "1.jpg\0\0"
+                                   "2.jpg\0";
 static const char flags[] = "x,,,x,;\0t.tsv\0file\tx\ty\tsplit\n1.jpg\t1\t0\ttrain\n2.jpg\t1\t1\tval\n\0"
                             "1.jpg\0\0"
                             "2.jpg\0";
@@ -84,6 +102,11 @@ void seed_objects(void)
     seed("layouts", "small-coco-other", other, sizeof other);
     seed("layouts", "small-createml", createml, sizeof createml);
     seed("layouts", "small-table", table, sizeof table);
+    seed("layouts", "small-boxes", box_rows, sizeof box_rows);
+    seed("layouts", "small-boxes-bare", bare_rows, sizeof bare_rows);
+    seed("layouts", "small-bbox", bbox_rows, sizeof bbox_rows);
+    seed("layouts", "small-via", via_rows, sizeof via_rows);
+    seed("layouts", "small-captions", caption_rows, sizeof caption_rows);
     seed("layouts", "small-flags", flags, sizeof flags);
     seed("layouts", "small-cub", cub, sizeof cub);
     seed("layouts", "small-sidecars", sidecars, sizeof sidecars);

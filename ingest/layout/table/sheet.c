@@ -11,7 +11,7 @@
 #include "table/table.h"
 #include "tables/csv_form.h"
 
-enum { LONG_HEAD = 16 << 20, LOOK_AT = 256 };
+enum { LONG_HEAD = 16 << 20, LOOK_AT = 64 };
 
 static const uint64_t sheet_max = (uint64_t)1 << 30;
 
@@ -80,39 +80,50 @@ static bool is_text_sheet(const mr_tree *t, const mr_child *child)
     return first < end && (mr_header_names_path(cell) || mr_cell_is_image(cell));
 }
 
-/* `texts`: the tables among texts, else CSV and TSV. */
-static void list_in(const mr_tree *t, const char *dir, size_t len, bool texts, mr_sheet_list *out)
+static void add_sheet(uint32_t entry, mr_sheet_list *out)
+{
+    if (out->count < MR_SHEETS_MAX)
+        out->entries[out->count++] = entry;
+    else
+        out->more = true;
+}
+
+static void list_in(const mr_tree *t, const char *dir, size_t len, mr_sheet_list *out)
 {
     mr_child child = {0};
-    while (mr_tree_next(t, dir, len, &child)) {
-        if (texts ? !is_text_sheet(t, &child) : !is_sheet(&child))
-            continue;
-        if (out->count < MR_SHEETS_MAX)
-            out->entries[out->count++] = child.entry;
-        else
-            out->more = true;
+    while (mr_tree_next(t, dir, len, &child))
+        if (is_sheet(&child))
+            add_sheet(child.entry, out);
+}
+
+/* The tables among the first texts: a folder of a million labels is not opened for them. */
+static void list_texts(const mr_tree *t, mr_sheet_list *out)
+{
+    mr_child child = {0};
+    for (size_t texts = 0; texts < LOOK_AT && mr_tree_next(t, "", 0, &child);) {
+        texts += !child.is_dir && mr_name_ends(child.name, child.name_len, ".txt");
+        if (is_text_sheet(t, &child))
+            add_sheet(child.entry, out);
     }
+    out->texts = out->count > 0;
 }
 
 void mr_sheet_find(const mr_tree *t, mr_sheet_list *out)
 {
     mr_child child = {0};
     *out = (mr_sheet_list){0};
-    list_in(t, "", 0, false, out);
+    list_in(t, "", 0, out);
     bool here = out->count > 0;
     while (!here && mr_tree_next(t, "", 0, &child))
         if (child.is_dir && mr_split_word(child.name, child.name_len))
-            list_in(t, child.name, child.name_len, false, out);
+            list_in(t, child.name, child.name_len, out);
     child = (mr_child){0};
     here = out->count > 0;
     while (!here && mr_tree_next(t, "", 0, &child))
         if (child.is_dir && mr_folder_container(child.name, child.name_len) == MR_CONTAINER_SURE)
-            list_in(t, child.name, child.name_len, false, out);
-    child = (mr_child){0};
-    for (size_t n = 0; !out->count && !out->texts && n < LOOK_AT && mr_tree_next(t, "", 0, &child); n++)
-        out->texts = is_text_sheet(t, &child);
-    if (out->texts)
-        list_in(t, "", 0, true, out);
+            list_in(t, child.name, child.name_len, out);
+    if (!out->count)
+        list_texts(t, out);
 }
 
 /* The split in "train.csv", "train_labels.csv", "labels-val.csv"; NULL: none, or more than one. */
