@@ -61,17 +61,21 @@ static void leave_out(mr_yolo_build *b, const char *path, size_t len, uint32_t b
     mr_note_add(b->plan->notes, MR_NOTE_INFO, path, len, bytes, "left out by --split-map: %u files", end - begin);
 }
 
+static void leave_out_label(mr_yolo_build *b, uint32_t image)
+{
+    MR_AUTO(mr_buf_free) mr_buf label = {0};
+    uint32_t found = mr_yolo_label_of(b->tree, image, &label).label;
+    if (found != MR_NO_ENTRY)
+        b->plan->used[found] = MR_USE_LEFT_OUT;
+    b->plan->notes->failed = b->plan->notes->failed || label.failed;
+}
+
 /* Marks the folder's labels, too, as left out. */
 static void leave_out_dir(mr_yolo_build *b, const char *path, size_t len, uint32_t begin, uint32_t end)
 {
-    MR_AUTO(mr_buf_free) mr_buf label = {0};
     leave_out(b, path, len, begin, end);
-    for (uint32_t e = begin; e < end; e++) {
-        uint32_t found = mr_yolo_label_of(b->tree, e, &label).label;
-        if (found != MR_NO_ENTRY)
-            b->plan->used[found] = MR_USE_LEFT_OUT;
-    }
-    b->plan->notes->failed = b->plan->notes->failed || label.failed;
+    for (uint32_t e = begin; e < end; e++)
+        leave_out_label(b, e);
 }
 
 /* All images below the folder; `path` is without a slash at its end, or empty. */
@@ -128,8 +132,10 @@ static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
             mr_note_add(b->plan->notes, MR_NOTE_MISSING, line, len, 0, "%s names it: no such image", name);
         else if (split != MR_NO_ENTRY)
             MR_TRY(add_item(b, split, found));
-        else
+        else {
             b->plan->used[found] = MR_USE_LEFT_OUT;
+            leave_out_label(b, found);
+        }
     }
     return mr_buf_status(&path, b->err, "listing the samples");
 }
