@@ -215,7 +215,8 @@ const mr_command cmd_verify = {
              "  millrace verify --format sarif imagenette > verify.sarif\n"
              "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
              "\n"
-             "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, "
+             "Exit status: 0 whole; 1 damage found; 2 wrong use, no dataset there, or one of a later format; 3 the "
+             "system failed, "
              "or keeps back a file or a part of one (the report is printed all the same).",
     .options = options,
     .arguments = arguments,
