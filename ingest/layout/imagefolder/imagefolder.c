@@ -13,7 +13,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/captions.h"
+#include "format/format.h"
 #include "layout/folder_names.h"
 #include "layout/hub_objects.h"
 #include "tables/jsonl.h"
@@ -85,19 +85,48 @@ static mr_status imagefolder_bid(const mr_tree *t, const mr_layout_options *o, m
 
 /* ---- meta ----------------------------------------------------------------------------------------------------- */
 
+/* A row as it is in the file, and its texts as the inside of a list. */
+static mr_status add_row(const mr_tree *t, const mr_sheet *s, size_t row, mr_buf *out, mr_buf *texts, mr_error *err)
+{
+    size_t begin = out->len;
+    MR_TRY(mr_jsonl_copy(t->source, s->entry, s->at[row], s->len[row], out, err));
+    if (!s->text_name)
+        return MR_OK;
+    mr_jsonl file = {.source = t->source, .entry = s->entry};
+    mr_jsonl_row line = {.text = (const char *)out->data + begin, .len = out->len - begin, .line = row + 1};
+    mr_jsonl_field field = {.name = s->text_name, .texts = true};
+    mr_status status = mr_jsonl_pick(&file, &line, &field, 1, NULL, err);
+    if (status == MR_OK && field.kind == MR_JSONL_TEXTS && field.text.len) {
+        mr_buf_add_text(texts, texts->len ? "," : "");
+        mr_buf_add(texts, field.text.data, field.text.len);
+    }
+    mr_buf_free(&field.text);
+    return status;
+}
+
 static mr_status imagefolder_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
                                   mr_error *err)
 {
     const mr_table_state *st = plan->state;
     const mr_sheet *s = sample->aux ? &st->sheets[sample->aux >> 32] : NULL;
+    MR_AUTO(mr_buf_free) mr_buf texts = {0};
     if (!s || !s->at)
         return mr_table_meta(t, plan, sample, out, err);
-    size_t row = (uint32_t)sample->aux - 1;
-    mr_buf_add_text(out, ",\"columns\":");
-    size_t columns = out->len;
-    MR_TRY(mr_jsonl_copy(t->source, s->entry, s->at[row], s->len[row], out, err));
-    if (s->text_name)
-        MR_TRY(mr_captions_add(t, s->entry, s->text_name, columns, out, err));
+    size_t first = (uint32_t)sample->aux;
+    bool several = mr_sheet_next_row(s, first);
+    if (sample->flags & MR_FLAG_MULTI_LABEL)
+        MR_TRY(mr_table_add_labels(plan, s, first - 1, out, err));
+    mr_buf_add_text(out, several ? ",\"columns\":[" : ",\"columns\":");
+    for (size_t r = first; r; r = mr_sheet_next_row(s, r)) {
+        mr_buf_add_text(out, r == first ? "" : ",");
+        MR_TRY(add_row(t, s, r - 1, out, &texts, err));
+    }
+    mr_buf_add_text(out, several ? "]" : "");
+    if (texts.len) {
+        mr_buf_add_text(out, ",\"captions\":[");
+        mr_buf_add(out, texts.data, texts.len);
+        mr_buf_add_text(out, "]");
+    }
     return mr_buf_status(out, err, "writing a sample's columns");
 }
 

@@ -19,7 +19,8 @@ typedef struct lines {
     uint32_t *len;
     size_t count, at_room, len_room;
     bool labelled;
-    bool texts, other; /* rows with a text, or a list of texts; with something else */
+    bool texts;       /* rows with a text, or a list of texts */
+    size_t odd_texts; /* ... with something else */
     bool objects;
     size_t picked;     /* fields: all, or all but TEXT */
     size_t odd_labels; /* objects, and lists of something else than texts and numbers */
@@ -124,7 +125,7 @@ static mr_status add_line(lines *l, const mr_jsonl_row *row, mr_buf *cell, mr_er
     MR_TRY(mr_jsonl_pick(&l->file, row, l->fields, l->picked, NULL, err));
     MR_TRY(check_line(l, row, err));
     l->texts = l->texts || text->kind == MR_JSONL_TEXTS;
-    l->other = l->other || (text->kind >= MR_JSONL_INTEGER && text->kind <= MR_JSONL_OTHER);
+    l->odd_texts += text->kind >= MR_JSONL_INTEGER && text->kind <= MR_JSONL_OTHER;
     bool listed = label->kind == MR_JSONL_OTHER && list_label(l, row, cell);
     bool usable = label->kind != MR_JSONL_OTHER && label->kind != MR_JSONL_NULL && label->kind != MR_JSONL_ABSENT;
     const mr_buf *labels = listed ? cell : &label->text;
@@ -210,6 +211,11 @@ mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uin
                     "column %.80s: rows with an object, or a list of something else than texts and whole numbers: %zu; "
                     "their pictures are kept without a label",
                     label, l.odd_labels);
-    s->text_name = l.texts && (o->text_column || !l.other) ? text : NULL;
+    s->text_name = l.texts && (o->text_column || !l.odd_texts) ? text : NULL;
+    if (l.odd_texts && l.texts)
+        mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "column %.80s: rows with neither a text nor a list of texts: %zu; %s", text, l.odd_texts,
+                    s->text_name ? "their pictures have no captions"
+                                 : "no row has captions, unless --text-column names the column");
     return make_sheet(&l, label, s, err);
 }

@@ -82,15 +82,16 @@ static mr_status another_row(mr_placing *p, size_t number, size_t row, uint32_t 
     size_t first = (uint32_t)p->row_of[picture] - 1, last = p->last[picture] - 1;
     uint32_t entry = p->index->entries[picture];
     bool same, boxes = s->boxes.form && s == other;
+    bool lines = s->at && (!s->text_name || s->objects); /* of JSON lines several rows are only read as captions */
     MR_TRY(same_labels(p, other, first, s, row, &same));
     if (strcmp(mr_placing_split(p, other, first, entry), mr_placing_split(p, s, row, entry)) != 0 ||
-        (!same && !boxes && (s != other || s->at || s->flags))) {
+        (!same && !boxes && (s != other || lines || s->flags))) {
         reject(p, picture, "different labels or splits", first + 1, row + 1, other, s);
         return MR_OK;
     }
     if (!same && !boxes && !p->differs[picture])
         p->differs[picture] = (uint32_t)row + 1;
-    bool equal = s != other || s->at || equal_rows(s, first, row) || equal_rows(s, last, row);
+    bool equal = s != other || lines || (!s->at && (equal_rows(s, first, row) || equal_rows(s, last, row)));
     if (equal && s == other && !s->at && s->text >= 0)
         p->repeats++;
     else if (equal && !boxes) {

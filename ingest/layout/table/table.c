@@ -201,7 +201,7 @@ static void add_text(mr_buf *out, const char *text)
         mr_json_add_path(out, text, len);
 }
 
-static mr_status add_labels(const mr_plan *plan, const mr_sheet *s, size_t row, mr_buf *out, mr_error *err)
+mr_status mr_table_add_labels(const mr_plan *plan, const mr_sheet *s, size_t row, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf labels = {0};
     MR_TRY(mr_table_row_labels(plan->state, plan, s, row, true, &labels, err));
@@ -269,7 +269,7 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
     const mr_sheet *s = &st->sheets[sample->aux >> 32];
     size_t row = (uint32_t)sample->aux - 1;
     if (sample->flags & MR_FLAG_MULTI_LABEL)
-        MR_TRY(add_labels(plan, s, row, out, err));
+        MR_TRY(mr_table_add_labels(plan, s, row, out, err));
     add_columns(s, row, out);
     add_captions(s, row, out);
     return mr_buf_status(out, err, "writing a sample's columns");
@@ -277,7 +277,8 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
 
 const mr_layout mr_layout_table = {
     .name = "table",
-    .title = "pictures with a CSV or TSV that lists them with their labels: labels.csv, or train.csv and test.csv",
+    .title = "pictures with a CSV or TSV that lists them with labels, captions or boxes: labels.csv, or train.csv and "
+             "test.csv",
     .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, "
              "CUB's images.txt and image_class_labels.txt, 1.txt (or 1.caption) beside 1.jpg, or --class-pattern",
     .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR |

@@ -193,6 +193,8 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
 mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
 mr_status mr_table_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                            mr_objects *out, mr_error *err);
+/* The members of a meta that name the labels of a picture with several. */
+mr_status mr_table_add_labels(const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_buf *out, mr_error *err);
 void mr_table_free(void *state);
 
 /* ---- folder_splits.c ------------------------------------------------------------------------------------------ */

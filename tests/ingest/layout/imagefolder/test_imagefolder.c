@@ -79,6 +79,31 @@ static void test_bad_rows(void **state)
     plan_says(&(mr_layout_options){.label_column = "l"}, NULL, "--label-column l: no metadata file has this column");
 }
 
+static void test_several_captions(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.png", "2.png"));
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"text\":\"a\"}\n{\"file_name\":\"2.png\",\"text\":\"b\"}\n"
+                                "{\"file_name\":\"1.png\",\"text\":[\"c\",\"d\"]}\n");
+    plan_is(
+        NULL,
+        "layout imagefolder 85: variant metadata, licence -, classes\n"
+        "train 1.png - - U ,\"columns\":[{\"file_name\":\"1.png\",\"text\":\"a\"},{\"file_name\":\"1.png\",\"text\":"
+        "[\"c\",\"d\"]}],\"captions\":[\"a\",\"c\",\"d\"]\n"
+        "train 2.png - - U ,\"columns\":{\"file_name\":\"2.png\",\"text\":\"b\"},\"captions\":[\"b\"]\n");
+}
+
+static void test_odd_texts(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.png", "2.png"));
+    plan_file("metadata.jsonl",
+              "{\"file_name\":\"1.png\",\"text\":\"a\"}\n{\"file_name\":\"2.png\",\"text\":{\"b\":1}}\n");
+    plan_says(NULL, NULL, "column text: rows with neither a text nor a list of texts: 1; no row has captions, unless");
+    plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ": 1; their pictures have no captions");
+    plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ",\"captions\":[\"a\"]\n");
+}
+
 static void test_labels(void **state)
 {
     (void)state;
@@ -87,7 +112,9 @@ static void test_labels(void **state)
                                 "{\"file_name\":\"2.png\",\"label\":9}\n"
                                 "{\"file_name\":\"3.png\",\"label\":{\"a\":1}}\n"
                                 "{\"file_name\":\"4.png\",\"label\":[]}\n");
-    plan_says(NULL, NULL, "classes 9 10 a, c b\ntrain 1.png - - M ,");
+    plan_says(NULL, NULL,
+              "classes 9 10 a, c b\ntrain 1.png - - M ,\"labels\":[1,2,3],\"classes\":[\"10\",\"a, c\",\"b\"],"
+              "\"columns\":{\"file_name\":\"1.png\",\"label\":[");
     plan_says(NULL, NULL, "train 2.png 9 - - ");
     plan_says(NULL, NULL,
               "column label: rows with an object, or a list of something else than texts and whole numbers: 1; "
@@ -107,7 +134,8 @@ static void test_labels(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_csv_in_root), TEST(test_jsonl_of_splits),
-                                       TEST(test_folders_are_classes), TEST(test_bad_rows), TEST(test_labels)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_csv_in_root), TEST(test_jsonl_of_splits), TEST(test_folders_are_classes), TEST(test_bad_rows),
+        TEST(test_labels),      TEST(test_odd_texts),       TEST(test_several_captions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
