@@ -169,6 +169,17 @@ mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err)
     return MR_OK;
 }
 
+void mr_hub_mark_left_out(const mr_tree *t, mr_plan *plan)
+{
+    for (uint32_t e = t->begin; e < t->end; e++) {
+        size_t len;
+        const char *path = mr_tree_path(t, e, &len);
+        bool in_rows = memmem(path, len, MR_HUB_END "/", strlen(MR_HUB_END) + 1);
+        if (mr_name_ends(path, len, MR_HUB_END) && !is_hidden(path, len) && !in_rows && plan->used[e] == MR_USE_NONE)
+            plan->used[e] = MR_USE_LEFT_OUT;
+    }
+}
+
 static bool same(mr_hub_part a, mr_hub_part b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.text, b.text, a.len) == 0);

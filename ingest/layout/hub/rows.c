@@ -342,6 +342,7 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
         b.file = &st->files.items[i];
         status = plan_file(&b, i == 0);
     }
+    mr_hub_mark_left_out(t, plan);
     if (status == MR_OK)
         status = plan_labels(&b);
     b.numbers.minus_is_none = b.numbers.minus_is_none || b.first.kind == MR_HUB_NAMES;

@@ -125,6 +125,22 @@ static void test_configs(void **state)
                     "\"class 0\",\"columns\":{\"label\":0,\"text\":\"row 2\"}}");
 }
 
+/* Files that no option asks for are left out on request, whatever is in them. */
+static void test_files_that_are_not_opened(void **state)
+{
+    static const char *const names[] = {"two/train-00000-of-00001.parquet", "one/test-00000-of-00001.parquet"};
+    (void)state;
+    support_hub_rows(hub_source, "one/train-00000-of-00001.parquet", 2, 2, 4);
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        char *path = support_path("%s/%s", hub_source, names[i]);
+        support_write_text(path, "PAR1 what is never read PAR1");
+        free(path);
+    }
+    support_expect(0, "ingest", hub_source, hub_target, "--config", "one", "--split-map", "test=", "--quiet",
+                   (char *)NULL);
+    support_expect(0, "show", hub_target, "train", "1", (char *)NULL);
+}
+
 /* The root's files and those of a folder "default" are one config, as its name says. */
 static void test_default_config(void **state)
 {
@@ -383,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_splits_and_files, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_incomplete_downloads, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_configs, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_files_that_are_not_opened, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_default_config, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_long_config, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_two_names_of_val, hub_set_up, hub_tear_down),
