@@ -6,17 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
+#include "base/cli/commands.h"
 #include "ingest/commands.h"
-#include "json/json_memory.h"
+#include "base/json/json_memory.h"
 #include "loader/commands.h"
-#include "report/commands.h"
+#include "train/report/commands.h"
 #include "shards/commands.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
 #include "train/commands.h"
 
-const mr_command *const mr_commands[] = {
+static const mr_command *const commands[] = {
     &cmd_ingest,  &cmd_verify,    &cmd_inspect, &cmd_show,       &cmd_report, &cmd_export, &cmd_reindex,
     &cmd_seek,    &cmd_plan,      &cmd_replay,  &cmd_bench,      &cmd_train,  &cmd_eval,   &cmd_predict,
     &cmd_devices, &cmd_tokenizer, &cmd_sample,  &cmd_completion, &cmd_manual, NULL,
@@ -27,9 +27,9 @@ static void usage(FILE *stream)
     fprintf(stream, "%smillrace%s turns image datasets into shards that can be trusted, and streams them.\n\n",
             mr_sgr(stream, MR_BOLD), mr_sgr(stream, MR_PLAIN));
     fprintf(stream, "Usage: millrace COMMAND [OPTION...] ...\n\n");
-    for (size_t i = 0; mr_commands[i]; i++)
-        fprintf(stream, "  %s%-10s%s  %s\n", mr_sgr(stream, MR_CYAN), mr_commands[i]->name, mr_sgr(stream, MR_PLAIN),
-                mr_commands[i]->title);
+    for (size_t i = 0; commands[i]; i++)
+        fprintf(stream, "  %s%-10s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i]->name, mr_sgr(stream, MR_PLAIN),
+                commands[i]->title);
     fprintf(stream, "\n'millrace help COMMAND' explains a command.  To try it all without a download:\n\n"
                     "  millrace sample pictures --layout imagenette\n"
                     "  millrace ingest pictures dataset\n"
@@ -39,9 +39,9 @@ static void usage(FILE *stream)
 
 static int unknown(const char *word)
 {
-    const char *words[MR_COUNT(mr_commands)] = {0};
-    for (size_t i = 0; mr_commands[i]; i++)
-        words[i] = mr_commands[i]->name;
+    const char *words[MR_COUNT(commands)] = {0};
+    for (size_t i = 0; commands[i]; i++)
+        words[i] = commands[i]->name;
     const char *near = mr_text_nearest(word, words);
     fprintf(stderr, "%smillrace:%s there is no command '%s'", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), word);
     if (near)
@@ -71,10 +71,10 @@ static void at_exit(int code, void *unused)
 
 static int run(int argc, char **argv)
 {
-    for (size_t i = 0; mr_commands[i]; i++) {
-        if (strcmp(mr_commands[i]->name, argv[0]) != 0)
+    for (size_t i = 0; commands[i]; i++) {
+        if (strcmp(commands[i]->name, argv[0]) != 0)
             continue;
-        int code = mr_commands[i]->run(argc, argv);
+        int code = commands[i]->run(argc, argv);
         ended = true;
         mr_term_push(stdout); /* at exit a library of C++ would, and lose the reason of a failure */
         return code;
@@ -94,6 +94,7 @@ static void fill_descriptors(void)
 int main(int argc, char **argv)
 {
     char help[] = "--help";
+    mr_commands = commands;
     fill_descriptors();
     on_exit(at_exit, NULL);
     mr_json_watch();

@@ -10,16 +10,16 @@
 
 #include "ingest/cmd_ingest.h"
 #include "ingest/cmd_annotations.h"
-#include "base/cli.h"
-#include "base/file.h"
-#include "base/path.h"
-#include "base/pool.h"
+#include "base/cli/cli.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "codec/image.h"
+#include "image/codec/image.h"
 #include "ingest/cmd_lists.h"
 #include "ingest/commands.h"
-#include "pipeline/ingest.h"
+#include "ingest/pipeline/ingest.h"
 
 typedef struct request {
     mr_ingest_options o;

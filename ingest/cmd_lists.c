@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/manifest.h"
-#include "sample/sample.h"
+#include "shards/manifest/manifest.h"
+#include "ingest/sample/sample.h"
 
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err)
 {

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cli.h"
-#include "base/file.h"
-#include "base/path.h"
+#include "base/cli/cli.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
 #include "ingest/cmd_lists.h"
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 
 typedef struct request {
     mr_sketch sketch;

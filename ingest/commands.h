@@ -2,7 +2,7 @@
 #ifndef MR_INGEST_COMMANDS_H
 #define MR_INGEST_COMMANDS_H
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 
 extern const mr_command cmd_ingest, cmd_sample;
 

@@ -2,7 +2,7 @@
 #include "loader/cmd_damage.h"
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 mr_status cmd_damage_warn(const mr_damage *d, const mr_dataset *ds, const char *split, mr_error *err)
 {

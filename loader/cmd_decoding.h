@@ -3,7 +3,7 @@
 #ifndef MR_LOADER_CMD_DECODING_H
 #define MR_LOADER_CMD_DECODING_H
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 #include "device/device.h"
 
 typedef enum mr_decode_on { MR_DECODE_ON_AUTO, MR_DECODE_ON_HOST, MR_DECODE_ON_DEVICE } mr_decode_on;

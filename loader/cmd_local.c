@@ -2,7 +2,7 @@
 #include "loader/cmd_local.h"
 
 #include "base/scope.h"
-#include "dataset/dataset_ranks.h"
+#include "shards/dataset/dataset_ranks.h"
 
 const mr_option cmd_local_options[] = {
     {"local", 0, MR_ARG_PATH, MR_FIELD(mr_local_request, dir), .value = "DIR", .own = true, .help = MR_LOCAL_HELP},

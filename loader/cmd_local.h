@@ -3,8 +3,8 @@
 #ifndef MR_LOADER_CMD_LOCAL_H
 #define MR_LOADER_CMD_LOCAL_H
 
-#include "base/cli.h"
-#include "base/ranks.h"
+#include "base/cli/cli.h"
+#include "base/ranks/ranks.h"
 
 typedef struct mr_local_request {
     const char *dir; /* NULL: none */

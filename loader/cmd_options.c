@@ -7,7 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "batch/options.h"
+#include "loader/batch/options.h"
 
 typedef unsigned long long ull;
 

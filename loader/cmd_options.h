@@ -3,9 +3,9 @@
 #ifndef MR_LOADER_CMD_OPTIONS_H
 #define MR_LOADER_CMD_OPTIONS_H
 
-#include "base/cli.h"
-#include "format/manifest.h"
-#include "order/schedule.h"
+#include "base/cli/cli.h"
+#include "shards/manifest/manifest.h"
+#include "loader/order/schedule.h"
 
 typedef struct mr_plan_request { /* zeroed before parsing */
     const char *dir, *split;

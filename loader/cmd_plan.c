@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/ranks.h"
+#include "base/ranks/ranks.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
 #include "loader/cmd_options.h"
 #include "loader/commands.h"

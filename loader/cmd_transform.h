@@ -3,7 +3,7 @@
 #ifndef MR_CMD_TRANSFORM_H
 #define MR_CMD_TRANSFORM_H
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 
 extern const mr_option cmd_transform_options[]; /* of mr_transform */
 

@@ -2,7 +2,7 @@
 #ifndef MR_LOADER_COMMANDS_H
 #define MR_LOADER_COMMANDS_H
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 
 extern const mr_command cmd_plan, cmd_replay, cmd_bench;
 

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "export/export.h"
+#include "shards/export/export.h"
 #include "shards/commands.h"
 
 typedef struct request {

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cli.h"
-#include "base/file.h"
-#include "base/pool.h"
+#include "base/cli/cli.h"
+#include "base/files/file.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/term.h"
-#include "format/index.h"
+#include "base/cli/term.h"
+#include "shards/format/index.h"
 #include "shards/commands.h"
 
 #define AGAIN "copy the shard again from where the dataset came from, or ingest again"

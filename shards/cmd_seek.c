@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "shards/cmd_seek.h"
-#include "base/cli.h"
-#include "base/pool.h"
+#include "base/cli/cli.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "dataset/dataset_ranks.h"
+#include "shards/dataset/dataset_ranks.h"
 #include "shards/commands.h"
 
 typedef unsigned long long ull;

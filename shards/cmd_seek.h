@@ -3,8 +3,8 @@
 #ifndef MR_CMD_SEEK_H
 #define MR_CMD_SEEK_H
 
-#include "json/json.h"
-#include "seek/seek.h"
+#include "base/json/json.h"
+#include "shards/seek/seek.h"
 
 typedef struct cmd_seek_sums {
     uint64_t shards[MR_SEEK_FAILED + 1]; /* by outcome */

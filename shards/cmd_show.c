@@ -9,17 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cli.h"
-#include "base/file.h"
-#include "base/path.h"
+#include "base/cli/cli.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "codec/image.h"
-#include "dataset/dataset.h"
-#include "format/json_lay_out.h"
-#include "format/manifest.h"
-#include "format/meta.h"
+#include "image/codec/image.h"
+#include "shards/dataset/dataset.h"
+#include "shards/manifest/json_lay_out.h"
+#include "shards/manifest/manifest.h"
+#include "shards/format/meta.h"
 #include "shards/commands.h"
 
 typedef unsigned long long ull;

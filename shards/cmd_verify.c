@@ -6,15 +6,15 @@
 #include <unistd.h>
 
 #include "shards/cmd_verify.h"
-#include "base/cli.h"
-#include "base/file.h"
+#include "base/cli/cli.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "base/path.h"
+#include "base/files/path.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "codec/image.h"
+#include "image/codec/image.h"
 #include "shards/commands.h"
-#include "verify/formats.h"
+#include "shards/verify/formats.h"
 
 enum { TEXT, JSON, FORMATS }; /* from FORMATS on: forms of verify/formats.h */
 

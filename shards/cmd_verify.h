@@ -3,7 +3,7 @@
 #ifndef MR_CMD_VERIFY_H
 #define MR_CMD_VERIFY_H
 
-#include "verify/verify.h"
+#include "shards/verify/verify.h"
 
 void cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o);
 

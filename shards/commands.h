@@ -2,7 +2,7 @@
 #ifndef MR_SHARDS_COMMANDS_H
 #define MR_SHARDS_COMMANDS_H
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 
 extern const mr_command cmd_verify, cmd_show, cmd_export, cmd_reindex, cmd_seek;
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "device/device.h"
-#include "json/json.h"
+#include "base/json/json.h"
 #include "train/commands.h"
 
 typedef struct request {

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "dataset/dataset_ranks.h"
-#include "base/term.h"
+#include "shards/dataset/dataset_ranks.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "dataset/dataset.h"
-#include "format/meta.h"
+#include "shards/dataset/dataset.h"
+#include "shards/format/meta.h"
 #include "loader/cmd_damage.h"
 #include "train/cmd_session.h"
 #include "train/commands.h"

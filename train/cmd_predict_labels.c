@@ -7,8 +7,8 @@
 
 #include "base/scope.h"
 #include "base/string_map.h"
-#include "base/term.h"
-#include "dataset/dataset.h"
+#include "base/cli/term.h"
+#include "shards/dataset/dataset.h"
 #include "train/predict.h"
 
 typedef unsigned long long ull;

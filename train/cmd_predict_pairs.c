@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/term.h"
-#include "dataset/dataset.h"
-#include "files/npz.h"
-#include "format/meta.h"
-#include "text/captions.h"
+#include "base/cli/term.h"
+#include "shards/dataset/dataset.h"
+#include "train/files/npz.h"
+#include "shards/format/meta.h"
+#include "shards/dataset/captions.h"
 #include "train/predict.h"
 
 typedef unsigned long long ull;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "codec/image.h"
-#include "dataset/dataset.h"
-#include "dataset/dataset_ranks.h"
+#include "base/cli/term.h"
+#include "image/codec/image.h"
+#include "shards/dataset/dataset.h"
+#include "shards/dataset/dataset_ranks.h"
 
 enum { MAX_BATCH = 1 << 20 };
 

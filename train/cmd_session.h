@@ -2,8 +2,8 @@
 #ifndef MR_CMD_SESSION_H
 #define MR_CMD_SESSION_H
 
-#include "base/cli.h"
-#include "run/model_session.h"
+#include "base/cli/cli.h"
+#include "train/run/model_session.h"
 
 extern const mr_option cmd_session_options[]; /* of mr_session_request */
 

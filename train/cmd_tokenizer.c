@@ -7,15 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cli.h"
-#include "base/file.h"
-#include "base/path.h"
+#include "base/cli/cli.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "dataset/dataset.h"
-#include "text/captions.h"
-#include "text/tokenizer.h"
+#include "shards/dataset/dataset.h"
+#include "shards/dataset/captions.h"
+#include "train/text/tokenizer.h"
 #include "train/commands.h"
 
 typedef unsigned long long ull;

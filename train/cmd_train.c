@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 #include "base/scope.h"
-#include "dataset/dataset_ranks.h"
-#include "base/term.h"
+#include "shards/dataset/dataset_ranks.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "dataset/dataset.h"
+#include "shards/dataset/dataset.h"
 #include "loader/cmd_damage.h"
-#include "run/trainer.h"
+#include "train/run/trainer.h"
 #include "train/commands.h"
 #include "train/plan.h"
 

@@ -2,7 +2,7 @@
 #ifndef MR_TRAIN_COMMANDS_H
 #define MR_TRAIN_COMMANDS_H
 
-#include "base/cli.h"
+#include "base/cli/cli.h"
 
 extern const mr_command cmd_train, cmd_eval, cmd_predict, cmd_devices, cmd_tokenizer;
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "json/json.h"
+#include "base/json/json.h"
 
 typedef unsigned long long ull;
 

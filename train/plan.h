@@ -3,7 +3,7 @@
 #ifndef MR_TRAIN_PLAN_H
 #define MR_TRAIN_PLAN_H
 
-#include "run/trainer.h"
+#include "train/run/trainer.h"
 
 /* The prepared run's parameters, FLOPs, memory and steps, on standard output, as --plan asks. */
 mr_status mr_plan_print(const mr_trainer *t, mr_error *err);

@@ -3,7 +3,7 @@
 #ifndef MR_PREDICT_H
 #define MR_PREDICT_H
 
-#include "run/model_session.h"
+#include "train/run/model_session.h"
 
 typedef struct mr_predict_request {
     mr_session_request trained;

@@ -1,15 +1,15 @@
 /* json.c - JSON as a tree: jansson with limits and error messages in millrace's form. */
-#include "json/json.h"
+#include "base/json/json.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "json/json_memory.h"
-#include "json/json_oddity.h"
+#include "base/json/json_memory.h"
+#include "base/json/json_oddity.h"
 
 typedef struct json_text {
     const char *bytes;

@@ -1,6 +1,6 @@
 /* json_keys.c - see json_keys.h.
  * Invariant: the keys of an object are one run of `items`, after those of the objects around it. */
-#include "json/json_keys.h"
+#include "base/json/json_keys.h"
 
 #include <stdlib.h>
 

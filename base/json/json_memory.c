@@ -1,6 +1,6 @@
 /* json_memory.c - jansson's allocator in a program: counts failures and serves them from the thread's reserve.
  * Invariant: while a reserve lasts, its thread's jansson is never given NULL. */
-#include "json/json_memory.h"
+#include "base/json/json_memory.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* json_oddity.c - finds common mistakes in JSON in the bytes around where a parser stopped. */
-#include "json/json_oddity.h"
+#include "base/json/json_oddity.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* json_stream.c - yajl 2.1 with limits, strict checks of UTF-8 and blanks, and safe handling of out-of-memory.
  * Invariant: yajl's allocator never returns NULL, which yajl would not check: it jumps back into run() instead, and all
  * that yajl had allocated is in `blocks`.  The handler never runs between such a jump and its target. */
-#include "json/json_stream.h"
+#include "base/json/json_stream.h"
 
 #include <setjmp.h>
 #include <stdalign.h>
@@ -13,7 +13,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "base/text.h"
-#include "json/json_keys.h"
+#include "base/json/json_keys.h"
 
 enum { QUIET_MAX = 64 << 20 }; /* bytes without a token: yajl keeps a string until it ends */
 

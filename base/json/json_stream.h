@@ -13,7 +13,7 @@
 #define MR_JSON_STREAM_H
 
 #include "base/error.h"
-#include "json/json_oddity.h"
+#include "base/json/json_oddity.h"
 
 typedef struct mr_json_stream mr_json_stream;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "cpu/lines.h"
+#include "device/cpu/lines.h"
 
 enum {
     BLOCK = 256,     /* queries at a time, so that their rows stay in the cache */

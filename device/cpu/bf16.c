@@ -5,7 +5,7 @@
  *      oneDNN    float32 operand (a weight) -> bf16      bf16 operand: as it is
  *      widened   bf16 operand -> float32                 float32 operand: as it is
  */
-#include "cpu/bf16.h"
+#include "device/cpu/bf16.h"
 
 #include "base/scope.h"
 

@@ -3,7 +3,7 @@
 #ifndef MR_CPU_BF16_H
 #define MR_CPU_BF16_H
 
-#include "cpu/cpu.h"
+#include "device/cpu/cpu.h"
 
 void mr_cpu_bf16_close(mr_cpu_bf16 *b);
 /* Converts g's operands to the type that products are computed in, and makes room for chunks of `chunk` elements.

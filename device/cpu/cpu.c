@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/bf16.h"
-#include "base/pool.h"
-#include "base/processor.h"
+#include "device/cpu/bf16.h"
+#include "base/system/pool.h"
+#include "base/system/processor.h"
 #include "base/scope.h"
 
 size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work)

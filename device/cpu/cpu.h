@@ -10,9 +10,9 @@
 
 #include <stdatomic.h>
 
-#include "base/slab.h"
-#include "cpu/kernels.h"
-#include "cpu/team.h"
+#include "base/system/slab.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/team.h"
 
 enum {
     MR_CPU_PARTS = 32,            /* maximum partial sums of an operation */

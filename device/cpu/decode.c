@@ -1,7 +1,7 @@
 /* decode.c - JPEGs decoded by the kernels that other devices run, on the CPU's threads.
  * Invariant: a step begins when the one before it is done. */
-#include "cpu/cpu.h"
-#include "decode/decode.h"
+#include "device/cpu/cpu.h"
+#include "device/decode/decode.h"
 
 typedef struct job {
     const mr_decode *x;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "cpu/lines.h"
+#include "device/cpu/lines.h"
 
 enum { /* elements per task, about 10 us of work */
        WORK_COPY = 1 << 15,

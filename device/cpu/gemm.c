@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/library.h"
-#include "cpu/bf16.h"
+#include "base/system/library.h"
+#include "device/cpu/bf16.h"
 
 typedef void sgemm_fn(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE a_way, enum CBLAS_TRANSPOSE b_way, blasint m,
                       blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,

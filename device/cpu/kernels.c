@@ -4,7 +4,7 @@
  *
  * exp, erf, tanh are glibc's vector functions (libmvec, within 4 ulp) if the compiler knows them.
  */
-#include "cpu/kernels.h"
+#include "device/cpu/kernels.h"
 
 #include <float.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/bf16.h"
-#include "cpu/cpu.h"
+#include "device/cpu/cpu.h"
 
 typedef struct mr_lines { /* of one thread, while it runs one task */
     const mr_cpu *d;

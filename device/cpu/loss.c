@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "cpu/lines.h"
+#include "device/cpu/lines.h"
 
 enum { WORK = 1 << 10 }; /* logits per task */
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "cpu/lines.h"
+#include "device/cpu/lines.h"
 
 enum {
     WORK = 1 << 14, /* elements per task, about 10 us */

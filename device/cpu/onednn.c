@@ -8,10 +8,10 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "base/library.h"
-#include "base/processor.h"
+#include "base/system/library.h"
+#include "base/system/processor.h"
 #include "base/scope.h"
-#include "cpu/cpu.h"
+#include "device/cpu/cpu.h"
 
 enum { SMALL = 1000000 }; /* multiplications of a float32 product that is left to OpenBLAS */
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/lines.h"
+#include "device/cpu/lines.h"
 
 enum {
     WORK = 1 << 15, /* elements per task */

@@ -5,13 +5,13 @@
  *      caller    run: opens a job, wakes as many as there are tasks    | works | closes the job | waits: inside == 0
  *      member    sleeps | job open and not seen yet: inside + 1        | works | inside - 1     | sleeps
  */
-#include "cpu/team.h"
+#include "device/cpu/team.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 
 typedef struct member {
     mr_team *team;

@@ -1,4 +1,4 @@
-/* team.h - threads that wait for many short jobs (base/pool.h starts threads for one long job).
+/* team.h - threads that wait for many short jobs (base/system/pool.h starts threads for one long job).
  * Invariant: no thread spins: a member without work sleeps, so that more ranks than processors can share a host.
  * Any thread may run any task, so results must depend on the task's number alone. */
 #ifndef MR_TEAM_H

@@ -2,7 +2,7 @@
  * Invariant: sums over samples are computed in the order of the samples, by the task that owns the sum. */
 #include <string.h>
 
-#include "cpu/lines.h"
+#include "device/cpu/lines.h"
 
 enum { WORK = 1 << 15 }; /* elements per task */
 

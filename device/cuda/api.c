@@ -1,12 +1,12 @@
 /* api.c - loading NVIDIA's libraries.
  * Invariant: a library stays loaded once a device was opened: drivers start threads that outlive their last call. */
-#include "cuda/api.h"
+#include "device/cuda/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/library.h"
+#include "base/system/library.h"
 #include "base/scope.h"
 
 typedef struct function {

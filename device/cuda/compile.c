@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
-#include "launch/cache.h"
-#include "launch/text.h"
+#include "device/cuda/cuda.h"
+#include "device/launch/cache.h"
+#include "device/launch/text.h"
 
 enum { ARCHS_MAX = 64 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "device/cuda/cuda.h"
 
 void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size)
 {

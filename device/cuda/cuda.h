@@ -17,8 +17,8 @@
 
 #include <pthread.h>
 
-#include "cuda/api.h"
-#include "launch/launch.h"
+#include "device/cuda/api.h"
+#include "device/launch/launch.h"
 
 enum {
     MR_CUDA_PIECES = 4,            /* of pinned memory */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "device/cuda/cuda.h"
 
 enum { GRAIN = 64 }; /* a block ends with at least a byte that is not used: what is just past a tensor is in no other */
 

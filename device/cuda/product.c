@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "device/cuda/cuda.h"
 
 enum { LINE = 8, ALIGNED = 256, BIAS = 2 }; /* elements; bytes, beyond which it makes no difference; the third room */
 

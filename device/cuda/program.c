@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
-#include "launch/cache.h"
+#include "device/cuda/cuda.h"
+#include "device/launch/cache.h"
 
 /* ---- modules ---------------------------------------------------------------------------------------------------- */
 

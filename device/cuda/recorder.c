@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda/cuda.h"
+#include "device/cuda/cuda.h"
 
 struct mr_recording {
     mr_cu_graph_exec graph;

@@ -7,7 +7,7 @@
  * A stage is written again when the copy from it, two uploads before, is done. */
 #include <stdlib.h>
 
-#include "cuda/cuda.h"
+#include "device/cuda/cuda.h"
 
 /* ---- memory, from any thread ------------------------------------------------------------------------------------ */
 

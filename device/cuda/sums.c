@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "device/cuda/cuda.h"
 
 static bool note(mr_cuda *d, const char *what, int code)
 {

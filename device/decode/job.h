@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "kernels/jpeg_job.h"
+#include "device/kernels/jpeg_job.h"
 
 #define MR_SAME(mine, theirs, member)                                                                                  \
     _Static_assert(offsetof(mine, member) == offsetof(theirs, member) &&                                               \

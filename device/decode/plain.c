@@ -1,12 +1,12 @@
 /* plain.c - the kernels as plain C, one item or group after another; see decode.h.
  * Invariant: what runs here is the text that devices compile. */
-#include "decode/decode.h"
-#include "decode/job.h"
+#include "device/decode/decode.h"
+#include "device/decode/job.h"
 
-#include "kernels/jpeg_entropy.cl"
-#include "kernels/jpeg_idct.cl"
-#include "kernels/jpeg_pixels.cl"
-#include "kernels/jpeg_resize.cl"
+#include "device/kernels/jpeg_entropy.cl"
+#include "device/kernels/jpeg_idct.cl"
+#include "device/kernels/jpeg_pixels.cl"
+#include "device/kernels/jpeg_resize.cl"
 
 enum { PARTS_PER_TASK = 16, GROUP_BLOCKS = 8 };
 

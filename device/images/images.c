@@ -1,5 +1,5 @@
 /* images.c - coded batches become images on a device; see images.h. */
-#include "images/images.h"
+#include "device/images/images.h"
 
 #include <stdlib.h>
 #include <string.h>

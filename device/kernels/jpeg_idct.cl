@@ -1,7 +1,7 @@
 /* jpeg_idct.cl - from coefficients to samples: libjpeg-turbo's ISLOW, as its SIMD code computes it.
- * Invariant: the samples equal those of jpeg/plain.c to the bit.
+ * Invariant: the samples equal those of image/jpeg/plain.c to the bit.
  * Source: Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications", 1989;
- * constants times 2^13 as in jpeg/plain.c. */
+ * constants times 2^13 as in image/jpeg/plain.c. */
 #define F_0_298 2446
 #define F_0_390 3196
 #define F_0_541 4433

@@ -10,7 +10,7 @@
 #define MR_JPEG_JOB_H
 
 #ifndef MR_DIALECT_H /* devices get both as one text */
-#include "kernels/dialect.h"
+#include "device/kernels/dialect.h"
 #endif
 
 enum { MR_LUT_BITS = 10, MR_LUT_SIZE = 1 << MR_LUT_BITS, MR_JPEG_MCU_BLOCKS = 6, MR_JPEG_NO_MARKER = 0 };
@@ -32,7 +32,7 @@ typedef struct mr_jpeg_image {
     u32 left, top, crop_width, crop_height;       /* region, stored pixels */
     u32 mcu_left, mcu_right, mcu_top, mcu_bottom; /* whose samples the region needs */
     u32 restart;                                  /* MCUs between markers; 0: none */
-    u32 swapped, from_right, from_bottom;         /* orientation, as in pixels/region/orient.c */
+    u32 swapped, from_right, from_bottom;         /* orientation, as in image/region/orient.c */
     u32 seen_width, seen_height;
     u32 across_taps, down_taps;
     u32 slot; /* of the batch: where the result goes */
@@ -47,7 +47,7 @@ typedef struct mr_jpeg_part { /* from an entry to the next */
 
 typedef struct mr_jpeg_lut { /* a Huffman table, by the next MR_LUT_BITS bits */
     u16 first[MR_LUT_SIZE];  /* code's length 0-4, 0: longer | size 5-8 | run 9-12 */
-    u32 limit[20];           /* see mr_jpeg_codes in jpeg/tables.h; 17 used */
+    u32 limit[20];           /* see mr_jpeg_codes in image/jpeg/tables.h; 17 used */
     i32 offset[20];
     u8 values[256];
 } mr_jpeg_lut;

@@ -1,4 +1,4 @@
-/* jpeg_resize.cl - antialiased resizing across, then down, as pixels/resize/plain.c, and normalising to float32.
+/* jpeg_resize.cl - antialiased resizing across, then down, as image/resize/plain.c, and normalising to float32.
  * Invariant: the bytes before normalising equal pixels/resize to the bit; a flip is in the order of the weights.
  *
  * Weights are 22-bit fractions: output o is the sum of weights[taps * o + t] * input[start[o] + t]. */

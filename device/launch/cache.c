@@ -1,16 +1,16 @@
 /* cache.c - what drivers made of the text of the kernels, in the user's cache; see cache.h.
  * Invariant: a file is published whole, so that another process never reads a part of it. */
-#include "launch/cache.h"
+#include "device/launch/cache.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/scope.h"
-#include "launch/text.h"
+#include "device/launch/text.h"
 
 /* The folder is made if `make`; false: there is no place for it. */
 static bool path_of(const mr_launch_build *b, bool make, char *path, size_t size)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launch/launch.h"
+#include "device/launch/launch.h"
 
 static const struct {
     const char *word;

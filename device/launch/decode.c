@@ -1,6 +1,6 @@
 /* decode.c - JPEGs of a coded batch: the kernels jpeg_*.cl in their order.
  * Invariant: what a step reads has been queued before it. */
-#include "launch/launch.h"
+#include "device/launch/launch.h"
 
 enum { GROUP_BLOCKS = 8 }; /* of mr_jpeg_idct */
 

@@ -2,7 +2,7 @@
  * Invariant: a transposed operand is the same operand with its two strides exchanged. */
 #include <math.h>
 
-#include "launch/launch.h"
+#include "device/launch/launch.h"
 
 enum { GROUPS = 256 };        /* that share a whole buffer */
 enum { A = 1, B = 2, C = 4 }; /* MR_GEMM_..._BF16 of gemm.cl */

@@ -13,7 +13,7 @@
 
 #include "base/scope.h"
 #include "device/device.h"
-#include "kernels_table.h"
+#include "device/launch/kernels_table.h"
 
 /* mr_NAME of device/kernels; those of MR_TYPED_KERNELS are there once per type of activations. */
 typedef enum mr_kernel_id {

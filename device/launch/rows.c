@@ -2,7 +2,7 @@
  * Invariant: sums over rows are computed in parts chosen by the shape alone, and added in order. */
 #include <assert.h>
 
-#include "launch/launch.h"
+#include "device/launch/launch.h"
 
 enum { PARTS_MAX = 64, ROWS_MIN = 16 }; /* partial sums, and rows of one */
 

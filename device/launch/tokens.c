@@ -1,6 +1,6 @@
 /* tokens.c - operations that arrange a model's rows: patches, tokens, picked rows, rows of a table.
  * Invariant: what several rows add to belongs to one lane, which adds them in their order. */
-#include "launch/launch.h"
+#include "device/launch/launch.h"
 
 enum { BUCKETS = 32 }; /* of a table's rows; a power of two */
 

@@ -1,8 +1,8 @@
 /* api.c - loading libOpenCL.
  * Invariant: the library stays loaded once a device was opened: drivers start threads that outlive their last call. */
-#include "opencl/api.h"
+#include "device/opencl/api.h"
 
-#include "base/library.h"
+#include "base/system/library.h"
 
 mr_status mr_cl_api_open(mr_cl_api *api, mr_error *err)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/opencl.h"
+#include "device/opencl/opencl.h"
 
 enum {
     SMALL_BYTES = 1 << 16,

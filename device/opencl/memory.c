@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "opencl/opencl.h"
+#include "device/opencl/opencl.h"
 
 enum { PAGE = 4096, BUFFER_LEAST = 4 << 20, BUFFER_MOST = 256 << 20 };
 

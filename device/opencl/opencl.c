@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/opencl.h"
+#include "device/opencl/opencl.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 

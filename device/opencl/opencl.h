@@ -10,8 +10,8 @@
 #ifndef MR_OPENCL_H
 #define MR_OPENCL_H
 
-#include "launch/launch.h"
-#include "opencl/api.h"
+#include "device/launch/launch.h"
+#include "device/opencl/api.h"
 
 typedef struct mr_cl_block {
     uint8_t *data; /* addresses only */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/cache.h"
-#include "launch/text.h"
-#include "opencl/opencl.h"
+#include "device/launch/cache.h"
+#include "device/launch/text.h"
+#include "device/opencl/opencl.h"
 
 static const char *options_of(const mr_opencl *d, mr_type type)
 {

@@ -1,8 +1,8 @@
 /* limits.c - a large product, and a large sum.
  * Invariant: operands are zeros, as rates do not depend on the numbers. */
-#include "profile/limits.h"
+#include "device/profile/limits.h"
 
-#include "base/term.h"
+#include "base/cli/term.h"
 
 enum { ROUNDS = 4 };
 

@@ -1,12 +1,12 @@
 /* profile.c - a device's card with a clock around operations and copies.
  * Invariant: all other members are the device's own: what finds the profile is the address of the card. */
-#include "profile/profile.h"
+#include "device/profile/profile.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 struct mr_profile {
     mr_device_card card;

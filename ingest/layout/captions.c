@@ -1,8 +1,8 @@
 /* captions.c - captions of a sample from a column of its row. */
-#include "layout/captions.h"
+#include "ingest/layout/captions.h"
 
 #include "base/scope.h"
-#include "tables/jsonl.h"
+#include "ingest/tables/jsonl.h"
 
 mr_status mr_captions_add(const mr_tree *t, uint32_t entry, const char *column, size_t columns_at, mr_buf *out,
                           mr_error *err)

@@ -3,7 +3,7 @@
 #ifndef MR_LAYOUT_CAPTIONS_H
 #define MR_LAYOUT_CAPTIONS_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 /* Appends ,"captions":[...] with the string, or the strings, of `column` in the JSON object that `out` holds from
  * `columns_at` to its end; nothing where it has none.  `entry`: its file, for the message.  MR_BAD_DATA: the column

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "layout/folders.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/folders.h"
 
 enum { NAMED = 4 }; /* folders that a message names */
 

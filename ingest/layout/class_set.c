@@ -1,5 +1,5 @@
 /* class_set.c - classes that annotations name one by one. */
-#include "layout/class_set.h"
+#include "ingest/layout/class_set.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define MR_CLASS_SET_H
 
 #include "base/string_map.h"
-#include "layout/layout.h"
+#include "ingest/layout/layout.h"
 
 typedef struct mr_class_set { /* a zeroed one is empty */
     mr_string_map map;

@@ -5,7 +5,7 @@
  *      TestImages    test | images     the same
  *      trainset      trainset          one word: the split's word with an addition at its end
  *      train_clean   train | clean     a word is left over: it only looks like a split                               */
-#include "layout/folder_names.h"
+#include "ingest/layout/folder_names.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* folders.c - split folders that hold class folders that hold images.
  * Invariant: entries are visited in the tree's order, so samples come out sorted by path within a folder. */
-#include "layout/folders.h"
+#include "ingest/layout/folders.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "format/format.h"
+#include "shards/manifest/format.h"
 
 /* ---- class folders -------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #ifndef MR_FOLDERS_H
 #define MR_FOLDERS_H
 
-#include "layout/layout.h"
+#include "ingest/layout/layout.h"
 
 typedef struct mr_split_dir {
     const char *name;    /* its path under the root, not NUL-terminated: it contains the class folders */

@@ -2,7 +2,7 @@
  * Invariant: nothing is taken for a format on less than a whole line, so an empty file is of no format.
  * Sources: KITTI's object development kit (15 values in a line, 16 with a score), DOTA's page "Data format" (lines
  * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files. */
-#include "layout/format_text.h"
+#include "ingest/layout/format_text.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MR_FORMAT_TEXT_H
 #define MR_FORMAT_TEXT_H
 
-#include "layout/formats.h"
+#include "ingest/layout/formats.h"
 
 enum { MR_HEAD = 4096 }; /* bytes of a file that are looked at */
 

@@ -3,14 +3,14 @@
  * Sources: the formats' own documents and exporters: COCO's "Data format", Apple's CreateML object detector, LabelMe's
  * label files, VIA 2's project and CSV, Label Studio's "Export formats", CVAT's "CVAT for images 1.1" and "for video
  * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs. */
-#include "layout/formats.h"
+#include "ingest/layout/formats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "layout/format_text.h"
+#include "ingest/layout/format_text.h"
 
 typedef struct row {
     mr_format format;

@@ -3,7 +3,7 @@
 #ifndef MR_FORMATS_H
 #define MR_FORMATS_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 typedef struct mr_format {
     const char *name;    /* of one file: "KITTI label file" */

@@ -1,13 +1,13 @@
 /* hub_objects.c - the column "objects" of a row, as datasets of the hub have it.
  * Invariant: a row without the word is not parsed. */
-#include "layout/hub_objects.h"
+#include "ingest/layout/hub_objects.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "json/json.h"
+#include "base/json/json.h"
 
 enum { CORNERS = 8, BOX = 4 };
 

@@ -10,7 +10,7 @@
 #ifndef MR_HUB_OBJECTS_H
 #define MR_HUB_OBJECTS_H
 
-#include "layout/class_set.h"
+#include "ingest/layout/class_set.h"
 
 /* Adds the classes of a row, one JSON object, to `set`.  `name`: of its file.  MR_BAD_DATA: not JSON; too many classes.
  */

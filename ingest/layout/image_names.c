@@ -1,6 +1,6 @@
 /* image_names.c - see image_names.h.
  * Invariant: images are sorted by the last part of their paths, then by their order, so a lookup is a binary search. */
-#include "layout/image_names.h"
+#include "ingest/layout/image_names.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef MR_IMAGE_NAMES_H
 #define MR_IMAGE_NAMES_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 typedef enum mr_name_kind {
     MR_NAME_BAD,     /* empty, or with a NUL */

@@ -1,6 +1,6 @@
 /* label_census.c - see label_census.h.
  * Invariant: the verdict on a label depends on the set of all labels, not on their order. */
-#include "layout/label_census.h"
+#include "ingest/layout/label_census.h"
 
 #include <stdio.h>
 #include <stdlib.h>

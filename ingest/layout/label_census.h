@@ -8,7 +8,7 @@
 #ifndef MR_LABEL_CENSUS_H
 #define MR_LABEL_CENSUS_H
 
-#include "layout/class_set.h"
+#include "ingest/layout/class_set.h"
 
 typedef enum mr_value_kind {
     MR_VALUE_NONE,   /* empty, or a word for it: NaN, None, null, N/A ... */

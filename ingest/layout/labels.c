@@ -1,5 +1,5 @@
 /* labels.c - labels that rows have as texts: which become classes and which do not. */
-#include "layout/labels.h"
+#include "ingest/layout/labels.h"
 #include "base/scope.h"
 
 #include <inttypes.h>

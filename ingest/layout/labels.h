@@ -3,8 +3,8 @@
 #ifndef MR_LABELS_H
 #define MR_LABELS_H
 
-#include "layout/label_census.h"
-#include "tables/jsonl.h"
+#include "ingest/layout/label_census.h"
+#include "ingest/tables/jsonl.h"
 
 typedef struct mr_labels {  /* zero but for `asked` */
     const char *asked;      /* --label-column; NULL: the layout's own label, which may turn out to be none */

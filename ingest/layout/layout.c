@@ -1,14 +1,14 @@
 /* layout.c - the layouts bid, with evidence, for a root in the source.
  * Invariant: the outcome depends on the tree alone, and two equal bids are an error that names both, never a guess. */
-#include "layout/layout.h"
+#include "ingest/layout/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "layout/formats.h"
-#include "layout/name_pattern.h"
+#include "ingest/layout/formats.h"
+#include "ingest/layout/name_pattern.h"
 
 enum { MAX_DEPTH = 4, MAX_ROOTS = 4000 };
 

@@ -4,9 +4,9 @@
 #ifndef MR_LAYOUT_H
 #define MR_LAYOUT_H
 
-#include "format/manifest.h"
-#include "format/objects.h"
-#include "source/source.h"
+#include "shards/manifest/manifest.h"
+#include "shards/format/objects.h"
+#include "ingest/source/source.h"
 
 typedef struct mr_sample {
     uint32_t split;               /* index in plan->splits */

@@ -2,7 +2,7 @@
  * Invariant: a class is a name with a letter that several images begin with, so dates and IMG_0001 are none.
  *
  *      Abyssinian_12.jpg      cat.0.jpg      class, separator, digits                                              */
-#include "layout/name_pattern.h"
+#include "ingest/layout/name_pattern.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "layout/formats.h"
+#include "ingest/layout/formats.h"
 
 enum { CLASSES_MAX = 1024, IMAGES_LEAST = 4 };
 

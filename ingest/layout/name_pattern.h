@@ -3,7 +3,7 @@
 #ifndef MR_NAME_PATTERN_H
 #define MR_NAME_PATTERN_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 /* Appends "names such as Abys_1.jpg ...: --class-pattern '{class}_#' ..." if nearly all images are named so, with
  * several classes of several images; otherwise nothing. */

@@ -5,8 +5,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "layout/layout.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/layout.h"
 
 typedef struct mr_class_place {
     const char *name; /* of the class: its text does not move */

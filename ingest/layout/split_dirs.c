@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "layout/folders.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/folders.h"
 
 bool mr_split_dir_called(const mr_split_dir *dir, const char *name)
 {

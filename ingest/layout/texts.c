@@ -1,6 +1,6 @@
 /* texts.c - see texts.h.
  * Invariant: items lie in `bytes` in the order in which they were kept. */
-#include "layout/texts.h"
+#include "ingest/layout/texts.h"
 
 #include <stdlib.h>
 

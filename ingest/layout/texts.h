@@ -3,7 +3,7 @@
 #ifndef MR_TEXTS_H
 #define MR_TEXTS_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 enum { MR_TEXTS_MAX = 64 << 20 };
 

@@ -4,8 +4,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "pipeline/ledger_parts.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/pipeline/ledger_parts.h"
 
 enum { ENDINGS = 3, FILES = 8 }; /* of one folder: endings for patterns, and files that are named one by one */
 

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/index.h"
-#include "format/writer.h"
-#include "pipeline/build_parts.h"
+#include "shards/format/index.h"
+#include "shards/format/writer.h"
+#include "ingest/pipeline/build_parts.h"
 
 static mr_status put_sample(mr_build *b, mr_writer *w, size_t row, mr_error *err)
 {

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/index.h"
-#include "pipeline/build_parts.h"
+#include "shards/format/index.h"
+#include "ingest/pipeline/build_parts.h"
 
 void mr_build_done_name(const char *shard, char name[128])
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "format/meta.h"
-#include "pipeline/build_parts.h"
+#include "shards/format/meta.h"
+#include "ingest/pipeline/build_parts.h"
 
 static const mr_sample *sample_of(const mr_build *b, size_t row)
 {

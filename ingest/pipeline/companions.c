@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "pipeline/ledger.h"
+#include "ingest/pipeline/ledger.h"
 
 const char *const mr_fate_words[MR_FATE_COUNT] = {
 #define X(word, json) [MR_FATE_##word] = json,

@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "pipeline/ingest.h"
+#include "ingest/pipeline/ingest.h"
 
 static bool is_hidden(const mr_entry *e)
 {

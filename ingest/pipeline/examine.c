@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/term.h"
-#include "pipeline/ingest.h"
+#include "base/cli/term.h"
+#include "ingest/pipeline/ingest.h"
 
 enum {
     RANK_BLOCK = 64,  /* neighboring files go to the same rank */

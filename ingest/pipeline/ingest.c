@@ -1,6 +1,6 @@
 /* ingest.c - from source to dataset, step by step, on every rank.
  * Invariant: each step ends with an agreement of all ranks, so a failure anywhere ends all of them together. */
-#include "pipeline/ingest.h"
+#include "ingest/pipeline/ingest.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/path.h"
-#include "base/pool.h"
+#include "base/files/path.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "source/sight.h"
+#include "ingest/source/sight.h"
 
 static bool leader(const mr_ingest *in)
 {

@@ -11,14 +11,14 @@
 
 #include <stdatomic.h>
 
-#include "alike/near.h"
-#include "base/ranks.h"
-#include "base/term.h"
-#include "codec/image.h"
-#include "format/manifest.h"
-#include "layout/layout.h"
-#include "pipeline/ledger.h"
-#include "seek/seek.h"
+#include "image/similar/near.h"
+#include "base/ranks/ranks.h"
+#include "base/cli/term.h"
+#include "image/codec/image.h"
+#include "shards/manifest/manifest.h"
+#include "ingest/layout/layout.h"
+#include "ingest/pipeline/ledger.h"
+#include "shards/seek/seek.h"
 
 typedef enum mr_leak_limit { /* which leaks make ingest fail */
                              MR_LEAK_NONE,

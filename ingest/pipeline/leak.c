@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "pipeline/leak_parts.h"
+#include "ingest/pipeline/leak_parts.h"
 
 static int by_key(const void *a, const void *b)
 {

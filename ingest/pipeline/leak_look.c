@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike/alike.h"
-#include "base/pool.h"
+#include "image/similar/alike.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "pipeline/leak_parts.h"
+#include "ingest/pipeline/leak_parts.h"
 
 enum { LARGE = 64 << 20 }; /* bytes or pixels; such pictures are decoded one at a time */
 

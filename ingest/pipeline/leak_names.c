@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "pipeline/leak_parts.h"
+#include "ingest/pipeline/leak_parts.h"
 
 /* ---- which are compared ---------------------------------------------------------------------------------------- */
 

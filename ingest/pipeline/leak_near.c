@@ -9,7 +9,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "pipeline/leak_parts.h"
+#include "ingest/pipeline/leak_parts.h"
 
 typedef struct pass {
     mr_leak_reader reader;

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "pipeline/ingest.h"
+#include "ingest/pipeline/ingest.h"
 
 /* How a file looks: the number of a picture in its group, or why it has none. */
 enum { MR_LOOKS = 16, MR_LOOK_PLAIN = 253, MR_LOOK_UNREADABLE = 254, MR_LOOK_UNCOMPARED = 255 };

@@ -1,14 +1,14 @@
 /* ledger.c - gives each file of the source its fate, once the plan is made.
  * Invariant: what the plan says of a file comes first, then the options, then the file's name, and only a file that
  * nothing else explains is opened, for its first bytes. */
-#include "pipeline/ledger.h"
+#include "ingest/pipeline/ledger.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "pipeline/ledger_parts.h"
+#include "ingest/pipeline/ledger_parts.h"
 
 enum { NOTED_UNLISTED = 1, NOTED_REJECTED = 2, NOTED_MISSING = 4 };
 enum { UNDECIDED = MR_FATE_COUNT };

@@ -3,7 +3,7 @@
 #ifndef MR_LEDGER_H
 #define MR_LEDGER_H
 
-#include "layout/formats.h"
+#include "ingest/layout/formats.h"
 
 /* word: in report.json */
 #define MR_FATES(X)                                                                                                    \

@@ -4,8 +4,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/name_pattern.h"
-#include "pipeline/ledger_parts.h"
+#include "ingest/layout/name_pattern.h"
+#include "ingest/pipeline/ledger_parts.h"
 
 uint64_t mr_rejects(const mr_ingest *in)
 {

@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "pipeline/build_parts.h"
+#include "ingest/pipeline/build_parts.h"
 
 enum { MASK_MAX = 64 << 20 }; /* bytes of a file */
 

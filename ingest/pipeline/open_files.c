@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "pipeline/ingest.h"
-#include "source/expand.h"
+#include "ingest/pipeline/ingest.h"
+#include "ingest/source/expand.h"
 
 enum { THREADS_MAX = 1024 }; /* the limit of --jobs; spool files per rank */
 

@@ -1,9 +1,9 @@
 /* publish.c - the last step, on rank 0: report, then manifest, then the rename that makes the dataset visible.
  * Invariant: a dataset has no NAME.done; if the rename does not happen, each shard has its NAME.done again, so that the
  * next run takes it over. */
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "pipeline/build_parts.h"
+#include "ingest/pipeline/build_parts.h"
 
 static mr_status remove_marks(const mr_ingest *in, int dir, mr_error *err)
 {

@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/owner.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/ranks/owner.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "pipeline/stage_parts.h"
+#include "ingest/pipeline/stage_parts.h"
 
 struct mr_stage {
     char *path; /* DST.partial */

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/text.h"
-#include "pipeline/stage_parts.h"
+#include "ingest/pipeline/stage_parts.h"
 
 /* How long the name of a shard is with which this file's name begins; 0: it is not a file of a shard. */
 static size_t shard_of(const char *name)

@@ -7,8 +7,8 @@
 #include <limits.h>
 #include <stdatomic.h>
 
-#include "format/manifest.h"
-#include "pipeline/ingest.h"
+#include "shards/manifest/manifest.h"
+#include "ingest/pipeline/ingest.h"
 
 /* ---- stage_files.c ----------------------------------------------------------------------------------------------- */
 

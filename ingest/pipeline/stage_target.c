@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/owner.h"
+#include "base/files/file.h"
+#include "base/ranks/owner.h"
 #include "base/scope.h"
-#include "base/temp.h"
-#include "pipeline/stage_parts.h"
+#include "base/files/temp.h"
+#include "ingest/pipeline/stage_parts.h"
 
 enum { TRIES = 100 }; /* to remove a folder that others write to */
 

@@ -5,7 +5,7 @@
  *   annotations/{instances,captions,person_keypoints}_{train,val}2017.json
  *   train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one picture in 20 unannotated
  */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 #include "base/scope.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  *   paper (pattern, uneven light, grain)  <-  shadow of each figure  <-  figure, lit from the top left
  *   cartoon: white paper, faint pattern   <-  figure white, hatched or black  <-  outline in ink
  */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -283,8 +283,10 @@ done:
     return status;
 }
 
-void mr_picture_free(mr_picture *p)
+mr_jpeg_style mr_jpeg_style_random(mr_random *r)
 {
-    free(p->pixels);
-    p->pixels = NULL;
+    mr_jpeg_style style = {.quality = (int)mr_random_between(r, 75, 95)};
+    style.full_chroma = mr_random_below(r, 4) == 0;
+    style.progressive = mr_random_below(r, 16) == 0;
+    return style;
 }

@@ -1,6 +1,6 @@
 /* layouts.c - what the drawn layouts share: splits, sizes, chance, files.
  * Invariant: picture n takes its chance from (seed, n) alone, so no picture depends on another. */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 const mr_sketch_layout *const mr_sketch_layouts[] = {
 #define X(word) &mr_sketch_##word,

@@ -7,7 +7,7 @@
  *
  * Entries carry no time: a zip keeps local time, which would differ between time zones.
  */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 #include "base/scope.h"
 
 #include <errno.h>

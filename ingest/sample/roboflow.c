@@ -6,7 +6,7 @@
  *   multi-class   train/shape_0007_jpg.rf.<32 hex>.jpg and train/_classes.csv: 0 or 1 a class, blank after the comma
  *   coco          the same pictures and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category
  */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 #include "base/scope.h"
 
 #include <string.h>

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/random.h"
+#include "image/encode/encode.h"
 
 /* ---- what is seen: shapes.c ----------------------------------------------------------------------------- */
 
@@ -100,26 +101,10 @@ void mr_scene_describe(const mr_scene *scene, mr_buf *out);
 enum { MR_CAPTIONS = 5 };
 void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out);
 
-/* ---- pixels: draw.c; files: encode.c --------------------------------------------------------------- */
-
-typedef struct mr_picture {
-    uint32_t width, height, channels; /* 1 gray, 3 RGB; rows without padding */
-    uint8_t *pixels;
-} mr_picture;
+/* ---- pixels: draw.c -------------------------------------------------------------------------------------- */
 
 mr_status mr_scene_draw(const mr_scene *scene, mr_random *r, mr_picture *out, mr_error *err);
-void mr_picture_free(mr_picture *p);
-
-typedef struct mr_jpeg_style {
-    int quality;      /* 1 to 100 */
-    bool full_chroma; /* 4:4:4 instead of 4:2:0 */
-    bool progressive;
-    unsigned restart_rows; /* rows of blocks between restart markers; 0: none */
-} mr_jpeg_style;
-
 mr_jpeg_style mr_jpeg_style_random(mr_random *r);
-mr_status mr_picture_jpeg(const mr_picture *p, const mr_jpeg_style *style, mr_buf *out, mr_error *err);
-mr_status mr_picture_png(const mr_picture *p, mr_buf *out, mr_error *err);
 
 /* ---- datasets: layouts.c and a file a layout ------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *         (0,-1)                                 48 ---- 49
  *     (-1,0)  + (1,0)                             0      97      the seams 48-49 and 97-0 lie on one another
  */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* words.c - a drawn picture described in text, so that text and image match.
  * Invariant: the description is visible: shape, colour or shade, relative size, and place. */
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 typedef struct folded {
     uint64_t hash; /* of the name in lower case */

@@ -1,6 +1,6 @@
 /* expand.c - opens files of a source by running a program: their contents become entries of the tree.
  * Invariant: each thread has its own list and spool; nothing is shared until all have ended. */
-#include "source/expand.h"
+#include "ingest/source/expand.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "source/list.h"
-#include "base/program.h"
+#include "ingest/source/list.h"
+#include "base/system/program.h"
 
 typedef struct worker {
     list list;

@@ -6,7 +6,7 @@
 #ifndef MR_SOURCE_EXPAND_H
 #define MR_SOURCE_EXPAND_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 typedef struct mr_expand {
     const char *const *argv; /* the program and its options, NULL-terminated; "/dev/stdin", the file, is appended */

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "source/hub_cache.h"
+#include "ingest/source/hub_cache.h"
 
 enum { MAX_DEPTH = 64 };
 

@@ -1,6 +1,6 @@
 /* hub_cache.c - folders of a cache of the Hugging Face hub: which links of theirs lead to its blobs.
  * Invariant: no path from a link's target is ever opened: the name in blobs/ is one plain component. */
-#include "source/hub_cache.h"
+#include "ingest/source/hub_cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum { BLOB_MAX = 128, UP_MAX = 64 };

@@ -9,7 +9,7 @@
 #ifndef MR_SOURCE_HUB_CACHE_H
 #define MR_SOURCE_HUB_CACHE_H
 
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 typedef struct hub_cache { /* of one given folder */
     int blobs;             /* the folder, lent by the list; -1: the given folder is not of a cache */

@@ -6,7 +6,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 /* The file itself, or a folder above it. */
 static bool is_under(const char *path, size_t len, const char *name, size_t name_len)

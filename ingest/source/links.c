@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 enum { HOPS_MAX = 40 }; /* links that lead to links; the kernel's limit */
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 /* HOLD_DAMAGED: one damaged entry of an archive; its `path` is the error message. */
 typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL, HOLD_DAMAGED } holder_kind;

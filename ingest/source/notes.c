@@ -1,6 +1,6 @@
 /* notes.c - what ingest reports to the user.
  * Invariant: path and detail of a kept note are valid UTF-8, whatever bytes the source's names had. */
-#include "source/notes.h"
+#include "ingest/source/notes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 static void put32(mr_buf *out, uint32_t v)
 {

@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 int list_compare_listed(const listed *a, const listed *b)
 {

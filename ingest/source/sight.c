@@ -1,6 +1,6 @@
 /* sight.c - a walk through the sources on each host, and the first file in which two of them differ.
  * Invariant: rank 0's listing stays the one that is worked on; this only compares. */
-#include "source/sight.h"
+#include "ingest/source/sight.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/scope.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 enum { DEEPEST = 64 }; /* as folder.c */
 

@@ -3,8 +3,8 @@
 #ifndef MR_SOURCE_SIGHT_H
 #define MR_SOURCE_SIGHT_H
 
-#include "base/ranks.h"
-#include "source/source.h"
+#include "base/ranks/ranks.h"
+#include "ingest/source/source.h"
 
 typedef struct mr_sight {
     uint64_t files, bytes; /* without folders; of a link, what it leads to */

@@ -1,7 +1,7 @@
 /* source.c - folders, archives and standard input as one sorted tree.
  * Invariant: after mr_source_open() nothing in a source changes except which damaged entries were requested, so every
  * reader is thread-safe. */
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "source/list.h"
+#include "ingest/source/list.h"
 
 enum { BLOCK = 1 << 20 };
 

@@ -10,7 +10,7 @@
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 
-#include "source/notes.h"
+#include "ingest/source/notes.h"
 
 #define MR_NO_ENTRY UINT32_MAX
 

@@ -4,7 +4,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 /* First entry at or after `from` whose path does not start with the prefix. */
 static uint32_t run_end(const mr_source *s, const char *prefix, size_t len, uint32_t from, uint32_t limit)

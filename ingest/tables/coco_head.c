@@ -2,14 +2,14 @@
  * Source: "Data format" on cocodataset.org; the order of the sections differs between tools, and each may be larger
  * than the beginning that is read, so any one of them is enough. Invariant: a word counts only at its own depth:
  * "images" in a caption says nothing. */
-#include "tables/coco_head.h"
+#include "ingest/tables/coco_head.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "json/json_stream.h"
+#include "base/json/json_stream.h"
 
 enum { LEVELS = 4, DEPTH_MAX = 200 };
 

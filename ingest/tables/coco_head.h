@@ -3,7 +3,7 @@
 #ifndef MR_COCO_HEAD_H
 #define MR_COCO_HEAD_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 enum { MR_COCO_HEAD = 64 << 10 };
 

@@ -1,6 +1,6 @@
 /* coco_ids.c - see coco_ids.h.
  * Invariant: string number n has the id INT64_MIN + 1 + n. */
-#include "tables/coco_ids.h"
+#include "ingest/tables/coco_ids.h"
 
 #include <inttypes.h>
 #include <math.h>

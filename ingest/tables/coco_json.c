@@ -1,7 +1,7 @@
 /* coco_json.c - COCO annotation files: reads one in chunks, sorts its tables, and reads objects again.
  * Invariant: the tables of a parsed file are consistent (unique ids, every range inside the annotations), and no text
  * is returned that does not start and end like the object that was parsed. */
-#include "tables/coco_json.h"
+#include "ingest/tables/coco_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "tables/coco_parse.h"
-#include "tables/json_file.h"
+#include "ingest/tables/coco_parse.h"
+#include "ingest/tables/json_file.h"
 
 enum {
     RUN_MAX = 1 << 20, /* neighboring annotations are read at once, up to this */

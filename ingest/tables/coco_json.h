@@ -6,8 +6,8 @@
 #ifndef MR_COCO_JSON_H
 #define MR_COCO_JSON_H
 
-#include "source/source.h"
-#include "tables/coco_ids.h"
+#include "ingest/source/source.h"
+#include "ingest/tables/coco_ids.h"
 
 typedef struct mr_coco_image {
     int64_t id;

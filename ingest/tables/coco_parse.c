@@ -4,7 +4,7 @@
  *
  *      { "images": [ { "id": 7, "file_name": "a.jpg" }, ... ], "annotations": [ { "image_id": 7, "segmentation": [[...
  *      depth 1     2 3                                                                                          4 5  */
-#include "tables/coco_parse.h"
+#include "ingest/tables/coco_parse.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,9 +4,9 @@
 #ifndef MR_COCO_PARSE_H
 #define MR_COCO_PARSE_H
 
-#include "json/json_stream.h"
-#include "tables/coco_json.h"
-#include "tables/json_repair.h"
+#include "base/json/json_stream.h"
+#include "ingest/tables/coco_json.h"
+#include "ingest/tables/json_repair.h"
 
 enum { MR_COCO_LEVELS = 4, MR_COCO_DEPTH_MAX = 200 };
 

@@ -1,6 +1,6 @@
 /* createml.c - picks images and labels out of a CreateML annotation file while it streams by.
  * Invariant: memory is a few dozen bytes and a name for each image. */
-#include "tables/createml.h"
+#include "ingest/tables/createml.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "tables/json_file.h"
+#include "ingest/tables/json_file.h"
 
 enum { LEVELS = 5, DEPTH_MAX = 200, NAME_MAX_LEN = 4096 };
 

@@ -6,7 +6,7 @@
 #ifndef MR_CREATEML_TABLE_H
 #define MR_CREATEML_TABLE_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 typedef struct mr_createml_image {
     char *name;  /* UTF-8 and a NUL; a hostile one may hold a NUL before name_len */

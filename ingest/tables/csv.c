@@ -1,7 +1,7 @@
 /* csv.c - comma-separated lines as spreadsheets export them, parsed in place.
  * Invariant: the write position never overtakes the read position, so a cell and its NUL always fit where the cell and
  * its delimiter were; the last cell has the byte that mr_buf keeps after its length. */
-#include "tables/csv.h"
+#include "ingest/tables/csv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

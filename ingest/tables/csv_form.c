@@ -1,5 +1,5 @@
 /* csv_form.c - see csv_form.h. */
-#include "tables/csv_form.h"
+#include "ingest/tables/csv_form.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* json_file.c - see json_file.h. */
-#include "tables/json_file.h"
+#include "ingest/tables/json_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

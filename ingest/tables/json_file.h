@@ -3,9 +3,9 @@
 #ifndef MR_JSON_FILE_H
 #define MR_JSON_FILE_H
 
-#include "json/json_stream.h"
-#include "source/source.h"
-#include "tables/json_repair.h"
+#include "base/json/json_stream.h"
+#include "ingest/source/source.h"
+#include "ingest/tables/json_repair.h"
 
 typedef struct mr_json_file {
     const mr_source *source;

@@ -1,7 +1,7 @@
 /* json_repair.c - see json_repair.h.
  * Source of the words: Python's json module writes NaN, Infinity and -Infinity; JavaScript's readers accept no others.
  * Invariant: outside of strings only whole words are replaced, each by a string of its length. */
-#include "tables/json_repair.h"
+#include "ingest/tables/json_repair.h"
 
 #include <stdlib.h>
 #include <string.h>

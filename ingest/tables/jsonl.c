@@ -1,5 +1,5 @@
 /* jsonl.c - files with one JSON object per line, streamed, with the position of every row. */
-#include "tables/jsonl.h"
+#include "ingest/tables/jsonl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "json/json_stream.h"
+#include "base/json/json_stream.h"
 
 enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
 

@@ -4,7 +4,7 @@
 #ifndef MR_JSONL_H
 #define MR_JSONL_H
 
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 typedef struct mr_jsonl {
     const mr_source *source;

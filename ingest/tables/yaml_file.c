@@ -1,6 +1,6 @@
 /* yaml_file.c - a YAML file of a source.
  * Invariant: a file longer than MR_YAML_MAX is refused before it is read. */
-#include "tables/yaml_file.h"
+#include "ingest/tables/yaml_file.h"
 
 #include "base/scope.h"
 #include "base/text.h"

@@ -4,7 +4,7 @@
 #define MR_YAML_FILE_H
 
 #include "base/yaml.h"
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 /* MR_BAD_DATA: not YAML (mr_yaml_parse()), or longer than MR_YAML_MAX. */
 mr_status mr_yaml_read(const mr_source *s, uint32_t entry, mr_yaml *out, mr_error *err);

@@ -1,11 +1,11 @@
 /* batch.c - one batch, from planning to delivery; see batch.h. */
-#include "batch/batch.h"
+#include "loader/batch/batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 typedef unsigned long long ull;
 

@@ -11,9 +11,9 @@
 #ifndef MR_LOADER_BATCH_H
 #define MR_LOADER_BATCH_H
 
-#include "batch/coded_batch.h"
-#include "batch/loader.h"
-#include "batch/work.h"
+#include "loader/batch/coded_batch.h"
+#include "loader/batch/loader.h"
+#include "loader/batch/work.h"
 
 enum { MR_SLAB_ALIGN = 64 };
 

@@ -1,5 +1,5 @@
 /* batch_queue.c - batches in flight; see batch_queue.h. */
-#include "batch/batch_queue.h"
+#include "loader/batch/batch_queue.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "batch/batch.h"
+#include "loader/batch/batch.h"
 
 typedef struct mr_batch_queue {
     mr_work work;

@@ -1,11 +1,11 @@
 /* coded_batch.c - slots of coded delivery; see coded_batch.h. */
-#include "batch/coded_batch.h"
+#include "loader/batch/coded_batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 mr_status mr_coded_loading_init(mr_coded_loading *c, const mr_work *w, uint64_t max, mr_error *err)
 {

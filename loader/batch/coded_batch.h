@@ -7,8 +7,8 @@
 #ifndef MR_CODED_BATCH_H
 #define MR_CODED_BATCH_H
 
-#include "batch/work.h"
-#include "coded/coded.h"
+#include "loader/batch/work.h"
+#include "image/coded/coded.h"
 
 typedef struct mr_coded_loading { /* zeroed: of a batch that is not coded */
     mr_coded_slot *slots;

@@ -2,12 +2,12 @@
  *
  *      noted:   40 3 40 ...  |  32 3 ...        per rank, in the order of its batches
  *      joined:  3 32 40                         the same on every rank                                               */
-#include "batch/damage.h"
+#include "loader/batch/damage.h"
 
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "format/meta.h"
+#include "shards/format/meta.h"
 
 typedef unsigned long long ull;
 

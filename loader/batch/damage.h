@@ -3,8 +3,8 @@
 #ifndef MR_DAMAGE_H
 #define MR_DAMAGE_H
 
-#include "base/ranks.h"
-#include "batch/loader.h"
+#include "base/ranks/ranks.h"
+#include "loader/batch/loader.h"
 
 typedef struct mr_damage { /* zeroed before */
     uint64_t *samples;     /* numbers in the split */

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/scope.h"
-#include "batch/loader.h"
-#include "batch/loader_state.h"
+#include "loader/batch/loader.h"
+#include "loader/batch/loader_state.h"
 
 static mr_status end(mr_loader *l, mr_status status, const mr_error *why, mr_error *err)
 {

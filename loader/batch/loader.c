@@ -5,15 +5,15 @@
  *   mr_loader_next   the head of the queue   as soon as it is done; waits on `ready`
  *
  * With threads = 0 the caller's own thread takes the same steps in mr_loader_next(). */
-#include "batch/loader.h"
+#include "loader/batch/loader.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "batch/loader_state.h"
+#include "loader/batch/loader_state.h"
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 

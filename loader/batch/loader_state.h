@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "batch/batch_queue.h"
+#include "loader/batch/batch_queue.h"
 
 typedef struct mr_loader_thread {
     mr_loader *loader;

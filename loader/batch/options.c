@@ -1,12 +1,12 @@
 /* options.c - checks mr_loader_options and replaces every 0 that means a default. */
-#include "batch/options.h"
+#include "loader/batch/options.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "codec/image.h"
+#include "image/codec/image.h"
 
 typedef unsigned long long ull;
 

@@ -3,7 +3,7 @@
 #ifndef MR_LOADER_OPTIONS_H
 #define MR_LOADER_OPTIONS_H
 
-#include "format/manifest.h"
+#include "shards/manifest/manifest.h"
 
 enum {
     MR_MAX_THREADS = 1024,

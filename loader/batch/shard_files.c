@@ -4,7 +4,7 @@
  *   open[0 .. count)    the entries, in any order
  *
  * Invariant: an entry with borrowers is never closed; entries do not move. */
-#include "batch/shard_files.h"
+#include "loader/batch/shard_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/index.h"
+#include "shards/format/index.h"
 
 enum {
     ROWS_ENOUGH = 64, /* rows read one by one before all are read: a shard may be opened for one row only */

@@ -5,8 +5,8 @@
 #ifndef MR_SHARD_FILES_H
 #define MR_SHARD_FILES_H
 
-#include "dataset/dataset.h"
-#include "seek/seek.h"
+#include "shards/dataset/dataset.h"
+#include "shards/seek/seek.h"
 
 enum {
     MR_SHARD_FILES_MAX = 512,

@@ -3,16 +3,16 @@
  * Read-ahead: advice to the kernel costs a tenth of a read from the page cache, so it is given only while it helps.
  * After a read that would have blocked, the next COLD records are checked when they are planned: reading one byte shows
  * whether the record is in memory; if not, its pages are requested, and the count restarts. */
-#include "batch/work.h"
+#include "loader/batch/work.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "batch/options.h"
-#include "format/meta.h"
+#include "loader/batch/options.h"
+#include "shards/format/meta.h"
 
 typedef unsigned long long ull;
 

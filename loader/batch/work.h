@@ -7,13 +7,13 @@
 
 #include <stdatomic.h>
 
-#include "base/slab.h"
-#include "batch/shard_files.h"
-#include "coded/coded.h"
-#include "order/augment.h"
-#include "order/schedule.h"
-#include "region/pixels.h"
-#include "resize/resize.h"
+#include "base/system/slab.h"
+#include "loader/batch/shard_files.h"
+#include "image/coded/coded.h"
+#include "loader/order/augment.h"
+#include "loader/order/schedule.h"
+#include "image/region/pixels.h"
+#include "image/resize/resize.h"
 
 typedef struct mr_work { /* shared by all threads; only the atomics change after opening */
     mr_loader_options o; /* defaults filled in, see options.h */

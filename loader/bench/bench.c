@@ -4,17 +4,17 @@
  *
  * A loader with threads has `prefetch` batches ready when a turn begins and again when it ends.  Meanwhile it has
  * loaded as many as were taken, `prefetch` batches further on in the order: those are the records of the turn. */
-#include "bench/bench.h"
+#include "loader/bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "batch/loader.h"
-#include "bench/bench_limits.h"
-#include "bench/bench_stages.h"
-#include "bench/bench_turns.h"
+#include "base/cli/term.h"
+#include "loader/batch/loader.h"
+#include "loader/bench/bench_limits.h"
+#include "loader/bench/bench_stages.h"
+#include "loader/bench/bench_turns.h"
 
 enum { BATCH = 64 };
 

@@ -15,8 +15,8 @@
 #define MR_BENCH_H
 
 #include "base/buf.h"
-#include "bench/bench_budget.h"
-#include "bench/bench_device.h"
+#include "loader/bench/bench_budget.h"
+#include "loader/bench/bench_device.h"
 
 typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } mr_bench_stage;
 

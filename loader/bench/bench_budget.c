@@ -1,5 +1,5 @@
 /* bench_budget.c - how a benchmark divides its time budget. */
-#include "bench/bench_budget.h"
+#include "loader/bench/bench_budget.h"
 
 static const double longest_pass = 0.5; /* seconds: longer passes would only mean fewer turns */
 static const double stages_share = 0.2, stages_min = 0.1, stages_max = 2, probe_share = 0.2, used = 0.75, half = 0.5;

@@ -1,9 +1,9 @@
 /* bench_device.c - a benchmark's batches decoded on a device; see bench_device.h. */
-#include "bench/bench_device.h"
+#include "loader/bench/bench_device.h"
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "decode/decode.h"
+#include "base/cli/term.h"
+#include "device/decode/decode.h"
 
 mr_status mr_bench_device_open(mr_bench_device *d, mr_device *device, mr_error *err)
 {

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "images/images.h"
+#include "device/images/images.h"
 
 enum { MR_BENCH_WARP = 32 }; /* parts that lanes of a GPU decode in step */
 

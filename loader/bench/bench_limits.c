@@ -1,5 +1,5 @@
 /* bench_limits.c - what a program without a loader would do with the records of a turn. */
-#include "bench/bench_limits.h"
+#include "loader/bench/bench_limits.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -7,11 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/term.h"
-#include "bench/bench.h"
+#include "base/cli/term.h"
+#include "loader/bench/bench.h"
 
 enum { KEPT = 64 }; /* records a plain program would have in its batch */
 

@@ -3,7 +3,7 @@
 #ifndef MR_BENCH_LIMITS_H
 #define MR_BENCH_LIMITS_H
 
-#include "batch/work.h"
+#include "loader/batch/work.h"
 
 typedef struct mr_bench_record {
     uint64_t epoch, sample;

@@ -5,13 +5,13 @@
  * The steps are interleaved, and a clock around each would cost as much as they do: so pictures are decoded with more
  * and more steps, and the differences are the steps.  Each run goes through all pictures, as a loader does: the same
  * picture twice in a row would find its tables built and its branches predicted. */
-#include "bench/bench_stages.h"
+#include "loader/bench/bench_stages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "jpeg/partial.h"
+#include "image/jpeg/partial.h"
 
 enum { PICTURES = 200, RUNS = 5, LEVELS = 4 }; /* levels: the header, and one for each mr_jpeg_parts */
 enum { RUN_COST = 3 };                         /* of a run over all levels, in full decodes */

@@ -3,8 +3,8 @@
 #ifndef MR_BENCH_STAGES_H
 #define MR_BENCH_STAGES_H
 
-#include "bench/bench.h"
-#include "bench/bench_limits.h"
+#include "loader/bench/bench.h"
+#include "loader/bench/bench_limits.h"
 
 /* Measures the first pictures that the decoder supports, up to 200 or as many as can be decoded in `seconds`, with
  * their seek index if there is one.  Pictures that cannot be read or decoded are left out. */

@@ -1,5 +1,5 @@
 /* bench_turns.c - the medians of several turns' figures. */
-#include "bench/bench_turns.h"
+#include "loader/bench/bench_turns.h"
 
 #include <stdlib.h>
 

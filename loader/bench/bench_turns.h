@@ -3,8 +3,8 @@
 #ifndef MR_BENCH_TURNS_H
 #define MR_BENCH_TURNS_H
 
-#include "bench/bench.h"
-#include "bench/bench_limits.h"
+#include "loader/bench/bench.h"
+#include "loader/bench/bench_limits.h"
 
 typedef struct mr_bench_turn {
     mr_bench_times warm, product, limit, copy, steps;

@@ -1,6 +1,6 @@
 /* digest.c - one XXH3-128 over bytes that several ranks hold.
  * Invariant: a saved state holds no address: the receiver uses its own copy of the default secret. */
-#include "bench/digest.h"
+#include "loader/bench/digest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,14 +5,14 @@
  *   rank 1           b0 ->  b1 ->  b2 -> done
  *
  * Invariant: every process takes part in every round, so all of them agree on a failure, and none waits forever. */
-#include "bench/replay.h"
+#include "loader/bench/replay.h"
 
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "bench/digest.h"
-#include "images/images.h"
-#include "order/schedule.h"
+#include "loader/bench/digest.h"
+#include "device/images/images.h"
+#include "loader/order/schedule.h"
 
 typedef struct run {
     const mr_replay *replay;

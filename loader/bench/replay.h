@@ -4,7 +4,7 @@
 #ifndef MR_REPLAY_H
 #define MR_REPLAY_H
 
-#include "batch/damage.h"
+#include "loader/batch/damage.h"
 #include "device/device.h"
 
 typedef struct mr_replay_batch {

@@ -3,13 +3,13 @@
  *
  *   train     seed, epoch, sample -> random stream: mirror?, then up to ten tries of (area, ratio), then the position
  *   center    W x H -> short side `resize` -> its central size x size              square    W x H -> size x size */
-#include "order/augment.h"
+#include "loader/order/augment.h"
 
 #include <math.h>
 
 #include "base/error.h"
-#include "order/mix.h"
-#include "resize/resize.h"
+#include "loader/order/mix.h"
+#include "image/resize/resize.h"
 
 enum { TRIES = 10, DEFAULT_SIZE = 224 };
 

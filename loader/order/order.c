@@ -7,10 +7,10 @@
  * The network's width is the next even number of bits, so its range is less than four times count, and a walk takes
  * fewer than four steps on average.  Each round multiplies the bias by about 2^-half, so small counts get more rounds:
  * enough to make all n! orders of a tiny split equally likely (tests/loader/order/test_order_fair.c). */
-#include "order/order.h"
+#include "loader/order/order.h"
 
 #include "base/error.h"
-#include "order/mix.h"
+#include "loader/order/mix.h"
 
 enum { MAX_ROUNDS = 24 };
 

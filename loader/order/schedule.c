@@ -2,7 +2,7 @@
  * Invariant: the slots of ranks 0, 1, 2 ... of step k, joined, are the positions from k * global_batch on, for any
  * world.
  */
-#include "order/schedule.h"
+#include "loader/order/schedule.h"
 
 #include "base/scope.h"
 

@@ -10,7 +10,7 @@
 #ifndef MR_SCHEDULE_H
 #define MR_SCHEDULE_H
 
-#include "order/order.h"
+#include "loader/order/order.h"
 
 typedef struct mr_schedule {
     mr_order order;

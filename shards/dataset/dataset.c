@@ -6,7 +6,7 @@
  *
  * Invariant: nothing but stamps (index_trust.c) changes after opening, so threads share a dataset without locks; files
  * are opened for each read, so a dataset of thousands of shards costs one descriptor. */
-#include "dataset/dataset.h"
+#include "shards/dataset/dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "base/path.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "dataset/index_trust.h"
-#include "format/index.h"
-#include "format/record.h"
-#include "seek/seek.h"
+#include "shards/dataset/index_trust.h"
+#include "shards/format/index.h"
+#include "shards/format/record.h"
+#include "shards/seek/seek.h"
 
 /* The shards of larger datasets are looked at when they are first read: on a disk that hosts share, opening two files
  * each of hundreds of thousands takes minutes. */

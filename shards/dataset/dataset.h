@@ -9,9 +9,9 @@
 #ifndef MR_DATASET_H
 #define MR_DATASET_H
 
-#include "format/format.h"
-#include "format/manifest.h"
-#include "local/local.h"
+#include "shards/manifest/format.h"
+#include "shards/manifest/manifest.h"
+#include "shards/local/local.h"
 
 /* For MR_AUTO. */
 static inline void mr_dataset_release(mr_dataset **ds)

@@ -2,9 +2,9 @@
  * Invariant: nothing here reads an image or a meta. */
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "dataset/dataset.h"
+#include "shards/dataset/dataset.h"
 
 enum { ROWS_AT_ONCE = 1024 };
 

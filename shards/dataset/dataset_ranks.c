@@ -1,6 +1,6 @@
 /* dataset_ranks.c - a dataset opened by all ranks, and whether it is the same one, by its digest.
  * Invariant: what is divided among the ranks is the same list on each of them. */
-#include "dataset/dataset_ranks.h"
+#include "shards/dataset/dataset_ranks.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 enum { DIGEST = 32 };
 

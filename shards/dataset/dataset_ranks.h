@@ -3,8 +3,8 @@
 #ifndef MR_DATASET_RANKS_H
 #define MR_DATASET_RANKS_H
 
-#include "base/ranks.h"
-#include "dataset/dataset.h"
+#include "base/ranks/ranks.h"
+#include "shards/dataset/dataset.h"
 
 /* Collective: mr_dataset_open() on all ranks, of which one on each host reads the manifest and looks at the shards'
  * files.  The others of the host get the manifest from it, and have the list of shards in memory in common; a rank

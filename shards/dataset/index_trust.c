@@ -4,7 +4,7 @@
  *                           device, inode, size, times of modification and of change
  *
  * Invariant: a stamp is stored only after all bytes of the file with these facts were hashed. */
-#include "dataset/index_trust.h"
+#include "shards/dataset/index_trust.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/index.h"
+#include "shards/format/index.h"
 
 /* A change within the tick of a file system's clock leaves the times as they were, so a file that is younger than this
  * is compared again when it is opened again. */

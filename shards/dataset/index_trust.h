@@ -4,7 +4,7 @@
 #ifndef MR_INDEX_TRUST_H
 #define MR_INDEX_TRUST_H
 
-#include "format/manifest.h"
+#include "shards/manifest/manifest.h"
 
 typedef struct mr_index_trust mr_index_trust;
 

@@ -6,11 +6,11 @@
 #ifndef MR_EXPORT_CARD_H
 #define MR_EXPORT_CARD_H
 
-#include "export/export.h"
-#include "export/facts.h"
-#include "export/names.h"
-#include "export/out.h"
-#include "export/survey.h"
+#include "shards/export/export.h"
+#include "shards/export/facts.h"
+#include "shards/export/names.h"
+#include "shards/export/out.h"
+#include "shards/export/survey.h"
 
 typedef struct mr_export_sample {
     const mr_split *split;

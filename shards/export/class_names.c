@@ -1,6 +1,6 @@
 /* class_names.c - makes the names of classes differ: COCO's categories are identified by their ids, and may share
  * names. Invariant: the work is linear in the number of classes, however many share a name. */
-#include "export/class_names.h"
+#include "shards/export/class_names.h"
 
 #include <stdlib.h>
 

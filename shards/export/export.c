@@ -1,6 +1,6 @@
 /* export.c - from a dataset to OUT, for any format: samples in order, what is lost on the way, and the publication.
  * Invariant: OUT gets its name after the last sample; a failure before that removes what was written. */
-#include "export/export.h"
+#include "shards/export/export.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "export/card.h"
+#include "base/cli/term.h"
+#include "shards/export/card.h"
 
 #define X(word, title) &mr_export_format_##word,
 static const mr_export_format *const formats[] = {MR_EXPORTS(X)};

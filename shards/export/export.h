@@ -13,8 +13,8 @@
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 
-#include "dataset/dataset.h"
-#include "export/parts.h"
+#include "shards/dataset/dataset.h"
+#include "shards/export/parts.h"
 
 /* The formats: their names, and what is in them, for help. */
 #define MR_EXPORTS(X)                                                                                                  \

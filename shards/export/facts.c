@@ -1,14 +1,14 @@
 /* facts.c - what a sample's meta says besides its objects: labels, captions, and where the source's own words are.
  * Invariant: one pass of a strict parser; only members at depth one are looked at, each at most once (the first). */
-#include "export/facts.h"
+#include "shards/export/facts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "json/json_stream.h"
+#include "shards/manifest/format.h"
+#include "base/json/json_stream.h"
 
 enum { LEVELS = 4, DEPTH_MAX = 1000 };
 

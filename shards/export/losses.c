@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "export/card.h"
+#include "shards/export/card.h"
 
 void mr_export_lose(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count)
 {

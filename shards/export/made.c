@@ -6,7 +6,7 @@
  *
  * Invariant: reading and writing walk the folder in the same way; links and other files that no export makes are never
  * in a list. */
-#include "export/made.h"
+#include "shards/export/made.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "base/path.h"
+#include "base/files/path.h"
 #include "base/scope.h"
 
 #define LIST MR_PATH_EXPORT_LIST

@@ -1,7 +1,7 @@
 /* names.c - file names that are safe on any file system and unique in their folder.
  * Source of the rules: "Naming Files, Paths, and Namespaces" in Microsoft's documentation of Windows.
  * Invariant: a name depends on the requests before it alone, so equal datasets get equal names. */
-#include "export/names.h"
+#include "shards/export/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* out.c - files in the temporary folder of an export: folders, whole files, and texts that grow.
  * Invariant: what is not in memory any more has been written in full, or the call has failed. */
-#include "export/out.h"
+#include "shards/export/out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum { TEXT_ROOM = 1 << 20 };

@@ -1,5 +1,5 @@
 /* outline.c - one polygon for each object, clipping, and fractions of the picture. */
-#include "export/outline.h"
+#include "shards/export/outline.h"
 
 #include <inttypes.h>
 #include <stdio.h>

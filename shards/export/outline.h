@@ -3,7 +3,7 @@
 #ifndef MR_EXPORT_OUTLINE_H
 #define MR_EXPORT_OUTLINE_H
 
-#include "format/objects.h"
+#include "shards/format/objects.h"
 
 typedef struct mr_outline { /* a zeroed one is empty */
     mr_milli *points;       /* x, y, x, y ... */

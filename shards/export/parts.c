@@ -1,5 +1,5 @@
 /* parts.c - the words for what a format may be unable to hold. */
-#include "export/parts.h"
+#include "shards/export/parts.h"
 
 #define X(word, json, text) [MR_PART_##word] = json,
 const char *const mr_export_part_words[MR_PART_COUNT] = {MR_EXPORT_PARTS(X)};

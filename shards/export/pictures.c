@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "codec/image.h"
-#include "export/card.h"
+#include "image/codec/image.h"
+#include "shards/export/card.h"
 
 void mr_export_class_text(const mr_class *c, mr_buf *out)
 {

@@ -1,6 +1,6 @@
 /* row.c - a sample as a row of the hub.
  * Invariant: an object without a part has an empty list, or null, in its place: the lists stay parallel. */
-#include "export/row.h"
+#include "shards/export/row.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* survey.c - one pass over all metas of an export, before the first sample is written.
  * Invariant: where ids are compared, memory is 16 bytes for each object with one, of one split at a time; otherwise it
  * does not grow with the number of samples. */
-#include "export/survey.h"
+#include "shards/export/survey.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "export/facts.h"
+#include "shards/export/facts.h"
 
 typedef struct ids { /* of a split */
     int64_t *items;

@@ -3,9 +3,9 @@
 #ifndef MR_EXPORT_SURVEY_H
 #define MR_EXPORT_SURVEY_H
 
-#include "dataset/dataset.h"
-#include "export/export.h"
-#include "format/objects.h"
+#include "shards/dataset/dataset.h"
+#include "shards/export/export.h"
+#include "shards/format/objects.h"
 
 typedef struct mr_export_survey_split {
     bool image_ids, object_ids; /* all are whole numbers from 1 on, and different */

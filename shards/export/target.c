@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/temp.h"
-#include "export/export.h"
-#include "export/made.h"
+#include "base/files/temp.h"
+#include "shards/export/export.h"
+#include "shards/export/made.h"
 
 mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err)
 {

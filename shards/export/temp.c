@@ -1,6 +1,6 @@
 /* temp.c - the temporary file or folder of an export, and the removal of those that killed exports left.
  * Invariant: it is locked while it is written, so one whose lock is free was left by an export that was killed. */
-#include "export/export.h"
+#include "shards/export/export.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/temp.h"
+#include "base/files/temp.h"
 
 #define MARK ".millrace-export-" /* unlikely in a name that a user chose */
 

@@ -1,6 +1,6 @@
 /* class_counts.c - how many samples of each split have each label.
  * Invariant: each row is counted once, whatever its label. */
-#include "format/class_counts.h"
+#include "shards/format/class_counts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "format/index.h"
+#include "shards/format/index.h"
 
 static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
 {

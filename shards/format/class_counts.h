@@ -3,7 +3,7 @@
 #ifndef MR_CLASS_COUNTS_H
 #define MR_CLASS_COUNTS_H
 
-#include "format/manifest.h"
+#include "shards/manifest/manifest.h"
 
 /* After the classes: samples with no label, several, or one outside the classes. */
 enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_NOT_CLASSES };

@@ -1,7 +1,7 @@
 /* index.c - the fixed-row index of a shard: packed, read back and checked (index_build.c builds it).
  * Invariant: rows are handed out only if every one of them points inside the shard, and those of a file only if all of
  * it has the manifest's digest. */
-#include "format/index.h"
+#include "shards/format/index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_t mdb_bytes, mr_buf *out)

@@ -4,12 +4,12 @@
 #define MR_INDEX_H
 
 #include "base/buf.h"
-#include "codec/image.h"
-#include "format/format.h"
-#include "format/manifest.h"
+#include "image/codec/image.h"
+#include "shards/manifest/format.h"
+#include "shards/manifest/manifest.h"
 
 /* Offsets and lengths of every record from a page walk, everything else from the records themselves: hashes, image
- * header facts (pixels/codec/image.h), meta facts (shards/format/meta.h).  Appends header and rows to `out`.
+ * header facts (image/codec/image.h), meta facts (shards/format/meta.h).  Appends header and rows to `out`.
  * `first` and `samples` as the manifest says; MR_BAD_DATA if the shard's keys are not exactly those. */
 mr_status mr_index_build(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_buf *out,
                          mr_error *err);

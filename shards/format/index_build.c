@@ -1,14 +1,14 @@
 /* index_build.c - an an index from a shard alone: where LMDB put each record, and the facts that the records state.
  * Invariant: nothing but the .mdb's bytes decides the outcome: no limit of a run, no clock, no order of threads. */
-#include "format/index.h"
+#include "shards/format/index.h"
 
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/scope.h"
-#include "format/meta.h"
-#include "format/walk.h"
+#include "shards/format/meta.h"
+#include "shards/format/walk.h"
 
 typedef struct build {
     int fd;

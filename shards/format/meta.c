@@ -1,15 +1,15 @@
 /* meta.c - the members of a sample's meta that millrace itself writes and reads back.
  * Invariant: only keys at depth one are looked at, and each of our own at most once. */
-#include "format/meta.h"
+#include "shards/format/meta.h"
 
-#include "format/format.h"
+#include "shards/manifest/format.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "base/scope.h"
-#include "json/json_stream.h"
+#include "base/json/json_stream.h"
 
 enum { MAX_DEPTH = 1000 };
 

@@ -1,7 +1,7 @@
 /* objects.c - the objects of one picture: collected, turned back, written.
  * Invariant: an object's polygons and keypoints are runs of the arrays, and objects have theirs in order.
  */
-#include "format/objects.h"
+#include "shards/format/objects.h"
 
 #include <inttypes.h>
 #include <math.h>

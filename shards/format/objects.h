@@ -11,7 +11,7 @@
 #define MR_OBJECTS_H
 
 #include "base/buf.h"
-#include "format/manifest.h"
+#include "shards/manifest/manifest.h"
 
 typedef int64_t mr_milli; /* thousandths of a pixel */
 

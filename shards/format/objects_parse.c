@@ -4,9 +4,9 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "format/objects.h"
-#include "json/json_stream.h"
+#include "shards/manifest/format.h"
+#include "shards/format/objects.h"
+#include "base/json/json_stream.h"
 
 enum { LEVELS = 6, DEPTH_MAX = 1000, NUMBERS = 8 };
 

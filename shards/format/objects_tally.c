@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/objects.h"
+#include "shards/format/objects.h"
 
 enum { TOLERANCE = 1000 }; /* one pixel: whether pixels or the edges between them are counted makes as much */
 

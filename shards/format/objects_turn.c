@@ -5,7 +5,7 @@
  *        #        #       #      #       #         #     ###     ###     that is stored as 1 is
  *        #        #      ##      ##
  * Source: Exif 2.3, tag 0x0112. */
-#include "format/objects.h"
+#include "shards/format/objects.h"
 
 /* From shown to stored: first width and height change places, then left and right, then top and bottom. */
 enum { LEFT = 1, UP = 2, SWAPS = 4 };

@@ -1,10 +1,10 @@
 /* record.c - an image or a meta of a shard, read by its row.
  * Invariant: a mismatch is an error of that sample alone, MR_BAD_SAMPLE. */
-#include "format/record.h"
+#include "shards/format/record.h"
 
 #include <stdio.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/scope.h"
 

@@ -3,8 +3,8 @@
 #ifndef MR_RECORD_H
 #define MR_RECORD_H
 
-#include "format/manifest.h"
-#include "format/format.h"
+#include "shards/manifest/manifest.h"
+#include "shards/manifest/format.h"
 
 typedef struct mr_record {
     const char *what; /* "image" or "meta", for messages */

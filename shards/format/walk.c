@@ -8,13 +8,13 @@
  *   12 u16 lower     14 u16 upper   (u32 pages: a run)  6 u16 length of the key
  *   16 u16 ptr[], up to `lower`                         8 key, then data (F_BIGDATA: u64 page of the run that has it)
  *      free space, then nodes from `upper` to the end */
-#include "format/walk.h"
+#include "shards/format/walk.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum {

@@ -8,7 +8,7 @@
 #ifndef MR_WALK_H
 #define MR_WALK_H
 
-#include "format/format.h"
+#include "shards/manifest/format.h"
 
 typedef struct mr_walk_record {
     uint64_t sample; /* the key */

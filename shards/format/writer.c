@@ -3,7 +3,7 @@
  * LMDB keeps the dirty pages of a transaction in memory, so one transaction per shard would cost each thread a shard of
  * memory.  The file is a private temporary until it is renamed: committing often, without syncing, is safe, and as the
  * moments depend on the records alone the bytes stay reproducible. */
-#include "format/writer.h"
+#include "shards/format/writer.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #ifndef MR_WRITER_H
 #define MR_WRITER_H
 
-#include "format/format.h"
+#include "shards/manifest/format.h"
 
 #define MR_WRITER_BATCH ((uint64_t)16 << 20)
 

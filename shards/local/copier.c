@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/index.h"
-#include "local/parts.h"
+#include "shards/format/index.h"
+#include "shards/local/parts.h"
 
 enum { STEP = 4 << 20 };
 

@@ -9,7 +9,7 @@
 #ifndef MR_LOCAL_H
 #define MR_LOCAL_H
 
-#include "format/manifest.h"
+#include "shards/manifest/manifest.h"
 
 typedef struct mr_local_options {
     const char *dir;             /* made if it is missing */

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "local/local.h"
+#include "shards/local/local.h"
 
 typedef struct mr_store {
     char *path;

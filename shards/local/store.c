@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "local/parts.h"
+#include "shards/local/parts.h"
 
 enum { DIGITS = 64, NAME_SIZE = DIGITS + 8 };
 

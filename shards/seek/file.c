@@ -1,13 +1,13 @@
 /* file.c - a seek file as bytes: its header, its table, and the checks of both.
  * Invariant: an offset is used only after it was found inside the file and in order with its neighbour. */
-#include "seek/seek.h"
+#include "shards/seek/seek.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 typedef unsigned long long ull;

@@ -1,6 +1,6 @@
 /* make.c - the seek files of a dataset: shards shared out to ranks, their rows in chunks to threads.
  * Invariant: shard i is made by rank i % world, and every rank has every result when it is over. */
-#include "seek/parts.h"
+#include "shards/seek/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 typedef struct run {
     mr_seek_job *jobs;       /* of this rank's shards */

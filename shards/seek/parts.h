@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "seek/seek.h"
+#include "shards/seek/seek.h"
 
 enum { MR_SEEK_CHUNK = 128 }; /* rows that a thread takes at a time */
 

@@ -17,9 +17,9 @@
 #ifndef MR_SEEK_H
 #define MR_SEEK_H
 
-#include "base/ranks.h"
-#include "format/index.h"
-#include "jpeg/seek.h"
+#include "base/ranks/ranks.h"
+#include "shards/format/index.h"
+#include "image/jpeg/seek.h"
 
 enum {
     MR_SEEK_VERSION = 1,

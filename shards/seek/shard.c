@@ -1,7 +1,7 @@
 /* shard.c - the seek file of one shard, from its records.
  * Invariant: entries are made only of an image that matched its hash in this very buffer, by an index that has the
  * manifest's digest; so what is made of a shard is always the same. */
-#include "seek/parts.h"
+#include "shards/seek/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/record.h"
+#include "shards/format/record.h"
 
 static double thread_cpu(void)
 {

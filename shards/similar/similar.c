@@ -2,7 +2,7 @@
  * Invariant: of equal bytes in one split only the first sample is a picture here; ingest stores them once.
  *
  *      indexes --> pictures, without repeated bytes --> hashes (every picture is decoded) --> mr_near_find() */
-#include "similar/similar.h"
+#include "shards/similar/similar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "format/index.h"
+#include "shards/format/index.h"
 
 enum { LARGE = 64 << 20 }; /* pixels */
 

@@ -5,8 +5,8 @@
 #ifndef MR_SIMILAR_H
 #define MR_SIMILAR_H
 
-#include "alike/near.h"
-#include "dataset/dataset.h"
+#include "image/similar/near.h"
+#include "shards/dataset/dataset.h"
 
 typedef struct mr_similar_picture { /* the first sample of a split with these bytes */
     uint64_t hash, number;          /* of the image; in the split */

@@ -1,6 +1,6 @@
 /* beside.c - the names in a dataset's folder: which does the manifest not list?
  * Invariant: no file is opened; a name that could not be a shard's is only a warning. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/text.h"
 
 /* From the last dot on; "": there is none. */

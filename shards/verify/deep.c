@@ -1,17 +1,17 @@
 /* deep.c - does the shard match its index: pages, meta, image headers, pixels?
  * Invariant: a record is parsed only after its bytes, in this very buffer, have matched their hash. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/meta.h"
-#include "format/record.h"
-#include "format/walk.h"
+#include "shards/format/meta.h"
+#include "shards/format/record.h"
+#include "shards/format/walk.h"
 
 typedef unsigned long long ull;
 

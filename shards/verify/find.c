@@ -1,6 +1,6 @@
 /* find.c - which shard of the manifest has this name, this size, these bytes?
  * Invariant: the lists are sorted once and each question is a binary search, so 100,000 damaged shards are cheap. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

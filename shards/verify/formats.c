@@ -1,6 +1,6 @@
 /* formats.c - what the formats for CI services share.
  * Invariant: the order of the problems is that of the report. */
-#include "verify/formats.h"
+#include "shards/verify/formats.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #ifndef MR_VERIFY_FORMATS_H
 #define MR_VERIFY_FORMATS_H
 
-#include "verify/verify.h"
+#include "shards/verify/verify.h"
 
 /* Appends the report on `dataset`, a path as the user wrote it; r NULL: there is none, for the reason `why`.
  * MR_SYSTEM: out of memory. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verify/formats.h"
+#include "shards/verify/formats.h"
 
 enum { SHOWN = 10 }; /* a step shows so many errors, and so many warnings */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "verify/formats.h"
+#include "shards/verify/formats.h"
 
 typedef struct list {
     json_t *array;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "verify/formats.h"
+#include "shards/verify/formats.h"
 
 enum { JUNIT_LINES = 200 }; /* per test case; they are read in a web page */
 

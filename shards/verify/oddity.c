@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 typedef unsigned long long ull;
 

@@ -7,9 +7,9 @@
 #ifndef MR_VERIFY_PARTS_H
 #define MR_VERIFY_PARTS_H
 
-#include "format/meta.h"
-#include "seek/seek.h"
-#include "verify/verify.h"
+#include "shards/format/meta.h"
+#include "shards/seek/seek.h"
+#include "shards/verify/verify.h"
 
 enum { MR_DAMAGED_IMAGE = 1, MR_DAMAGED_META = 2, MR_DAMAGED_DECODE = 4 }; /* DECODE: bytes whole, pixels not */
 

@@ -7,7 +7,7 @@
  * Pages that cannot be read are counted in job->unread, records in them count as damaged, and the digest is unknown.
  *
  * Invariant: records are sorted by offset and do not overlap, so at most one is open at a border. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

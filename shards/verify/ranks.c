@@ -5,7 +5,7 @@
  * ...]] oddities: [[images, first sample, source], ...], one an mr_oddity
  *
  * Invariant: shard i is taken from rank i % world only. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 #include "base/scope.h"
 
 #include <stdlib.h>

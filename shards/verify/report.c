@@ -1,6 +1,6 @@
 /* report.c - problems as a list, and as JSON.
  * Invariant: every text in it is valid UTF-8. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* rows.c - the manifest's counts and classes against a shard's rows.
  * Invariant: a contradiction does not damage any sample: the shard's bytes match the digests. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <string.h>
 
-#include "format/index.h"
+#include "shards/format/index.h"
 
 typedef unsigned long long ull;
 

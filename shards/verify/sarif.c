@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verify/formats.h"
+#include "shards/verify/formats.h"
 
 typedef struct results {
     json_t *array;

@@ -1,13 +1,13 @@
 /* seek.c - a seek index, checked by its own hashes, against the index, and by rebuilding it.
  * Invariant: it affects nothing else: no sample is damaged because of it. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 typedef unsigned long long ull;

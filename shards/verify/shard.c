@@ -1,6 +1,6 @@
 /* shard.c - the checks of one shard: both files, their digests, and which samples are damaged.
  * Invariant: every sample counted in out->damaged is explained by a problem, its own or one of the whole shard. */
-#include "verify/parts.h"
+#include "shards/verify/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "format/meta.h"
-#include "format/record.h"
+#include "shards/format/meta.h"
+#include "shards/format/record.h"
 
 typedef unsigned long long ull;
 

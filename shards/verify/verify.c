@@ -1,6 +1,6 @@
 /* verify.c - the whole dataset: the manifest, and the shards divided among threads and ranks.
  * Invariant: shard i is checked by rank i % world; rank 0 ends with all problems in the order of the shards. */
-#include "verify/verify.h"
+#include "shards/verify/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "dataset/dataset_ranks.h"
-#include "verify/parts.h"
+#include "shards/dataset/dataset_ranks.h"
+#include "shards/verify/parts.h"
 
 typedef struct run {
     const mr_verify_options *o;

@@ -12,10 +12,10 @@
 #ifndef MR_VERIFY_H
 #define MR_VERIFY_H
 
-#include "base/ranks.h"
-#include "base/term.h"
-#include "codec/image.h"
-#include "json/json.h"
+#include "base/ranks/ranks.h"
+#include "base/cli/term.h"
+#include "image/codec/image.h"
+#include "base/json/json.h"
 
 #define MR_PROBLEM_KINDS(X) /* name, word, what it means */                                                            \
     X(MANIFEST, "manifest", "the manifest is missing, cannot be read, or is not what millrace wrote")                  \

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static void assert_base64(const char *bytes, size_t len, const char *expected)
 {

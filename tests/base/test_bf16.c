@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static uint32_t bits_of(float x)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static void test_pieces_are_appended(void **state)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static void test_known_answers(void **state)
 {

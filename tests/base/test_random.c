@@ -1,5 +1,5 @@
 /* test_random.c - the generator gives the published numbers, evenly. */
-#include "support/support.h"
+#include "tests/support/support.h"
 
 #include <string.h>
 

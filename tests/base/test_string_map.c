@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "support/support.h"
-#include "text/learn.h"
-#include "text/parts.h"
+#include "tests/support/support.h"
+#include "train/text/learn.h"
+#include "train/text/parts.h"
 
 /* Where as many texts come into a table with twice the room, the longest run of neighbours is around 60 if chance puts
  * them there. */

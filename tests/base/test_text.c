@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "json/json.h"
-#include "support/support.h"
+#include "base/json/json.h"
+#include "tests/support/support.h"
 
 static void test_sentences_are_printable(void **state)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
+#include "tests/support/support.h"
 #include "base/yaml.h"
 
 static void test_tree(void **state)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "batch/loader.h"
-#include "bench/bench_limits.h"
-#include "bench/measure.h"
+#include "loader/batch/loader.h"
+#include "loader/bench/bench_limits.h"
+#include "tests/bench/measure.h"
 
 enum { TURNS = 15, ENOUGH = 2048 }; /* ENOUGH: images of a turn, in whole epochs */
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/term.h"
-#include "exchange/exchange.h"
-#include "bench/measure.h"
+#include "base/cli/term.h"
+#include "train/exchange/exchange.h"
+#include "tests/bench/measure.h"
 
 enum { FLAT, BUCKETS, ALLREDUCE, COPY, WAYS };
 

@@ -19,11 +19,11 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "base/term.h"
-#include "bench/bench_limits.h"
-#include "bench/measure.h"
-#include "exchange/exchange.h"
-#include "model/model.h"
+#include "base/cli/term.h"
+#include "loader/bench/bench_limits.h"
+#include "tests/bench/measure.h"
+#include "train/exchange/exchange.h"
+#include "train/model/model.h"
 
 enum { MARKS = 256, SKIPPED = 2 };
 enum { COMPUTING, APART, PLACES };

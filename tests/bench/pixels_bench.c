@@ -13,11 +13,11 @@
 #include <jpeglib.h>
 
 #include "base/random.h"
-#include "jpeg/seek.h"
-#include "region/pixels.h"
-#include "resize/kernels.h"
-#include "bench/measure.h"
-#include "bench/bench_limits.h"
+#include "image/jpeg/seek.h"
+#include "image/region/pixels.h"
+#include "image/resize/kernels.h"
+#include "tests/bench/measure.h"
+#include "loader/bench/bench_limits.h"
 
 enum { SIZE = 224, SPACINGS = 5 };
 

@@ -13,13 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/term.h"
-#include "dataset/dataset_ranks.h"
-#include "format/format.h"
-#include "order/schedule.h"
-#include "bench/measure.h"
-#include "bench/bench_limits.h"
+#include "base/files/file.h"
+#include "base/cli/term.h"
+#include "shards/dataset/dataset_ranks.h"
+#include "shards/manifest/format.h"
+#include "loader/order/schedule.h"
+#include "tests/bench/measure.h"
+#include "loader/bench/bench_limits.h"
 
 enum { RANKS = 1024, BATCH = 32 * RANKS, PICTURE = 110000, EACH_HOST = 8 };
 

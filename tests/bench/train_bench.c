@@ -20,10 +20,10 @@
 #include <sys/resource.h>
 
 #include "base/random.h"
-#include "model/model.h"
-#include "model/optimizer.h"
-#include "base/term.h"
-#include "bench/bench_limits.h"
+#include "train/model/model.h"
+#include "train/model/optimizer.h"
+#include "base/cli/term.h"
+#include "loader/bench/bench_limits.h"
 
 enum { BATCH_MAX = 4096 };
 enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 }; /* ids of RoBERTa's tokens; words follow */

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 #define WRONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

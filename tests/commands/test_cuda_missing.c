@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "support/train.h"
+#include "tests/support/training/train.h"
 
 static void what_is_missing_is_named(void **state)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/model.h"
-#include "support/train.h"
+#include "tests/support/training/model.h"
+#include "tests/support/training/train.h"
 
 static char *fake; /* the folder of the fake libraries */
 

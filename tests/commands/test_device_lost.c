@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/train.h"
+#include "tests/support/training/train.h"
 
 static int set_up(void **state)
 {

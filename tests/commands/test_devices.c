@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "support/train.h"
+#include "tests/support/training/train.h"
 
 static void test_all_are_listed(void **state)
 {

@@ -1,12 +1,12 @@
 /* test_inspect_run.c - `millrace inspect RUN`, and what eval, predict and results say of where a model comes from.
  * Invariant tested: dataset, seed, order, options and version are those of the training, whatever became of its dataset
  * since.
- * Covers report/run_print.c, report/cmd_inspect.c, train/cmd_session.c. */
+ * Covers train/report/run_print.c, train/report/cmd_inspect.c, train/cmd_session.c. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/faults.h"
-#include "support/train.h"
+#include "tests/support/faults.h"
+#include "tests/support/training/train.h"
 
 static int set_up(void **state)
 {

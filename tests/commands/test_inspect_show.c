@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/dataset_maker.h"
+#include "tests/support/shards/dataset_maker.h"
 
 typedef struct state {
     char *dir, *ds;

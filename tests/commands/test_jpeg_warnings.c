@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "support/jpeg_odd.h"
+#include "base/json/json.h"
+#include "tests/support/images/jpeg_odd.h"
 
 typedef struct scene {
     char *dir, *source, *dst;

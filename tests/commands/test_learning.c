@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 /* The best accuracy of a run with these arguments. */
 static double best_accuracy(const char *dir, const char *const *argv)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "millrace.h"
-#include "support/json.h"
-#include "support/shard.h"
+#include "tests/support/json.h"
+#include "tests/support/shards/shard.h"
 
 static const char words[] = "ds: manifest.json: the dataset is newer, of format 3, and needs millrace 7.12, or a later "
                             "one; this is millrace ";

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "support/support.h"
-#include "support/dataset_maker.h"
-#include "support/image.h"
+#include "tests/support/support.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/images/image.h"
 
 /* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
 #define EVIL                                                                                                           \

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/shard.h"
+#include "tests/support/shards/shard.h"
 
 static const char *const names[3] = {"train-00000", "train-00001", "val-00000"};
 

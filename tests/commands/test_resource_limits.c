@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "support/support.h"
+#include "base/files/file.h"
+#include "tests/support/support.h"
 
 static char *root, *source, *ds;
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/cost.h"
-#include "support/image.h"
+#include "tests/support/cost.h"
+#include "tests/support/images/image.h"
 
 static char *root, *source, *ds;
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "support/dataset_maker.h"
-#include "support/support.h"
-#include "text/tokenizer.h"
+#include "base/files/file.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/support.h"
+#include "train/text/tokenizer.h"
 
 static const char *const captions[] = {"two dogs in a car", "two cats sleeping on a couch", "a dog",
                                        "caf\xC3\xA9, caf\xC3\xA9!", "cats"};

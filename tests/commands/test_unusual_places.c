@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "millrace.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *root, *source, *ds;
 static uint64_t expected;

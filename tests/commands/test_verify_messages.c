@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/dataset_maker.h"
-#include "support/shard.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/shards/shard.h"
 
 typedef struct scene {
     char *dir, *ds;

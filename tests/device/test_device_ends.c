@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/device.h"
+#include "tests/support/device/device.h"
 
 /* ---- tokens, patches, rows ------------------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/device.h"
+#include "tests/support/device/device.h"
 
 static double dot(const double *a, const double *b, size_t count)
 {

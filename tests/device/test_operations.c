@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "device/operations.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static void every_operation_has_a_word_and_a_family(void **state)
 {

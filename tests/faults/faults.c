@@ -2,7 +2,7 @@
  * Invariant: without a word in the environment every wrapper is the call that it wraps. */
 #undef _FILE_OFFSET_BITS /* open and open64 are two symbols, and both are wrapped */
 #undef _FORTIFY_SOURCE
-#include "faults/faults.h"
+#include "tests/faults/faults.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  * Invariant: a record stands behind those of all calls that ended before its own began; only raw system calls are made
  * here, so that nothing of this is wrapped, counted or failed itself. */
 #undef _FILE_OFFSET_BITS
-#include "faults/faults.h"
+#include "tests/faults/faults.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support/faults.h"
-#include "support/steps.h"
+#include "tests/support/faults.h"
+#include "tests/support/training/steps.h"
 
 typedef enum product { WHOLE, PARTS, MODEL } product;
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/damage.h"
-#include "support/loader.h"
-#include "support/train.h"
+#include "tests/support/damage.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/training/train.h"
 
 /* ---- two ranks and the damage beside them ------------------------------------------------------------------------ */
 

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/archive.h"
-#include "support/faults.h"
-#include "support/hub.h"
-#include "support/steps.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/faults.h"
+#include "tests/support/sources/hub.h"
+#include "tests/support/training/steps.h"
 
 typedef struct scene {
     const char *name;

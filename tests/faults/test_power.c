@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "faults/faults.h"
-#include "support/faults.h"
-#include "support/power.h"
-#include "support/steps.h"
+#include "tests/faults/faults.h"
+#include "tests/support/faults.h"
+#include "tests/support/power.h"
+#include "tests/support/training/steps.h"
 
 static struct {
     char *base, *log, *run, *image;

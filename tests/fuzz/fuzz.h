@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "source/source.h"
+#include "base/json/json.h"
+#include "ingest/source/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

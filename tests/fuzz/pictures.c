@@ -1,5 +1,5 @@
 /* pictures.c - what the targets that decode pictures share; see pictures.h. */
-#include "fuzz/pictures.h"
+#include "tests/fuzz/pictures.h"
 
 mr_region fuzz_region(mr_random *draw, uint32_t width, uint32_t height)
 {

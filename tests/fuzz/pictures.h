@@ -4,8 +4,8 @@
 #define MR_FUZZ_PICTURES_H
 
 #include "base/random.h"
-#include "fuzz/fuzz.h"
-#include "region/parts.h"
+#include "tests/fuzz/fuzz.h"
+#include "image/region/parts.h"
 
 enum { FUZZ_PIXELS = 1 << 16 }; /* larger pictures are left alone: a fuzzer wants many, not large ones */
 

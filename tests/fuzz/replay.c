@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "fuzz/fuzz.h"
-#include "support/hang.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/hang.h"
 
 enum {
     MAX_FILE = 1 << 20,

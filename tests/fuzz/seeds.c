@@ -14,12 +14,12 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "fuzz/seeds.h"
-#include "base/file.h"
-#include "support/dataset_maker.h"
-#include "source/source.h"
-#include "support/support.h"
-#include "support/image.h"
+#include "tests/fuzz/seeds.h"
+#include "base/files/file.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "ingest/source/source.h"
+#include "tests/support/support.h"
+#include "tests/support/images/image.h"
 
 static const char *out;
 

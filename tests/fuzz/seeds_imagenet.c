@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fuzz/seeds.h"
-#include "support/archive.h"
-#include "support/mat.h"
+#include "tests/fuzz/seeds.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/sources/mat.h"
 
 #define TRAIN "train/n01440764/n01440764_1.JPEG\0\0train/n01443537/n01443537_2.JPEG\0\0"
 #define VAL   "val/ILSVRC2012_val_00000001.JPEG\0\0"

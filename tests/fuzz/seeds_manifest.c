@@ -2,9 +2,9 @@
  * Invariant: manifest, NUL, table: what fuzz_manifest.c takes apart. */
 #include <stdlib.h>
 
-#include "format/manifest.h"
-#include "fuzz/seeds.h"
-#include "support/support.h"
+#include "shards/manifest/manifest.h"
+#include "tests/fuzz/seeds.h"
+#include "tests/support/support.h"
 
 void seed_manifest_table(const char *dir, const char *name)
 {

@@ -1,6 +1,6 @@
 /* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC, CreateML, tasks of COCO.
  * Invariant: each is small, and taken as it is, so that a fuzzer starts beyond the first refusal. */
-#include "fuzz/seeds.h"
+#include "tests/fuzz/seeds.h"
 
 static const char yaml[] = "path: ../x\ntrain: images/train\nval: [a, b]\nnames:\n  0: cat\n  1: 'd''og'\n"
                            "kpt_shape: [2, 3]\nroboflow: {license: \"CC \\u0042Y\"}\n";

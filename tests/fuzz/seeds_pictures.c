@@ -1,9 +1,9 @@
 /* seeds_pictures.c - the first inputs of the targets that read pictures: OUT/image, OUT/pixels, OUT/jpeg,
  * OUT/jpeg_device, OUT/jpeg_entries. */
-#include "jpeg/seek.h"
-#include "fuzz/seeds.h"
-#include "support/jpeg.h"
-#include "support/pixels.h"
+#include "image/jpeg/seek.h"
+#include "tests/fuzz/seeds.h"
+#include "tests/support/images/jpeg.h"
+#include "tests/support/images/pixels.h"
 
 /* To be examined, and to be shown. */
 static void seed_picture(const char *name, picture p)

@@ -1,9 +1,9 @@
 /* seeds_tokenizer.c - the first inputs of the tokenizer's fuzz targets: OUT/tokenizer, OUT/tokenizer_maker. */
 #include <string.h>
 
-#include "fuzz/seeds.h"
-#include "support/support.h"
-#include "text/tokenizer.h"
+#include "tests/fuzz/seeds.h"
+#include "tests/support/support.h"
+#include "train/text/tokenizer.h"
 
 #define MODEL                                                                                                          \
     "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"abab\":6,\"<unk>\":7,"                     \

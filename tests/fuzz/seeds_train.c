@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "bridgetower/parts.h"
-#include "checkpoint/parts.h"
-#include "files/safetensors.h"
-#include "run/settings.h"
-#include "fuzz/seeds.h"
-#include "support/archive.h"
-#include "support/checkpoint.h"
+#include "train/model/bridgetower/parts.h"
+#include "train/checkpoint/parts.h"
+#include "train/files/safetensors.h"
+#include "train/setup/settings.h"
+#include "tests/fuzz/seeds.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/training/checkpoint.h"
 
 static const char *const headers[] = {
     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "fuzz/fuzz.h"
-#include "source/list.h"
+#include "tests/fuzz/fuzz.h"
+#include "ingest/source/list.h"
 
 void fuzz_broken(const char *promise, const char *file, int line)
 {

@@ -2,8 +2,8 @@
 #ifndef MR_FUZZ_TENSORS_H
 #define MR_FUZZ_TENSORS_H
 
-#include "files/safetensors_parts.h"
-#include "fuzz/fuzz.h"
+#include "train/files/safetensors_parts.h"
+#include "tests/fuzz/fuzz.h"
 
 /* `before`: the tensor before it in the order of names, NULL: it is the first. */
 static inline void fuzz_tensor(const mr_tensor *t, const mr_tensor *before)

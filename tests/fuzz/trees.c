@@ -1,7 +1,7 @@
 /* trees.c - a whole tree of files out of one input; see trees.h. */
-#include "fuzz/trees.h"
+#include "tests/fuzz/trees.h"
 
-#include "format/format.h"
+#include "shards/manifest/format.h"
 
 enum { MEMBERS = 160 };
 

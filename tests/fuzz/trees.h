@@ -7,8 +7,8 @@
 #ifndef MR_FUZZ_TREES_H
 #define MR_FUZZ_TREES_H
 
-#include "fuzz/fuzz.h"
-#include "layout/layout.h"
+#include "tests/fuzz/fuzz.h"
+#include "ingest/layout/layout.h"
 
 typedef struct fuzz_tree {
     mr_layout_options options;

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/dataset_maker.h"
-#include "support/cost.h"
-#include "verify/parts.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/cost.h"
+#include "shards/verify/parts.h"
 
 typedef struct state {
     char *dir, *ds;

@@ -1,5 +1,5 @@
 /* test_damage_everywhere.c - datasets with one thing wrong, picked by chance, before every kind of reader.  Covers
- * dataset/index_trust.c, format/manifest.c.
+ * dataset/index_trust.c, manifest/manifest.c.
  * Invariant tested: nothing is delivered in silence: what a reader gives is what it gives of the whole dataset, or it
  * says which file is wrong and what to run. */
 #include <fcntl.h>
@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "support/loader.h"
-#include "support/train.h"
+#include "base/files/file.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/training/train.h"
 
 enum { FILES_MAX = 64, SAMPLES_MAX = 128, LIBRARY = 110, LOADER = 111, COPIES = 40, EXPORT = 25, TRAIN = 15 };
 

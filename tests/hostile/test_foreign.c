@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir, *paths[4000];
 static size_t path_count;

@@ -21,8 +21,8 @@
 #include <xxhash.h>
 
 #include "base/hash.h"
-#include "support/dataset_maker.h"
-#include "format/index.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "shards/format/index.h"
 #include "millrace.h"
 
 enum { STRIPE = 64, TAIL = 8192, LENGTH = TAIL + 512, X = TAIL + STRIPE, Y = TAIL + 2 * STRIPE };

@@ -9,9 +9,9 @@
 #include <archive_entry.h>
 #include <jansson.h>
 
-#include "support/archive.h"
-#include "support/cost.h"
-#include "support/image.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/cost.h"
+#include "tests/support/images/image.h"
 
 static char *dir, *dst;
 static picture good;

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "support/archive.h"
-#include "support/cost.h"
-#include "support/dataset_maker.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/cost.h"
+#include "tests/support/shards/dataset_maker.h"
 
 static char *dir, *ds, *manifest, *text;
 

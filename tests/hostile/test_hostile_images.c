@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/dataset_maker.h"
-#include "support/image.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/images/image.h"
 
 static char *dir, *source, *dst;
 

@@ -5,14 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files/npz_header.h"
-#include "files/safetensors.h"
-#include "format/class_counts.h"
-#include "format/manifest.h"
-#include "source/source.h"
-#include "support/support.h"
-#include "support/archive.h"
-#include "tables/csv.h"
+#include "train/files/npz_header.h"
+#include "train/files/safetensors.h"
+#include "shards/format/class_counts.h"
+#include "shards/manifest/manifest.h"
+#include "ingest/source/source.h"
+#include "tests/support/support.h"
+#include "tests/support/sources/archive.h"
+#include "ingest/tables/csv.h"
 
 static char *dir;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/image.h"
+#include "tests/support/images/image.h"
 
 /* ---- pictures ---------------------------------------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "support/loader.h"
-#include "support/model.h"
-#include "support/support.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/training/model.h"
+#include "tests/support/support.h"
 
 static const char *device;
 

@@ -1,6 +1,6 @@
 /* cost.c - what commands and pieces of work cost beside each other.
  * Invariant: as in support/cost.h; seconds are only ever divided by seconds of the same process. */
-#include "support/cost.h"
+#include "tests/support/cost.h"
 
 #include <math.h>
 #include <stdlib.h>

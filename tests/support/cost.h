@@ -4,7 +4,7 @@
 #ifndef MR_SUPPORT_COST_H
 #define MR_SUPPORT_COST_H
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 /* CPU seconds that this process has used, all its threads together. */
 double support_cpu(void);

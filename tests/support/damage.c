@@ -1,5 +1,5 @@
 /* damage.c - shards that are cut, overwritten, removed and replaced under those who read them. */
-#include "support/damage.h"
+#include "tests/support/damage.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "format/index.h"
+#include "shards/format/index.h"
 
 void damage_nap(void)
 {

@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_DAMAGE_H
 #define MR_SUPPORT_DAMAGE_H
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 typedef enum damage { CUT, CUT_TO_NOTHING, OVERWRITTEN, SCRIBBLED, REMOVED, REPLACED, KINDS } damage;
 

@@ -1,5 +1,5 @@
 /* faults.c - millrace run with calls that fail. */
-#include "support/faults.h"
+#include "tests/support/faults.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef MR_SUPPORT_FAULTS_H
 #define MR_SUPPORT_FAULTS_H
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 typedef struct faulty {
     const char *directory; /* to run in; beside it DIRECTORY.tmp, .mpi and .report are made */

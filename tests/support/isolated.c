@@ -1,7 +1,7 @@
 /* isolated.c - a device that opens its memory for the operations of the CPU; see isolated.h.
  *
  *      | inaccessible | block, a whole number of pages | inaccessible |      mprotect() for each operation */
-#include "support/isolated.h"
+#include "tests/support/isolated.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* json.c - annotation files and layouts under test. */
-#include "support/json.h"
+#include "tests/support/json.h"
 
 #include <stdlib.h>
 #include <string.h>

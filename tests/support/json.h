@@ -3,9 +3,9 @@
 #ifndef MR_SUPPORT_JSON_H
 #define MR_SUPPORT_JSON_H
 
-#include "layout/layout.h"
-#include "support/support.h"
-#include "tables/coco_json.h"
+#include "ingest/layout/layout.h"
+#include "tests/support/support.h"
+#include "ingest/tables/coco_json.h"
 
 /* ---- one COCO file -------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* power.c - what a power loss may leave of a folder.
  * Invariant: an object is a file or folder from its creation on, whatever its names; numbers are never used again,
  * while the inodes of the log may be.  Object 0 is the root. */
-#include "support/power.h"
+#include "tests/support/power.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "faults/faults.h"
+#include "tests/faults/faults.h"
 
 enum { NOBODY = -1, EVERYBODY = -2 };
 

@@ -10,7 +10,7 @@
 #ifndef MR_SUPPORT_POWER_H
 #define MR_SUPPORT_POWER_H
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 typedef struct power power;
 

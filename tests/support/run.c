@@ -4,7 +4,7 @@
  *
  *      test --input--> [stdin]  command  [stdout] --> out
  *                                        [stderr] --> err      one poll loop until both outputs are closed           */
-#include "support/support.h"
+#include "tests/support/support.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* support.c - folders and files of tests, the real samples and seeded chance (commands: support/run.c).
  * Invariant: nothing outside the private folders is written or removed. */
-#include "support/support.h"
+#include "tests/support/support.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "support/hang.h"
+#include "tests/support/hang.h"
 
 /* ---- folders and files ---------------------------------------------------------------------------------------- */
 

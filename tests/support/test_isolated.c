@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/isolated.h"
-#include "support/plain.h"
-#include "support/support.h"
+#include "tests/support/isolated.h"
+#include "tests/support/device/plain.h"
+#include "tests/support/support.h"
 
 static mr_device *open_isolated(void)
 {

@@ -1,5 +1,5 @@
 /* test_support.c - the helpers of all other tests. */
-#include "support/support.h"
+#include "tests/support/support.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "checkpoint/parts.h"
-#include "files/safetensors.h"
+#include "train/checkpoint/parts.h"
+#include "train/files/safetensors.h"
 
 /* The hub's format, or numpy's? */
 static bool is_tensors(const mr_checkpoint *c, size_t file)

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "base/temp.h"
-#include "checkpoint/parts.h"
+#include "base/files/temp.h"
+#include "train/checkpoint/parts.h"
 
 void mr_checkpoint_release(mr_checkpoint *c)
 {

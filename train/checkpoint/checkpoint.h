@@ -13,10 +13,10 @@
 
 #include <dirent.h>
 
-#include "base/ranks.h"
-#include "json/json.h"
-#include "model/model.h"
-#include "model/optimizer.h"
+#include "base/ranks/ranks.h"
+#include "base/json/json.h"
+#include "train/model/model.h"
+#include "train/model/optimizer.h"
 
 enum { MR_VERSION_TEXT = 32, MR_CHECKPOINT_STATES = 3 };
 

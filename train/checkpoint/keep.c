@@ -1,7 +1,7 @@
 /* keep.c - an OUTPUT: which run owns it, which directories it has, which are removed.
  * Invariant: only names of the four kinds of parts.h are ever touched, and of the hidden ones only those
  * whose process is gone: it holds a lock on the directory, which the kernel releases however the process ends. */
-#include "checkpoint/parts.h"
+#include "train/checkpoint/parts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "checkpoint/parts.h"
+#include "train/checkpoint/parts.h"
 
 static const char *const types[] = {[MR_F32] = "float32", [MR_BF16] = "bfloat16"};
 

@@ -9,7 +9,7 @@
 #define MR_CHECKPOINT_PARTS_H
 
 #include "base/hash.h"
-#include "checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 enum { MR_CHECKPOINT_FORMAT = 1, MR_STATE_MAX = 256 << 20, MR_TOKENIZER_MAX = 64 << 20, MR_STEP_NAME = 64 };
 

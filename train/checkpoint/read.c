@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "checkpoint/parts.h"
+#include "train/checkpoint/parts.h"
 
 enum {
     LAYER_MIN = 1024, /* bytes that a layer of any model takes at least */

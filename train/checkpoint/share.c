@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "checkpoint/parts.h"
+#include "train/checkpoint/parts.h"
 
 /* state.json, which also gives the sizes of the arrays. */
 static mr_status share_state(mr_ranks *ranks, mr_checkpoint *c, mr_error *err)

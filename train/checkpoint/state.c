@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "base/scope.h"
-#include "checkpoint/parts.h"
-#include "format/manifest.h"
+#include "train/checkpoint/parts.h"
+#include "shards/manifest/manifest.h"
 
 static const char *const optimizers[] = {[MR_SGD] = "sgd", [MR_ADAMW] = "adamw"};
 static const char *const prefixes[][2] = {[MR_SGD] = {"momentum/", NULL}, [MR_ADAMW] = {"m/", "v/"}};

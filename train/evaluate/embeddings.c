@@ -3,7 +3,7 @@
  *
  *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and copied to the arrays
  */
-#include "evaluate/embeddings.h"
+#include "train/evaluate/embeddings.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef MR_EMBEDDINGS_H
 #define MR_EMBEDDINGS_H
 
-#include "base/ranks.h"
+#include "base/ranks/ranks.h"
 
 enum { MR_OF_TEXT = 0, MR_OF_IMAGE, MR_OF_BOTH, MR_EMBEDDINGS };
 

@@ -2,7 +2,7 @@
  *
  *      global batch k:  | rank 0's samples | rank 1's samples | ...        each rank: forward, losses to the host
  *      after the last:  every rank's sums of every batch, gathered, added in the order of the samples            */
-#include "evaluate/evaluation.h"
+#include "train/evaluate/evaluation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include <xxhash.h>
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "dataset/dataset.h"
+#include "base/cli/term.h"
+#include "shards/dataset/dataset.h"
 
 typedef struct scored {              /* one sample, as sent between ranks */
     uint64_t position;               /* in the split */

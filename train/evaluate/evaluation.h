@@ -5,11 +5,11 @@
 #ifndef MR_EVALUATION_H
 #define MR_EVALUATION_H
 
-#include "evaluate/outcomes.h"
-#include "evaluate/retrieval.h"
-#include "evaluate/scores.h"
-#include "feed/feed.h"
-#include "format/manifest.h"
+#include "train/evaluate/outcomes.h"
+#include "train/evaluate/retrieval.h"
+#include "train/evaluate/scores.h"
+#include "train/feed/feed.h"
+#include "shards/manifest/manifest.h"
 
 typedef struct mr_verdict { /* on one sample */
     const mr_sample_facts *facts;

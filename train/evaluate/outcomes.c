@@ -1,7 +1,7 @@
 /* outcomes.c - evaluation.jsonl: written from an evaluation, read for a report.
  * Invariant: what is written is read back as the same outcomes; a line that is not one of these is damage, not skipped.
  */
-#include "evaluate/outcomes.h"
+#include "train/evaluate/outcomes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "json/json.h"
+#include "base/json/json.h"
 
 typedef unsigned long long ull;
 

@@ -11,8 +11,8 @@
 #ifndef MR_OUTCOMES_H
 #define MR_OUTCOMES_H
 
-#include "evaluate/embeddings.h"
-#include "format/manifest.h"
+#include "train/evaluate/embeddings.h"
+#include "shards/manifest/manifest.h"
 
 #define MR_RUN_OUTCOMES "evaluation.jsonl" /* in the run's folder */
 

@@ -2,7 +2,7 @@
  * Invariant: device memory is allocated once per search, not per block.
  *
  *      scores [BLOCK, count] = rows of `from` [BLOCK, embed] x (rows of `to` [count, embed])^T      on the device */
-#include "evaluate/retrieval.h"
+#include "train/evaluate/retrieval.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #define MR_RETRIEVAL_H
 
 #include "device/device.h"
-#include "evaluate/embeddings.h"
+#include "train/evaluate/embeddings.h"
 
 enum { MR_RECALLS = 3 }; /* at 1, 5, 10 */
 extern const unsigned mr_recall_at[MR_RECALLS];

@@ -1,6 +1,6 @@
 /* scores.c - precision and recall over all thresholds, by sorting scores.
  * Invariant: a score that is not a number counts as the lowest. */
-#include "evaluate/scores.h"
+#include "train/evaluate/scores.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef MR_SCORES_H
 #define MR_SCORES_H
 
-#include "feed/targets.h"
+#include "train/feed/targets.h"
 
 typedef struct mr_class_score {
     uint64_t positives;           /* samples that have the class */

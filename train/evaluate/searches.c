@@ -1,8 +1,8 @@
 /* searches.c - of an evaluation on pictures and text: what some of the texts found.
  * Invariant: the choice depends on the number of samples alone. */
 #include "base/scope.h"
-#include "dataset/dataset.h"
-#include "evaluate/evaluation.h"
+#include "shards/dataset/dataset.h"
+#include "train/evaluate/evaluation.h"
 
 static mr_status search(const mr_evaluator *e, const mr_embeddings *g, size_t row, mr_sample_view *view,
                         mr_outcomes *out, mr_error *err)

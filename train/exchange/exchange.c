@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "base/term.h"
-#include "exchange/parts.h"
+#include "base/cli/term.h"
+#include "train/exchange/parts.h"
 
 enum {
     TRIES = 32,           /* checks before sleeping */

@@ -14,7 +14,7 @@
 #ifndef MR_EXCHANGE_H
 #define MR_EXCHANGE_H
 
-#include "base/ranks.h"
+#include "base/ranks/ranks.h"
 
 typedef enum mr_exchange_kind { MR_EXCHANGE_FLAT = 0, MR_EXCHANGE_BUCKETS } mr_exchange_kind;
 

@@ -1,7 +1,7 @@
 /* halves.c - a piece of gradients through its three steps.
  * Invariant: scatters and spreads have a group of ranks each: MPI matches what a group begins by its order, and hosts
  * may see scatters complete at different times. */
-#include "exchange/halves.h"
+#include "train/exchange/halves.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 #ifndef MR_EXCHANGE_HALVES_H
 #define MR_EXCHANGE_HALVES_H
 
-#include "base/ranks.h"
+#include "base/ranks/ranks.h"
 
 typedef struct mr_halves mr_halves;
 

@@ -8,8 +8,8 @@
  * MPI moves bytes only while it is called, so the thread calls it again and again, and naps in between: it shares the
  * processor with the backward pass.  It does so only while bytes are on their way: what all hosts have sent arrives,
  * and then it sleeps, so that a rank that hangs still looks idle to the watch. */
-#include "base/pool.h"
-#include "exchange/parts.h"
+#include "base/system/pool.h"
+#include "train/exchange/parts.h"
 
 enum {
     TRIES = 4,        /* checks before a nap */

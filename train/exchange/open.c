@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "exchange/parts.h"
+#include "train/exchange/parts.h"
 
 /* Which rank of all ranks each of this host is. */
 static mr_status learn_ranks(mr_exchange *x, mr_error *err)

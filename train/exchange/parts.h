@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-#include "exchange/halves.h"
-#include "exchange/window.h"
+#include "train/exchange/halves.h"
+#include "train/exchange/window.h"
 
 enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 8 }; /* floats a cache line; pieces between hosts at once */
 

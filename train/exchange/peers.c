@@ -1,6 +1,6 @@
 /* peers.c - the buffer of all ranks over MPI.
  * Invariant: every rank asks for the same sums in the same order; a rank whose sum failed does not call MPI again. */
-#include "exchange/peers.h"
+#include "train/exchange/peers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef MR_PEERS_H
 #define MR_PEERS_H
 
-#include "base/ranks.h"
+#include "base/ranks/ranks.h"
 
 typedef struct mr_peers mr_peers;
 

@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "exchange/parts.h"
+#include "train/exchange/parts.h"
 
 enum { BLOCK = 4096 }; /* floats, 16 KiB: the running sum stays in the first cache */
 

@@ -1,6 +1,6 @@
 /* window.c - making, finding and watching the memory that the ranks of a host share.
  * Invariant: the memory has no name in the file system: it ends with the last process that maps it. */
-#include "exchange/window.h"
+#include "train/exchange/window.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "exchange/exchange.h"
+#include "train/exchange/exchange.h"
 
 /* What a rank brings to a begin, or how it ended before. */
 enum { MR_WINDOW_LEFT = 1, MR_WINDOW_KILLED };

@@ -1,14 +1,14 @@
 /* feed.c - from the loader's batch to a model's input.
  * Invariant: a sample's input does not depend on its batch, except for the padding of its text. */
-#include "feed/feed.h"
+#include "train/feed/feed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "dataset/dataset.h"
-#include "order/mix.h"
+#include "base/cli/term.h"
+#include "shards/dataset/dataset.h"
+#include "loader/order/mix.h"
 
 enum { TEXT_MAX = 1 << 20 }; /* tokens; so that sizes of texts cannot overflow */
 

@@ -9,12 +9,12 @@
 #ifndef MR_FEED_H
 #define MR_FEED_H
 
-#include "batch/damage.h"
-#include "feed/targets.h"
-#include "images/images.h"
-#include "model/model.h"
-#include "text/captions.h"
-#include "text/tokenizer.h"
+#include "loader/batch/damage.h"
+#include "train/feed/targets.h"
+#include "device/images/images.h"
+#include "train/model/model.h"
+#include "shards/dataset/captions.h"
+#include "train/text/tokenizer.h"
 
 /* Pairs of images and text.  The pointers are borrowed, and must outlive the feed. */
 typedef struct mr_feed_text {

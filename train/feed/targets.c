@@ -2,15 +2,15 @@
  * Invariant: the result depends on the dataset alone, not on ranks and threads.
  *
  *      of one rank, then of all:  | n | classes of sample 0 | n | classes of sample 1 | ...      int32_t each */
-#include "feed/targets.h"
+#include "train/feed/targets.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
-#include "format/meta.h"
-#include "format/objects.h"
+#include "shards/format/meta.h"
+#include "shards/format/objects.h"
 
 enum { EACH = 512 };                               /* samples per task */
 enum { SILENT = -1, UNREADABLE = -2, LABEL = -3 }; /* in place of n; LABEL: 1, the sample's own label */

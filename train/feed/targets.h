@@ -7,8 +7,8 @@
 #ifndef MR_TARGETS_H
 #define MR_TARGETS_H
 
-#include "base/ranks.h"
-#include "dataset/dataset.h"
+#include "base/ranks/ranks.h"
+#include "shards/dataset/dataset.h"
 
 typedef struct mr_targets { /* a zeroed one is empty */
     uint64_t samples;

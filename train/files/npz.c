@@ -1,7 +1,7 @@
 /* npz.c - reading .npz files by libarchive, one array after another.
  * Invariant: the file is read through its central directory, so members that are not taken are skipped by a seek, and a
  * file without its end is not a .npz file.  Warnings of libarchive are errors here. */
-#include "files/npz.h"
+#include "train/files/npz.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "files/npz_header.h"
+#include "train/files/npz_header.h"
 
 enum { BLOCK = 256 * 1024, DEFLATED_MAX = 1032 }; /* deflate cannot pack more than 1032 bytes into one */
 

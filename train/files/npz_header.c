@@ -3,13 +3,13 @@
  *
  *      "\x93NUMPY" 1 0 | length, 2 bytes | {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } .. \n | elements
  *      "\x93NUMPY" 2 0 | length, 4 bytes | the same; version 3 may hold UTF-8 */
-#include "files/npz_header.h"
+#include "train/files/npz_header.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/safetensors_parts.h"
+#include "train/files/safetensors_parts.h"
 
 typedef struct literal {
     const char *at, *end;

@@ -4,7 +4,7 @@
 #define MR_NPZ_HEADER_H
 
 #include "base/string_map.h"
-#include "files/npz.h"
+#include "train/files/npz.h"
 
 enum {
     MR_NPY_PREFIX = 12,    /* most bytes before the dictionary */

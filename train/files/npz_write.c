@@ -7,9 +7,9 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "files/npz_header.h"
+#include "train/files/npz_header.h"
 
 enum { SLICE = 256 * 1024 };
 

@@ -1,7 +1,7 @@
 /* safetensors.c - opening a model's files, finding a tensor, and its elements as float32.
  * Invariant: every byte is read by pread, none through a mapping: a file that is truncated meanwhile is an error, not a
  * signal. */
-#include "files/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "files/safetensors_parts.h"
+#include "train/files/safetensors_parts.h"
 
 static const char MODEL[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";
 

@@ -1,7 +1,7 @@
 /* safetensors_header.c - the header of a .safetensors file and the index of a model in several.
  * Invariant: as in the reference, the tensors' bytes are side by side, from the end of the header to the end of the
  * file, without a hole or an overlap; other members of a header are ignored. */
-#include "files/safetensors_parts.h"
+#include "train/files/safetensors_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #ifndef MR_SAFETENSORS_PARTS_H
 #define MR_SAFETENSORS_PARTS_H
 
-#include "files/safetensors.h"
-#include "json/json.h"
+#include "train/files/safetensors.h"
+#include "base/json/json.h"
 
 enum {
     MR_TENSORS_HEADER = 100000000, /* bytes; the reference's MAX_HEADER_SIZE */

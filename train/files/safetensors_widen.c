@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "files/safetensors_parts.h"
+#include "base/files/file.h"
+#include "train/files/safetensors_parts.h"
 
 enum { SLICE = 128 * 1024 }; /* elements at a time */
 

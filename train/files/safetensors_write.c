@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "files/safetensors_parts.h"
+#include "train/files/safetensors_parts.h"
 
 enum { SLICE = 256 * 1024, ALIGN = 8 };
 

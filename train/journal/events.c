@@ -6,7 +6,7 @@
  *      Summary: 1 value, one per scalar: 1 tag (string)  2 simple_value (float)
  *      SessionLog: 1 status, START = 1
  */
-#include "journal/events.h"
+#include "train/journal/events.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum { AHEAD_MAX = 366 * 24 * 3600 }; /* seconds; the clock that dated a later file was wrong */

@@ -1,6 +1,6 @@
 /* events_read.c - scalars back from TensorBoard event files, for a report.
  * Invariant: no byte is used before the CRC of its record was checked, nor past the end of its record. */
-#include "journal/events.h"
+#include "train/journal/events.h"
 
 #include <dirent.h>
 #include <endian.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum { HEAD = 12, TAIL = 4, TAG_MOST = 200, FILES_MOST = 10000 };

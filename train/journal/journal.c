@@ -1,7 +1,7 @@
 /* journal.c - what a run reports, and where.
  * Invariant: files are written first, and a failure to write one is returned; the stream for the user comes last, and a
  * terminal that is gone does not end the run. */
-#include "journal/parts.h"
+#include "train/journal/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 
 static double since_epoch(void)
 {

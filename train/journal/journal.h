@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-#include "evaluate/retrieval.h"
-#include "images/images.h"
-#include "journal/events.h"
-#include "journal/rank_use.h"
-#include "json/json.h"
+#include "train/evaluate/retrieval.h"
+#include "device/images/images.h"
+#include "train/journal/events.h"
+#include "train/journal/rank_use.h"
+#include "base/json/json.h"
 
 typedef struct mr_journal_options {
     FILE *stream;           /* progress for users; NULL: none */

@@ -1,7 +1,7 @@
 /* line.c - the lines of a run, for users and for programs.
  * Invariant: JSON numbers read back as the exact doubles that were written; NaN and infinity, which JSON lacks, become
  * null.  Source of the text for users: HabanaAI's ViT trainer, so that what parses its output parses ours. */
-#include "journal/parts.h"
+#include "train/journal/parts.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  *
  *      {"step": 1 ...}  {"step": 2 ...}  {"step": 3 .
  *                                        '-- cut by --resume */
-#include "journal/parts.h"
+#include "train/journal/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum { CHECKED = 64 * 1024 }; /* bytes at the start of a file that exists */

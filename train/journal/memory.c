@@ -1,6 +1,6 @@
 /* memory.c - memory of this process, and what is left for it.
  * Invariant: where a control group limits the process, its limit counts, as in a container or a Slurm job. */
-#include "journal/memory.h"
+#include "train/journal/memory.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 #ifndef MR_JOURNAL_PARTS_H
 #define MR_JOURNAL_PARTS_H
 
-#include "journal/journal.h"
-#include "journal/memory.h"
+#include "train/journal/journal.h"
+#include "train/journal/memory.h"
 
 typedef struct mr_journal_sums {
     uint64_t updates, samples;

@@ -1,6 +1,6 @@
 /* rank_use.c - what the ranks spent their time on, over the run and between two lines of its log.
  * Invariant: shares are of each rank's own time; compute, wait and exchange add up to 1. */
-#include "journal/rank_use.h"
+#include "train/journal/rank_use.h"
 
 #include <stdlib.h>
 #include <string.h>

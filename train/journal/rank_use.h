@@ -3,9 +3,9 @@
 #ifndef MR_RANK_USE_H
 #define MR_RANK_USE_H
 
-#include "base/ranks.h"
-#include "batch/loader.h"
-#include "images/images.h"
+#include "base/ranks/ranks.h"
+#include "loader/batch/loader.h"
+#include "device/images/images.h"
 
 typedef struct mr_rank_use {
     double seconds;           /* wall time of the updates */

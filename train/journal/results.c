@@ -1,6 +1,6 @@
 /* results.c - a run's throughput, and what it spent its time on.
  * Invariant: the file and the lines for users come from one set of sums, so that they cannot disagree. */
-#include "journal/parts.h"
+#include "train/journal/parts.h"
 
 #include "base/error.h"
 #include "base/text.h"

@@ -7,7 +7,7 @@
  *      pair 2: image x both            backward: its first two parts hold gradients, the others zeros
  *
  * Text is not a column of any pair, so it stays with its rank. */
-#include "model/contrast.h"
+#include "train/model/contrast.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "model/memory_plan.h"
+#include "train/model/memory_plan.h"
 
 enum { TEXT, IMAGE, BOTH, KINDS, SIDES = 2 }; /* the sides, IMAGE and BOTH, are the columns */
 

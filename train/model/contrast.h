@@ -12,7 +12,7 @@
 #define MR_CONTRAST_H
 
 #include "device/device.h"
-#include "exchange/peers.h"
+#include "train/exchange/peers.h"
 
 typedef struct mr_contrast mr_contrast;
 

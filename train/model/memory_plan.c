@@ -1,5 +1,5 @@
 /* memory_plan.c - one piece of a device's memory, divided by a walk. */
-#include "model/memory_plan.h"
+#include "train/model/memory_plan.h"
 
 void *mr_memory_take(mr_memory_plan *p, size_t rows, size_t width, size_t size)
 {

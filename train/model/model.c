@@ -1,6 +1,6 @@
 /* model.c - the table of models.
  * Invariant: a new model is one card and one word in MR_MODELS; its presets are found here automatically. */
-#include "model/model.h"
+#include "train/model/model.h"
 
 #include <stdio.h>
 #include <string.h>

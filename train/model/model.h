@@ -9,8 +9,8 @@
 #define MR_MODEL_H
 
 #include "device/device.h"
-#include "files/npz.h"
-#include "model/params.h"
+#include "train/files/npz.h"
+#include "train/model/params.h"
 
 typedef struct mr_model_card mr_model_card;
 

@@ -1,6 +1,6 @@
 /* model_shape.c - ranges of options, parameters of layers, start values.
  * Invariant: nothing here knows a model; names and shapes are the caller's. */
-#include "model/model_shape.h"
+#include "train/model/model_shape.h"
 
 #include <math.h>
 #include <stdio.h>

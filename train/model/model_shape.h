@@ -5,7 +5,7 @@
 #define MR_MODEL_SHAPE_H
 
 #include "base/random.h"
-#include "model/params.h"
+#include "train/model/params.h"
 
 /* One option's range; MR_MISUSE: "OPTION VALUE: give a number from LEAST to MOST". */
 typedef struct mr_range {

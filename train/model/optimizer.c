@@ -1,7 +1,7 @@
 /* optimizer.c - learning rate, clipping and the update of all parameters at once.
  * Invariant: nothing is changed unless the norm of all gradients is finite, which is checked here, in a file that is
  * compiled without -ffast-math, where the check works. */
-#include "model/optimizer.h"
+#include "train/model/optimizer.h"
 
 #include <math.h>
 

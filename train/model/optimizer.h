@@ -6,7 +6,7 @@
 #define MR_OPTIMIZER_H
 
 #include "device/device.h"
-#include "model/params.h"
+#include "train/model/params.h"
 
 typedef enum mr_decay { MR_DECAY_COSINE = 0, MR_DECAY_LINEAR, MR_DECAY_NONE } mr_decay; /* none: constant after it */
 

@@ -1,6 +1,6 @@
 /* params.c - the parameters of a model by name.
  * Invariant: offsets only grow, and each is a multiple of ALIGN elements: 64 bytes, as vector loads want. */
-#include "model/params.h"
+#include "train/model/params.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -11,9 +11,9 @@
 #ifndef MR_TRANSFORMER_H
 #define MR_TRANSFORMER_H
 
-#include "model/memory_plan.h"
-#include "model/model.h"
-#include "model/model_shape.h"
+#include "train/model/memory_plan.h"
+#include "train/model/model.h"
+#include "train/model/model_shape.h"
 
 typedef struct mr_transformer { /* the first member of each model's own struct */
     mr_model base;

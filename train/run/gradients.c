@@ -1,5 +1,5 @@
 /* gradients.c - the gradients of one rank, on the device, and the sum of all ranks'. */
-#include "run/gradients.h"
+#include "train/run/gradients.h"
 
 #include <string.h>
 

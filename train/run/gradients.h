@@ -10,8 +10,8 @@
 #define MR_GRADIENTS_H
 
 #include "device/device.h"
-#include "exchange/exchange.h"
-#include "model/model.h"
+#include "train/exchange/exchange.h"
+#include "train/model/model.h"
 
 typedef struct mr_gradients {
     mr_device *device;

@@ -1,13 +1,13 @@
 /* learning.c - chooses the loss by looking at the labels, and weighs the classes.
  * Invariant: metas are read only where some sample has no label of its own. */
-#include "run/learning.h"
+#include "train/run/learning.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "run/labels.h"
+#include "train/setup/labels.h"
 
 static const double positive_most = 100; /* a class of one sample in a million would outweigh all others */
 

@@ -3,8 +3,8 @@
 #ifndef MR_LEARNING_H
 #define MR_LEARNING_H
 
-#include "feed/feed.h"
-#include "run/settings.h"
+#include "train/feed/feed.h"
+#include "train/setup/settings.h"
 
 typedef struct mr_learning { /* a zeroed one: one label per sample, no weights */
     bool several;            /* a sample may have several labels */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
-#include "checkpoint/checkpoint.h"
-#include "run/trainer.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/run/trainer.h"
 
 /* `name`: one of the run's own files, in OUTPUT. */
 static mr_status keep_out_of(const mr_settings *s, const char *name, mr_error *err)

@@ -1,6 +1,6 @@
 /* losses.c - the losses of one update, kept on the device until its gradients are done.
  * Invariant: every loss is copied before its model computes the next ones, as operations run in their order. */
-#include "run/losses.h"
+#include "train/run/losses.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 /* model_session.c - a checkpoint and a dataset, opened for eval and predict. */
-#include "run/model_session.h"
+#include "train/run/model_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "dataset/dataset.h"
-#include "dataset/dataset_ranks.h"
-#include "run/known_classes.h"
-#include "run/trainer.h"
+#include "shards/dataset/dataset.h"
+#include "shards/dataset/dataset_ranks.h"
+#include "train/setup/known_classes.h"
+#include "train/run/trainer.h"
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 

@@ -3,10 +3,10 @@
 #ifndef MR_SESSION_H
 #define MR_SESSION_H
 
-#include "checkpoint/checkpoint.h"
-#include "evaluate/evaluation.h"
-#include "format/manifest.h"
-#include "run/pairs.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate/evaluation.h"
+#include "shards/manifest/manifest.h"
+#include "train/run/pairs.h"
 
 typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *dataset, *checkpoint, *split, *device, *text_column;

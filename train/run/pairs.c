@@ -1,16 +1,16 @@
 /* pairs.c - what a run on images and texts has that a run on labels does not. */
-#include "run/pairs.h"
+#include "train/run/pairs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "dataset/dataset.h"
-#include "text/captions.h"
-#include "text/tokenizer.h"
+#include "shards/dataset/dataset.h"
+#include "shards/dataset/captions.h"
+#include "train/text/tokenizer.h"
 
 enum { LOOKED_AT = 16 }; /* samples whose columns are looked at if none is named */
 

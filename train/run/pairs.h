@@ -4,10 +4,10 @@
 #ifndef MR_PAIRS_H
 #define MR_PAIRS_H
 
-#include "base/ranks.h"
-#include "checkpoint/checkpoint.h"
-#include "feed/feed.h"
-#include "run/settings.h"
+#include "base/ranks/ranks.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/feed/feed.h"
+#include "train/setup/settings.h"
 
 typedef struct mr_pairs {
     mr_tokenizer *tokenizer;

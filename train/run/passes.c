@@ -1,7 +1,7 @@
 /* passes.c - passes queued by the model, or recorded and replayed.
  * Invariant: a forward pass and its backward pass go the same way, as the model keeps on the host what the one leaves
  * for the other. */
-#include "run/passes.h"
+#include "train/run/passes.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #ifndef MR_PASSES_H
 #define MR_PASSES_H
 
-#include "model/model.h"
+#include "train/model/model.h"
 
 enum { MR_PASSES_KEPT = 64 }; /* inputs, at most; others are queued */
 

@@ -1,8 +1,8 @@
 /* pause.c - signals and the clock, as all ranks agree on them.
  * Invariant: the handler only records a signal; it takes effect between updates. */
-#include "run/pause.h"
+#include "train/run/pause.h"
 
-#include "base/term.h"
+#include "base/cli/term.h"
 
 enum { SIGNALLED, SUM_OF_SIGNALS, TIME_IS_UP };
 

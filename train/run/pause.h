@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "run/settings.h"
+#include "train/setup/settings.h"
 
 /* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 */
 enum { MR_PAUSE_SIGNALS = 5 };

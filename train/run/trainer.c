@@ -1,18 +1,18 @@
 /* trainer.c - the loop: updates, evaluations, checkpoints.
  * Invariant: a failure of one rank reaches all of them at the next exchange or agreement, so that all end together,
  * with the message of the rank that failed. */
-#include "run/trainer.h"
+#include "train/run/trainer.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "base/term.h"
-#include "batch/loader.h"
-#include "dataset/dataset.h"
-#include "run/trainer_update.h"
+#include "base/cli/term.h"
+#include "loader/batch/loader.h"
+#include "shards/dataset/dataset.h"
+#include "train/run/trainer_update.h"
 
 const float *mr_trainer_model(const mr_trainer *t)
 {

@@ -11,18 +11,18 @@
 #ifndef MR_TRAINER_H
 #define MR_TRAINER_H
 
-#include "base/owner.h"
-#include "checkpoint/checkpoint.h"
-#include "evaluate/evaluation.h"
-#include "exchange/exchange.h"
-#include "exchange/peers.h"
-#include "format/manifest.h"
-#include "journal/journal.h"
-#include "profile/profile.h"
-#include "run/gradients.h"
-#include "run/learning.h"
-#include "run/pairs.h"
-#include "run/passes.h"
+#include "base/ranks/owner.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate/evaluation.h"
+#include "train/exchange/exchange.h"
+#include "train/exchange/peers.h"
+#include "shards/manifest/manifest.h"
+#include "train/journal/journal.h"
+#include "device/profile/profile.h"
+#include "train/run/gradients.h"
+#include "train/run/learning.h"
+#include "train/run/pairs.h"
+#include "train/run/passes.h"
 
 enum { MR_MAX_BATCH = 1 << 20 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "run/trainer.h"
+#include "train/run/trainer.h"
 
 /* Host memory as it is; of other memory a copy, which the caller frees by copies[]. */
 static mr_status to_host(mr_trainer *t, float *values, float **copy, float **out, mr_error *err)

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "base/term.h"
-#include "model/contrast.h"
-#include "run/head.h"
-#include "run/head_file.h"
-#include "run/trainer.h"
+#include "base/cli/term.h"
+#include "train/model/contrast.h"
+#include "train/setup/head.h"
+#include "train/setup/head_file.h"
+#include "train/run/trainer.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 

@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
-#include "base/pool.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
+#include "base/system/pool.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "dataset/dataset.h"
-#include "dataset/dataset_ranks.h"
-#include "order/order.h"
-#include "order/schedule.h"
-#include "run/trainer.h"
+#include "shards/dataset/dataset.h"
+#include "shards/dataset/dataset_ranks.h"
+#include "loader/order/order.h"
+#include "loader/order/schedule.h"
+#include "train/run/trainer.h"
 
 typedef unsigned long long ull;
 

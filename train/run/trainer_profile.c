@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "base/scope.h"
-#include "base/term.h"
+#include "base/cli/term.h"
 #include "base/text.h"
-#include "profile/limits.h"
-#include "run/trainer.h"
+#include "device/profile/limits.h"
+#include "train/run/trainer.h"
 
 void mr_trainer_profile_count(mr_trainer *t, bool on)
 {

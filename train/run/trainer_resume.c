@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/scope.h"
-#include "base/term.h"
-#include "run/trainer.h"
+#include "base/cli/term.h"
+#include "train/run/trainer.h"
 
 typedef unsigned long long ull;
 

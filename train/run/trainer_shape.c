@@ -6,8 +6,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "run/trainer.h"
-#include "text/tokenizer.h"
+#include "train/run/trainer.h"
+#include "train/text/tokenizer.h"
 
 typedef unsigned long long ull;
 

@@ -1,12 +1,12 @@
 /* trainer_update.c - one update: passes are queued, gradients summed, and only then numbers asked for.
  * Invariant: nothing waits for the device between the first forward pass and the gradients. */
-#include "run/trainer_update.h"
+#include "train/run/trainer_update.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "batch/loader.h"
+#include "loader/batch/loader.h"
 
 static mr_status peers_status(const mr_trainer *t, mr_error *err)
 {

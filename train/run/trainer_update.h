@@ -3,9 +3,9 @@
 #ifndef MR_TRAINER_UPDATE_H
 #define MR_TRAINER_UPDATE_H
 
-#include "run/losses.h"
-#include "run/pause.h"
-#include "run/trainer.h"
+#include "train/run/losses.h"
+#include "train/run/pause.h"
+#include "train/run/trainer.h"
 
 /* The numbers that are summed over the ranks at each update, besides the gradients. */
 enum {

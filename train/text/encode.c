@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/scope.h"
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 enum { SLOTS = 1 << 14, SLOT_TEXT = 30, SLOT_IDS = 8, TEXT_MAX = 1 << 29, NONE = -1 };
 

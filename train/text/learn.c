@@ -7,7 +7,7 @@
  *      heap:   the most frequent on top, of equals the first in byte order; counts in it may be outdated, too large
  *
  * Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm 1. */
-#include "text/learn.h"
+#include "train/text/learn.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MR_TOKENIZER_LEARN_H
 #define MR_TOKENIZER_LEARN_H
 
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 enum {
     MR_LEARN_MAX = 1 << 30, /* bytes of different words */

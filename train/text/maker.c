@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/scope.h"
-#include "text/learn.h"
+#include "train/text/learn.h"
 
 mr_tokenizer_maker *mr_tokenizer_maker_new(void)
 {

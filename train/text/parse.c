@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 typedef struct reader {
     mr_tokenizer *t;

@@ -6,8 +6,8 @@
 #define MR_TOKENIZER_PARTS_H
 
 #include "base/string_map.h"
-#include "json/json.h"
-#include "text/tokenizer.h"
+#include "base/json/json.h"
+#include "train/text/tokenizer.h"
 
 enum {
     MR_FILE_MAX = 64 << 20, /* bytes of a file; roberta-base has 3.5 MB */

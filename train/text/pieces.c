@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 void mr_classes_fill(mr_classes *c)
 {

@@ -2,7 +2,7 @@
  * Invariant: tokens have distinct texts and distinct ids, and merges are of tokens.
  * Ids of added tokens are those of tokenizers 0.21 (added_vocabulary.rs): the vocabulary's if it has the text,
  * otherwise the next after it. */
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

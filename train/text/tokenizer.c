@@ -1,7 +1,7 @@
 /* tokenizer.c - opens a tokenizer's files, tokenizer.json or vocab.json with merges.txt, and writes a tokenizer.json.
  * Invariant: mr_tokenizer_parse() of what mr_tokenizer_write() writes gives the same ids for every text, and writes the
  * same bytes. */
-#include "text/tokenizer.h"
+#include "train/text/tokenizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "text/parts.h"
+#include "train/text/parts.h"
 
 enum { MEMORY_MAX = 512 << 20 };
 

@@ -1,6 +1,6 @@
 /* classes.c - the categories of a dataset's COCO annotation files as its classes.
  * Invariant: classes are sorted by id, so a class is found by binary search. */
-#include "coco/classes.h"
+#include "ingest/layout/coco/classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

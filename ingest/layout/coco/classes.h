@@ -3,8 +3,8 @@
 #ifndef MR_COCO_CLASSES_H
 #define MR_COCO_CLASSES_H
 
-#include "layout/layout.h"
-#include "tables/coco_json.h"
+#include "ingest/layout/layout.h"
+#include "ingest/tables/coco_json.h"
 
 /* The union over all files (NULL: none) by id: ids have gaps, class numbers have none.  `project`: the category with
  * id 0 that no annotation uses names the project and is not a class.  MR_BAD_DATA: two names of one id. */

@@ -1,6 +1,6 @@
 /* coco.c - COCO: annotations/KIND_SPLIT.json and a folder of images per split.
  * Invariant: meta holds the source's own text; no number passes through a double. */
-#include "coco/coco.h"
+#include "ingest/layout/coco/coco.h"
 #include "base/scope.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "coco/objects.h"
+#include "ingest/layout/coco/objects.h"
 
 /* ---- annotation files ----------------------------------------------------------------------------------------- */
 

@@ -8,10 +8,10 @@
 #ifndef MR_LAYOUT_COCO_H
 #define MR_LAYOUT_COCO_H
 
-#include "format/format.h"
-#include "layout/image_names.h"
-#include "layout/layout.h"
-#include "tables/coco_json.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/image_names.h"
+#include "ingest/layout/layout.h"
+#include "ingest/tables/coco_json.h"
 
 enum mr_coco_kind {
     MR_COCO_UNKNOWN = -1, /* until it is parsed */

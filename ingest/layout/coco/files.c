@@ -6,9 +6,9 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "coco/coco.h"
-#include "layout/folder_names.h"
-#include "tables/coco_head.h"
+#include "ingest/layout/coco/coco.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/tables/coco_head.h"
 
 enum { HEADS_MAX = 32 }; /* files of a folder that are looked into */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "coco/coco.h"
-#include "layout/folder_names.h"
+#include "ingest/layout/coco/coco.h"
+#include "ingest/layout/folder_names.h"
 
 static bool same_split(const mr_coco_part *a, const char *split, size_t len)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coco/coco.h"
+#include "ingest/layout/coco/coco.h"
 #include "base/scope.h"
-#include "coco/classes.h"
+#include "ingest/layout/coco/classes.h"
 
 /* Where the file of an image may be, best claim first:
  *

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "coco/coco.h"
+#include "ingest/layout/coco/coco.h"
 
 enum { PATH_MAX_LEN = 4200 };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "coco/coco.h"
-#include "layout/folder_names.h"
+#include "ingest/layout/coco/coco.h"
+#include "ingest/layout/folder_names.h"
 
 static const char *split_word(const char *part, size_t len)
 {

@@ -3,16 +3,16 @@
  * list of polygons or a run-length mask, keypoints x, y, v one after the other; segments_info of a panoptic annotation
  * is a list of segments with id, category_id, bbox and iscrowd. Invariant: an invalid part of an annotation is left out
  * and counted. */
-#include "coco/objects.h"
+#include "ingest/layout/coco/objects.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "coco/classes.h"
-#include "coco/segmentation.h"
-#include "json/json_stream.h"
+#include "ingest/layout/coco/classes.h"
+#include "ingest/layout/coco/segmentation.h"
+#include "base/json/json_stream.h"
 
 enum { LEVELS = 5, SEGMENTS_DEPTH = 2, DEPTH_MAX = 300 };
 

@@ -3,8 +3,8 @@
 #ifndef MR_COCO_OBJECTS_H
 #define MR_COCO_OBJECTS_H
 
-#include "layout/layout.h"
-#include "tables/coco_json.h"
+#include "ingest/layout/layout.h"
+#include "ingest/tables/coco_json.h"
 
 /* Adds the objects of image number `n` of the file, and the size that it states; of a panoptic file, its segments.  An
  * annotation with the id of an existing object adds its keypoints to it.  `shown` (NULL: none) ends with NULL: objects

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coco/coco.h"
+#include "ingest/layout/coco/coco.h"
 #include "base/scope.h"
-#include "coco/classes.h"
+#include "ingest/layout/coco/classes.h"
 
 /* ---- classes -------------------------------------------------------------------------------------------------- */
 

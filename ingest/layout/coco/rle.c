@@ -1,5 +1,5 @@
 /* rle.c - see rle.h. */
-#include "coco/rle.h"
+#include "ingest/layout/coco/rle.h"
 
 void mr_coco_rle_run(mr_coco_rle *r, int64_t run)
 {

@@ -1,12 +1,12 @@
 /* segmentation.c - see segmentation.h.
  * Source: "Data format" on cocodataset.org; the other forms are those that tools are known to write.
  * Invariant: a polygon that is not valid is taken back whole, and `bad` says so. */
-#include "coco/segmentation.h"
+#include "ingest/layout/coco/segmentation.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tables/coco_ids.h"
+#include "ingest/tables/coco_ids.h"
 
 bool mr_coco_number(const mr_json_token *t, double *out)
 {

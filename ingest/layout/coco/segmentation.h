@@ -9,9 +9,9 @@
 #ifndef MR_COCO_SEGMENTATION_H
 #define MR_COCO_SEGMENTATION_H
 
-#include "coco/rle.h"
-#include "format/objects.h"
-#include "json/json_stream.h"
+#include "ingest/layout/coco/rle.h"
+#include "shards/format/objects.h"
+#include "base/json/json_stream.h"
 
 typedef struct mr_coco_segmentation {
     bool polygons, mask; /* what is open; neither: nothing is */

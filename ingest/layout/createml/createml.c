@@ -1,13 +1,13 @@
 /* createml.c - CreateML: a JSON file next to the images of each split.
  * Invariant: a meta holds the object of its image as the source wrote it, or a list of them where several name it. */
-#include "createml/createml.h"
+#include "ingest/layout/createml/createml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "roboflow/roboflow.h"
+#include "ingest/layout/roboflow/roboflow.h"
 
 enum { HEAD = 16384, HEADS_MAX = 64 }; /* bytes of a file; files of a folder that are read */
 

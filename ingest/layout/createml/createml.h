@@ -3,9 +3,9 @@
 #ifndef MR_CREATEML_H
 #define MR_CREATEML_H
 
-#include "layout/folders.h"
-#include "layout/texts.h"
-#include "tables/createml.h"
+#include "ingest/layout/folders.h"
+#include "ingest/layout/texts.h"
+#include "ingest/tables/createml.h"
 
 typedef struct mr_createml_ref { /* an entry of a JSON file, and the image that it names */
     uint32_t entry, file, image;

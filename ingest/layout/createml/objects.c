@@ -1,13 +1,13 @@
 /* objects.c - annotations of CreateML as objects.
  * Source: Apple's documentation: coordinates are pixels, x and y the middle of the box, from the upper left corner.
  * Invariant: an annotation whose coordinates cannot be read is counted, and makes no object. */
-#include "createml/createml.h"
+#include "ingest/layout/createml/createml.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "json/json_stream.h"
+#include "base/json/json_stream.h"
 
 enum { LEVELS = 5, DEPTH_MAX = 300 };
 

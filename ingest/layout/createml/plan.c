@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "createml/createml.h"
-#include "format/format.h"
-#include "layout/class_set.h"
-#include "layout/image_names.h"
-#include "roboflow/roboflow.h"
+#include "ingest/layout/createml/createml.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/class_set.h"
+#include "ingest/layout/image_names.h"
+#include "ingest/layout/roboflow/roboflow.h"
 
 enum { ENTRIES_COMPARED = 16 };
 

@@ -1,5 +1,5 @@
 /* configs.c - the configs of a dataset card; see configs.h. */
-#include "hub/configs.h"
+#include "ingest/layout/hub/configs.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

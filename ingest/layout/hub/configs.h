@@ -13,7 +13,7 @@
 #define MR_HUB_CONFIGS_H
 
 #include "base/yaml.h"
-#include "hub/hub.h"
+#include "ingest/layout/hub/hub.h"
 
 typedef struct mr_hub_rule { /* texts of the YAML; split NULL: that of the file's name */
     const char *config, *split, *dir, *pattern;

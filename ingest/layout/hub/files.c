@@ -1,7 +1,7 @@
 /* files.c - the names of a hub folder's files: config, split, and which part of how many.
  * Invariant: a name is read from its end, by fixed rules; what it lacks is not guessed from the files next to it.
  */
-#include "hub/hub.h"
+#include "ingest/layout/hub/hub.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/folder_names.h"
+#include "ingest/layout/folder_names.h"
 
 /* ---- one name ------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *      data/train-00001-of-00002.parquet           .../schema.json                     columns, rows, class names
  *      data/validation-00000-of-00001.parquet      .../000000000.json                  row 0
  *      [CONFIG/ in place of data/]                 .../000000000/497.jpeg              its image */
-#include "hub/configs.h"
+#include "ingest/layout/hub/configs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/captions.h"
-#include "layout/hub_objects.h"
-#include "tables/jsonl.h"
+#include "ingest/layout/captions.h"
+#include "ingest/layout/hub_objects.h"
+#include "ingest/tables/jsonl.h"
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 

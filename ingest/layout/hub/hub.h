@@ -4,8 +4,8 @@
 #ifndef MR_LAYOUT_HUB_H
 #define MR_LAYOUT_HUB_H
 
-#include "json/json.h"
-#include "layout/layout.h"
+#include "base/json/json.h"
+#include "ingest/layout/layout.h"
 
 #define MR_HUB_END    ".parquet"
 #define MR_HUB_READER "MILLRACE_PARQUET_READER" /* environment: a program to run in place of parquet_rows.py */

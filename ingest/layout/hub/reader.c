@@ -1,8 +1,8 @@
 /* reader.c - the program that reads Parquet: how it is called.
  * Invariant: nothing about Parquet is known here: the program gets a file and the requested columns. */
-#include "hub/hub.h"
+#include "ingest/layout/hub/hub.h"
 
-#include "base/script.h"
+#include "base/system/script.h"
 
 /* Python with pyarrow 26 and a batch of rows has 460 MB of address space on a machine of 2 CPUs; the reader keeps the
  * number of CPUs out of it.  As much again is for rows as Python's objects. */

@@ -8,9 +8,9 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "hub/hub.h"
-#include "layout/hub_objects.h"
-#include "layout/labels.h"
+#include "ingest/layout/hub/hub.h"
+#include "ingest/layout/hub_objects.h"
+#include "ingest/layout/labels.h"
 
 enum { NUMBER_MAX = 9999, PATH_MAX_BYTES = 4096 };
 

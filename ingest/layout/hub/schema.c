@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "hub/hub.h"
+#include "ingest/layout/hub/hub.h"
 
 enum { SCHEMA_MAX = 16 << 20 };
 

@@ -1,7 +1,7 @@
 /* ilsvrc.c - ImageNet as it is handed out: ILSVRC2012 of image-net.org and Kaggle, and Tiny ImageNet.
  * Invariant: a tree with class folders in all of its splits, and without ImageNet's tables, is left to imagenette,
  * which gives the same samples. */
-#include "ilsvrc/ilsvrc.h"
+#include "ingest/layout/ilsvrc/ilsvrc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  *
  * Invariant: every element lies in the one that holds it, so no length is believed, and what is unpacked has one limit
  * for all variables. */
-#include "ilsvrc/mat.h"
+#include "ingest/layout/ilsvrc/mat.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include <zlib.h>
 
 #include "base/scope.h"
-#include "source/source.h"
+#include "ingest/source/source.h"
 
 enum { HEADER = 128, ENDIAN_AT = 126, TAG = 8, FIELDS_MAX = 64 };
 enum type { INT8 = 1, UINT8, INT16, UINT16, INT32, UINT32, SINGLE, DOUBLE = 9, MATRIX = 14, COMPRESSED, UTF8, UTF16 };

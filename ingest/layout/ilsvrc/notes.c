@@ -7,7 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "ilsvrc/ilsvrc.h"
+#include "ingest/layout/ilsvrc/ilsvrc.h"
 
 enum { NAMED = 4 }; /* classes or images that a note names */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "ilsvrc/ilsvrc.h"
-#include "layout/folder_names.h"
+#include "ingest/layout/ilsvrc/ilsvrc.h"
+#include "ingest/layout/folder_names.h"
 
 enum { LOOK_AT = 4096, PATH_MAX_LEN = 256 }; /* children of a folder that are looked at */
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "format/format.h"
-#include "ilsvrc/ilsvrc.h"
-#include "layout/class_set.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/ilsvrc/ilsvrc.h"
+#include "ingest/layout/class_set.h"
 
 typedef struct place { /* a run of entries of one split */
     const char *name;  /* of the split, in the source */

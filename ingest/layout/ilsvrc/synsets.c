@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "ilsvrc/ilsvrc.h"
-#include "ilsvrc/mat.h"
+#include "ingest/layout/ilsvrc/ilsvrc.h"
+#include "ingest/layout/ilsvrc/mat.h"
 
 typedef struct stated { /* an id that a line states; 0: it states none */
     size_t id;

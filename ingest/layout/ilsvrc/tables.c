@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "ilsvrc/ilsvrc.h"
-#include "tables/csv.h"
+#include "ingest/layout/ilsvrc/ilsvrc.h"
+#include "ingest/tables/csv.h"
 
 static const uint64_t table_max = (uint64_t)1 << 30;
 

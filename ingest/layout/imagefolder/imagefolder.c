@@ -5,7 +5,7 @@
  *
  *      metadata.csv: file_name,text          train/metadata.jsonl: {"file_name":"1.png","label":"cat"}
  *      images/1.png                          train/1.png                                                             */
-#include "imagefolder/imagefolder.h"
+#include "ingest/layout/imagefolder/imagefolder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "layout/folder_names.h"
-#include "layout/hub_objects.h"
-#include "tables/jsonl.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/hub_objects.h"
+#include "ingest/tables/jsonl.h"
 
 bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending)
 {

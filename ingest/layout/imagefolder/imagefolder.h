@@ -3,7 +3,7 @@
 #ifndef MR_LAYOUT_IMAGEFOLDER_H
 #define MR_LAYOUT_IMAGEFOLDER_H
 
-#include "table/table.h"
+#include "ingest/layout/table/table.h"
 
 /* Whether the entry is named "metadata" with this ending. */
 bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending);

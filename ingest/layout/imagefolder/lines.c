@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "imagefolder/imagefolder.h"
-#include "json/json.h"
-#include "tables/jsonl.h"
+#include "ingest/layout/imagefolder/imagefolder.h"
+#include "base/json/json.h"
+#include "ingest/tables/jsonl.h"
 
 enum { FILE_NAME, LABEL, COLUMNS, TEXT = COLUMNS, FIELDS };
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "format/format.h"
-#include "imagefolder/imagefolder.h"
-#include "layout/hub_objects.h"
-#include "tables/jsonl.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/imagefolder/imagefolder.h"
+#include "ingest/layout/hub_objects.h"
+#include "ingest/tables/jsonl.h"
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------- */
 

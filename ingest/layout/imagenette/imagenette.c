@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "imagenette/table.h"
+#include "ingest/layout/imagenette/table.h"
 #include "base/scope.h"
-#include "roboflow/roboflow.h"
+#include "ingest/layout/roboflow/roboflow.h"
 
 enum { LOOK_AT = 256 };
 

@@ -3,7 +3,7 @@
  *
  *      path,noisy_labels_0,noisy_labels_1,noisy_labels_5,noisy_labels_25,noisy_labels_50,is_valid
  *      train/n02979186/n02979186_9036.JPEG,n02979186,n02979186,n02979186,n02979186,n03000684,False                   */
-#include "imagenette/table.h"
+#include "ingest/layout/imagenette/table.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "tables/csv.h"
+#include "shards/manifest/format.h"
+#include "ingest/tables/csv.h"
 
 static const uint64_t csv_max = (uint64_t)1 << 30;
 

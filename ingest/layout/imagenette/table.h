@@ -4,7 +4,7 @@
 #ifndef MR_IMAGENETTE_TABLE_H
 #define MR_IMAGENETTE_TABLE_H
 
-#include "layout/layout.h"
+#include "ingest/layout/layout.h"
 
 const char *mr_imagenette_csv(const mr_tree *t); /* its name, NULL: none */
 

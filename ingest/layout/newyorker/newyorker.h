@@ -3,8 +3,8 @@
 #ifndef MR_LAYOUT_NEWYORKER_H
 #define MR_LAYOUT_NEWYORKER_H
 
-#include "layout/layout.h"
-#include "tables/jsonl.h"
+#include "ingest/layout/layout.h"
+#include "ingest/tables/jsonl.h"
 
 #define MR_NEWYORKER_IMAGES "all_contest_images"
 

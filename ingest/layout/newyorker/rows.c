@@ -8,8 +8,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/labels.h"
-#include "newyorker/newyorker.h"
+#include "ingest/layout/labels.h"
+#include "ingest/layout/newyorker/newyorker.h"
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "roboflow/roboflow.h"
+#include "ingest/layout/roboflow/roboflow.h"
 
 enum { TOKENS_MAX = 64 << 20 };
 

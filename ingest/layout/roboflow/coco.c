@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "format/format.h"
-#include "coco/classes.h"
-#include "coco/objects.h"
-#include "roboflow/roboflow.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/coco/classes.h"
+#include "ingest/layout/coco/objects.h"
+#include "ingest/layout/roboflow/roboflow.h"
 
 struct mr_rf_coco {
     mr_coco_ids ids;

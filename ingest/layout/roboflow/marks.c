@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "roboflow/roboflow.h"
+#include "ingest/layout/roboflow/roboflow.h"
 
 enum { LOOK_AT = 256 }; /* entries of a folder that are checked for a kind of name */
 

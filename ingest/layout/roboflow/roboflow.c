@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "roboflow/roboflow.h"
+#include "ingest/layout/roboflow/roboflow.h"
 #include "base/scope.h"
 #include "base/text.h"
 

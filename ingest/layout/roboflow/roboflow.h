@@ -3,8 +3,8 @@
 #ifndef MR_ROBOFLOW_H
 #define MR_ROBOFLOW_H
 
-#include "layout/folders.h"
-#include "layout/image_names.h"
+#include "ingest/layout/folders.h"
+#include "ingest/layout/image_names.h"
 
 typedef enum mr_rf_kind {
     MR_RF_NONE,

@@ -11,9 +11,9 @@
 #include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "roboflow/roboflow.h"
-#include "tables/csv.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/tables/csv.h"
 
 static const uint64_t csv_max = (uint64_t)1 << 30;
 

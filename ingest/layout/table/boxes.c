@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "layout/label_census.h"
-#include "table/table.h"
+#include "ingest/layout/label_census.h"
+#include "ingest/layout/table/table.h"
 
 enum { SIDES = 4, WORDS = 8 };
 

@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "table/table.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/table/table.h"
 
 enum { NUMBER_MAX = 9999 };
 

@@ -3,7 +3,7 @@
 #ifndef MR_LAYOUT_CUB_H
 #define MR_LAYOUT_CUB_H
 
-#include "table/table.h"
+#include "ingest/layout/table/table.h"
 
 /* Whether images.txt and image_class_labels.txt are under the root. */
 bool mr_cub_is(const mr_tree *t);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "table/table.h"
+#include "ingest/layout/table/table.h"
 
 static const char *const words[] = {"train", "val", "test"};
 

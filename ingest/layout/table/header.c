@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "layout/folder_names.h"
-#include "table/table.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/table/table.h"
 
 enum { NAMED = 8 };
 

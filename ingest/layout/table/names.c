@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "format/format.h"
-#include "layout/class_set.h"
-#include "table/table.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/class_set.h"
+#include "ingest/layout/table/table.h"
 
 static const char placeholder[] = "{class}";
 

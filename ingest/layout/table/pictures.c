@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "layout/folder_names.h"
-#include "table/table.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/table/table.h"
 
 /* The name without folder and ending. */
 static const char *stem_of(const char *path, size_t len, size_t *stem_len)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "layout/folder_names.h"
-#include "table/placing.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/table/placing.h"
 
 /* Of the pictures of a list of classes, with a row for each class, at least so many have several. */
 enum { LISTED_MIN = 2, LISTED_PART = 4 };

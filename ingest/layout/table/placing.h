@@ -3,7 +3,7 @@
 #ifndef MR_TABLE_PLACING_H
 #define MR_TABLE_PLACING_H
 
-#include "table/table.h"
+#include "ingest/layout/table/table.h"
 
 typedef struct mr_placing {
     const mr_tree *tree;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "table/cub.h"
-#include "table/sidecars.h"
+#include "ingest/layout/table/cub.h"
+#include "ingest/layout/table/sidecars.h"
 
 static void note_header(const mr_sheet *s, mr_notes *notes)
 {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "layout/folder_names.h"
-#include "table/placing.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/table/placing.h"
 
 typedef struct named_split { /* as the source names it */
     const char *name;

@@ -7,9 +7,9 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "table/table.h"
-#include "tables/csv_form.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/table/table.h"
+#include "ingest/tables/csv_form.h"
 
 enum { LONG_HEAD = 16 << 20, LOOK_AT = 64 };
 

@@ -1,13 +1,13 @@
 /* sidecars.c - pictures beside texts of the same name: 1.jpg and 1.txt, a caption.
  * Invariant: a text is a whole file of UTF-8; the label files of YOLO, KITTI and DOTA are not captions. */
-#include "table/sidecars.h"
+#include "ingest/layout/table/sidecars.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/formats.h"
+#include "ingest/layout/formats.h"
 
 enum { TEXT_MAX = 1 << 20, LOOK_AT = 64, HEAD = 512 };
 

@@ -3,7 +3,7 @@
 #ifndef MR_LAYOUT_SIDECARS_H
 #define MR_LAYOUT_SIDECARS_H
 
-#include "table/table.h"
+#include "ingest/layout/table/table.h"
 
 /* Cheap: whether any of the first texts is beside a picture of its name, and whether that is in a folder. */
 bool mr_sidecars_may_be(const mr_tree *t, bool *below);

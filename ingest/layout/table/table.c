@@ -4,8 +4,8 @@
  *      labels.csv: id_code,diagnosis       train.csv and test.csv, or a column "split"
  *                  000c1434d8d7,2          train_images/000c1434d8d7.png
  * A picture may have several rows: captions, classes, or boxes. */
-#include "table/cub.h"
-#include "table/sidecars.h"
+#include "ingest/layout/table/cub.h"
+#include "ingest/layout/table/sidecars.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
+#include "shards/manifest/format.h"
 
 enum {
     SCORE = 42,

@@ -6,10 +6,10 @@
 #define MR_LAYOUT_TABLE_H
 
 #include "base/string_map.h"
-#include "layout/folders.h"
-#include "layout/label_census.h"
-#include "layout/texts.h"
-#include "tables/csv.h"
+#include "ingest/layout/folders.h"
+#include "ingest/layout/label_census.h"
+#include "ingest/layout/texts.h"
+#include "ingest/tables/csv.h"
 
 /* ---- pictures.c ----------------------------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "json/json.h"
-#include "table/table.h"
+#include "base/json/json.h"
+#include "ingest/layout/table/table.h"
 
 static void release(json_t **doc)
 {

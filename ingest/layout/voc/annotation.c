@@ -5,7 +5,7 @@
  *                  <object><name>, <bndbox><xmin>, <ymin>, <xmax>, <ymax>   <part> has a name and a box of its own
  *
  * Invariant: an element is identified by its whole path, so a part's box is never its object's. */
-#include "voc/annotation.h"
+#include "ingest/layout/voc/annotation.h"
 
 #include <expat.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "voc/voc.h"
+#include "ingest/layout/voc/voc.h"
 
 static int by_entry(const void *a, const void *b)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "voc/voc.h"
+#include "ingest/layout/voc/voc.h"
 
 static const char *const folders[MR_MASKS_MAX] = {"SegmentationClass", "SegmentationObject"};
 

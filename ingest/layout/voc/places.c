@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "layout/folder_names.h"
-#include "voc/voc.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/voc/voc.h"
 
 enum { LOOK_AT = 512, HEAD = 4096, PATH_MAX_LEN = 4200 };
 

@@ -7,12 +7,12 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "layout/class_set.h"
-#include "layout/folder_names.h"
-#include "layout/image_names.h"
-#include "roboflow/roboflow.h"
-#include "voc/voc.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/class_set.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/image_names.h"
+#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/layout/voc/voc.h"
 
 static mr_status add_classes(mr_voc_build *b)
 {

@@ -9,8 +9,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "voc/voc.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/voc/voc.h"
 
 enum { LIST_MAX = 64 << 20, NAME_MAX_LEN = 1024, PATH_MAX_LEN = 1200, HEAD = 4096 };
 

@@ -1,6 +1,6 @@
 /* voc.c - Pascal VOC: an XML for each image, as the development kit and Roboflow write them.
  * Invariant: a meta holds the XML as the source wrote it; the folder of an image says how its coordinates count. */
-#include "voc/voc.h"
+#include "ingest/layout/voc/voc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

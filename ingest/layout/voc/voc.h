@@ -9,11 +9,11 @@
 #ifndef MR_VOC_H
 #define MR_VOC_H
 
-#include "layout/class_set.h"
-#include "layout/folders.h"
-#include "layout/image_names.h"
-#include "layout/texts.h"
-#include "voc/annotation.h"
+#include "ingest/layout/class_set.h"
+#include "ingest/layout/folders.h"
+#include "ingest/layout/image_names.h"
+#include "ingest/layout/texts.h"
+#include "ingest/layout/voc/annotation.h"
 
 typedef enum mr_voc_kind {
     MR_VOC_NONE,

@@ -4,7 +4,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "voc/voc.h"
+#include "ingest/layout/voc/voc.h"
 
 static void keep(mr_voc_build *b, uint32_t xml, const mr_buf *bytes)
 {

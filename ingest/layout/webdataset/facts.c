@@ -9,8 +9,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "json/json.h"
-#include "webdataset/webdataset.h"
+#include "base/json/json.h"
+#include "ingest/layout/webdataset/webdataset.h"
 
 static void free_document(json_t **document)
 {

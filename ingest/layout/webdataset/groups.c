@@ -1,5 +1,5 @@
 /* groups.c - the files of one key; see groups.h. */
-#include "webdataset/groups.h"
+#include "ingest/layout/webdataset/groups.h"
 
 #include <string.h>
 #include <strings.h>

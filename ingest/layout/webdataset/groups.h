@@ -3,7 +3,7 @@
 #ifndef MR_WEBDATASET_GROUPS_H
 #define MR_WEBDATASET_GROUPS_H
 
-#include "layout/layout.h"
+#include "ingest/layout/layout.h"
 
 typedef struct mr_webdataset_group {
     const char *key; /* not NUL-terminated; NULL: no file yet */

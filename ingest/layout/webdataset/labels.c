@@ -7,7 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "webdataset/webdataset.h"
+#include "ingest/layout/webdataset/webdataset.h"
 
 enum { NAME_MAX_BYTES = 1024 };
 

@@ -7,11 +7,11 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "layout/captions.h"
-#include "layout/folder_names.h"
-#include "webdataset/groups.h"
-#include "webdataset/webdataset.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/captions.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/webdataset/groups.h"
+#include "ingest/layout/webdataset/webdataset.h"
 
 enum { LABEL_FILE_MAX = 4096, PLACES = 3 };
 

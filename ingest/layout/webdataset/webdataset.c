@@ -1,7 +1,7 @@
 /* webdataset.c - WebDataset tars: files that share a name up to the first dot are one sample.
  * Invariant: a sample's .json goes into its meta verbatim, below "columns"; only a meta that millrace itself
  * exported comes back as it was. */
-#include "webdataset/webdataset.h"
+#include "ingest/layout/webdataset/webdataset.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/captions.h"
+#include "ingest/layout/captions.h"
 
 enum { LOOK_AT = 512, HEAD = 16 };
 

@@ -7,9 +7,9 @@
 #ifndef MR_LAYOUT_WEBDATASET_H
 #define MR_LAYOUT_WEBDATASET_H
 
-#include "format/meta.h"
-#include "layout/label_census.h"
-#include "layout/labels.h"
+#include "shards/format/meta.h"
+#include "ingest/layout/label_census.h"
+#include "ingest/layout/labels.h"
 
 typedef struct mr_webdataset_row { /* the members of a sample beside its image; MR_NO_ENTRY: it has none */
     uint32_t json, text;

@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "base/scope.h"
-#include "layout/folder_names.h"
-#include "yolo/yolo.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { LOOK_AT = 256 };
 

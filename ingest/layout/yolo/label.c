@@ -2,7 +2,7 @@
  * Source: "Dataset format" of the tasks detect, segment, obb and pose in Ultralytics' documentation; labelTxt is the
  * format of DOTA v1.5.
  * Invariant: every failure describes one line. */
-#include "yolo/label.h"
+#include "ingest/layout/yolo/label.h"
 
 #include "base/text.h"
 

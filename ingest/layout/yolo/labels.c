@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/scope.h"
-#include "yolo/yolo.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { LOOK_AT = 512, PROBES = 8, HEAD = 4096 };
 

@@ -10,8 +10,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "json/json.h"
-#include "yolo/yolo.h"
+#include "base/json/json.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { LIST_MAX = 1 << 20 };
 

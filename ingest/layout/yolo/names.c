@@ -9,7 +9,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "yolo/yolo.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { KEYPOINTS_MAX = 10000 };
 

@@ -7,10 +7,10 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "layout/class_set.h"
-#include "roboflow/roboflow.h"
-#include "yolo/yolo.h"
+#include "shards/manifest/format.h"
+#include "ingest/layout/class_set.h"
+#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { LABEL_MAX = 16 << 20 };
 

@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "yolo/yolo.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { HEAD = 64 << 10 };
 

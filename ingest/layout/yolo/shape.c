@@ -4,7 +4,7 @@
  * middle part of the picture.  Polygons that end where they began, and parallelograms, as oriented boxes are, are none.
  * Points may lie a little outside of their box: annotators place ankles at its edge.
  * Invariant: a dataset of keypoints is never taken for one of polygons because of a few odd lines. */
-#include "yolo/shape.h"
+#include "ingest/layout/yolo/shape.h"
 
 #include <math.h>
 

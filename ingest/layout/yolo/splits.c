@@ -5,8 +5,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "layout/folder_names.h"
-#include "yolo/yolo.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/yolo/yolo.h"
 
 enum { LIST_MAX = 64 << 20 };
 

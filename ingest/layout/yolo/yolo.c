@@ -1,6 +1,6 @@
 /* yolo.c - YOLO: data.yaml, folders of images, and a text file of labels for each image.
  * Invariant: a label file is read again for the meta of its image, by the rules that the plan determined. */
-#include "yolo/yolo.h"
+#include "ingest/layout/yolo/yolo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,11 +16,11 @@
 #ifndef MR_YOLO_H
 #define MR_YOLO_H
 
-#include "layout/layout.h"
-#include "layout/texts.h"
-#include "tables/yaml_file.h"
-#include "yolo/label.h"
-#include "yolo/shape.h"
+#include "ingest/layout/layout.h"
+#include "ingest/layout/texts.h"
+#include "ingest/tables/yaml_file.h"
+#include "ingest/layout/yolo/label.h"
+#include "ingest/layout/yolo/shape.h"
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "json/json_oddity.h"
-#include "support/json.h"
+#include "base/json/json.h"
+#include "base/json/json_oddity.h"
+#include "tests/support/json.h"
 
 typedef struct odd {
     const char *value; /* in the place of a value of an object */

@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/scope.h"
-#include "json/json_stream.h"
-#include "support/support.h"
+#include "base/json/json_stream.h"
+#include "tests/support/support.h"
 
 typedef struct collected {
     mr_buf tokens; /* "0{ 1k:a 1n:1 0}" */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "support/bf16.h"
+#include "tests/support/training/bf16.h"
 
 typedef struct matrix {
     double *x;

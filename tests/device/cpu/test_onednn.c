@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "support/support.h"
+#include "device/cpu/cpu.h"
+#include "tests/support/support.h"
 
 typedef struct matrix {
     float *values;

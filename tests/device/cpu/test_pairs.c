@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/device.h"
+#include "tests/support/device/device.h"
 
 /* ---- rows of a table ------------------------------------------------------------------------------------------ */
 

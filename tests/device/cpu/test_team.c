@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/team.h"
-#include "support/support.h"
+#include "device/cpu/team.h"
+#include "tests/support/support.h"
 
 enum { MAX = 1000 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "support/model.h"
+#include "tests/support/training/model.h"
 
 static float *give(mr_device *d, size_t count, float value)
 {

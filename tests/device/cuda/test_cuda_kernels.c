@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
-#include "launch/text.h"
-#include "support/support.h"
+#include "device/cuda/cuda.h"
+#include "device/launch/text.h"
+#include "tests/support/support.h"
 
 static const struct {
     int major, minor;

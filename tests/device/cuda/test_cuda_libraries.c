@@ -15,8 +15,8 @@
 #define HAS_NCCL
 #endif
 
-#include "cuda/cuda.h"
-#include "support/train.h"
+#include "device/cuda/cuda.h"
+#include "tests/support/training/train.h"
 
 #ifdef HAS_HEADERS
 #define SAME(mine, theirs) _Static_assert((long long)(mine) == (long long)(theirs), #theirs)

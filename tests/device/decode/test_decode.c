@@ -6,12 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "decode/decode.h"
-#include "jpeg/parse.h"
-#include "jpeg/seek.h"
-#include "support/coded.h"
-#include "support/jpeg.h"
-#include "support/pixels.h"
+#include "device/decode/decode.h"
+#include "image/jpeg/parse.h"
+#include "image/jpeg/seek.h"
+#include "tests/support/images/coded.h"
+#include "tests/support/images/jpeg.h"
+#include "tests/support/images/pixels.h"
 
 enum { BATCH = 4, CANARY = 64, SAMPLE_PIXELS = 1 << 26 };
 

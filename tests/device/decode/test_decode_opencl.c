@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "jpeg/seek.h"
-#include "support/coded.h"
-#include "support/jpeg.h"
-#include "support/pixels.h"
+#include "image/jpeg/seek.h"
+#include "tests/support/images/coded.h"
+#include "tests/support/images/jpeg.h"
+#include "tests/support/images/pixels.h"
 
 enum { PICTURES = 12, SIZE = 12, CANARY = 64 };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/bf16.h"
-#include "support/model.h"
-#include "support/plain.h"
-#include "support/support.h"
+#include "tests/support/training/model.h"
+#include "tests/support/device/plain.h"
+#include "tests/support/support.h"
 
 enum { GAP = 5, Q = 0, K, V, D_OUT, INPUTS, OUT = 0, D_Q, D_K, D_V, RESULTS }; /* GAP: elements between rows */
 

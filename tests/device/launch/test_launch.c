@@ -5,9 +5,9 @@
  * Covers launch/call.c, dense.c, rows.c, tokens.c, attention.c. */
 #include <stdlib.h>
 
-#include "support/any_kernel.h"
-#include "support/model.h"
-#include "support/support.h"
+#include "tests/support/device/any_kernel.h"
+#include "tests/support/training/model.h"
+#include "tests/support/support.h"
 
 enum { INPUT = 96 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
-#include "support/model.h"
+#include "tests/support/training/model.h"
 
 static float *give(mr_device *d, size_t count, float value)
 {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/limits.h"
-#include "profile/profile.h"
-#include "support/model.h"
+#include "device/profile/limits.h"
+#include "device/profile/profile.h"
+#include "tests/support/training/model.h"
 
 enum { BATCH = 3, IMAGE = 8 };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "layout/folder_names.h"
-#include "support/support.h"
+#include "ingest/layout/folder_names.h"
+#include "tests/support/support.h"
 
 typedef struct named {
     const char *name, *split; /* NULL: none */

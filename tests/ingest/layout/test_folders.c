@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/archive.h"
-#include "support/plan.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/sources/plan.h"
 
 /* ---- classes and order ---------------------------------------------------------------------------------------- */
 

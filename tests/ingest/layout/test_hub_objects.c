@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/hub_objects.h"
-#include "layout/label_census.h"
-#include "support/hub.h"
-#include "support/objects.h"
+#include "ingest/layout/hub_objects.h"
+#include "ingest/layout/label_census.h"
+#include "tests/support/sources/hub.h"
+#include "tests/support/sources/objects.h"
 
 static void expect(const char *row, bool numbered, const char *classes, const char *objects, uint64_t unreadable)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/label_census.h"
-#include "support/support.h"
+#include "ingest/layout/label_census.h"
+#include "tests/support/support.h"
 
 /* "class class ... | label label ... | remark", of labels between commas. */
 static void gives(const char *labels, const char *expected)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sample/sample.h"
-#include "support/plan.h"
+#include "ingest/sample/sample.h"
+#include "tests/support/sources/plan.h"
 
 static void same_when_forced(const char *source, const char *layout)
 {

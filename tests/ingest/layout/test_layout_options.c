@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 #define IMAGES(...) NAMES(__VA_ARGS__)
 #define ONE_IMAGE   "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}]}"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "dataset/dataset.h"
-#include "format/objects.h"
-#include "support/image.h"
+#include "shards/dataset/dataset.h"
+#include "shards/format/objects.h"
+#include "tests/support/images/image.h"
 
 enum { PICTURES = 200, TRAIN = 150, BOXES = 6 };
 

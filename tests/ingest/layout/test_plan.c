@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "order/schedule.h"
-#include "support/support.h"
-#include "support/shard.h"
+#include "loader/order/schedule.h"
+#include "tests/support/support.h"
+#include "tests/support/shards/shard.h"
 
 typedef struct state {
     char *dir, *ds;

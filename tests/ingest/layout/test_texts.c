@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/texts.h"
-#include "support/support.h"
+#include "ingest/layout/texts.h"
+#include "tests/support/support.h"
 
 static void test_kept_in_any_order(void **state)
 {

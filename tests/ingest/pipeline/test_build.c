@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir, *source;
 

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "format/index.h"
-#include "support/image.h"
-#include "support/seek.h"
+#include "base/files/file.h"
+#include "shards/format/index.h"
+#include "tests/support/images/image.h"
+#include "tests/support/shards/seek.h"
 
 /* LONG: a picture with so many bytes after its end that XXH3 takes it in stripes; two words are set at will. */
 enum { LONG = 8192, STRIPE = 64, ROOM = 16 };

@@ -8,8 +8,8 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "support/support.h"
-#include "support/image.h"
+#include "tests/support/support.h"
+#include "tests/support/images/image.h"
 
 enum { OPTIONS_MAX = 12, PIECES_MAX = 40 };
 

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir, *source;
 

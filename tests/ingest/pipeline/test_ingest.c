@@ -10,8 +10,8 @@
 
 #include <jansson.h>
 
-#include "support/support.h"
-#include "support/archive.h"
+#include "tests/support/support.h"
+#include "tests/support/sources/archive.h"
 
 static char *dir;
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/leak.h"
+#include "tests/support/sources/leak.h"
 
 /* ---- two files ------------------------------------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* test_leak_near.c - --near-duplicates of ingest and inspect: what is reported, where, and with which words.
  * Invariant: the same whatever the number of threads, and with or without --check decode.
- * Covers similar/similar.c, report/cmd_inspect_near_print.c. */
+ * Covers similar/similar.c, train/report/cmd_inspect_near_print.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
-#include "support/leak.h"
+#include "tests/support/sources/leak.h"
 
 /* A mirrored copy and a darker one under other names, a single tone, a file that is cut short, and others. */
 static void draw(void)

@@ -7,10 +7,10 @@
 
 #include "base/buf.h"
 #include "base/random.h"
-#include "layout/layout.h"
-#include "support/hub.h"
-#include "support/image.h"
-#include "support/support.h"
+#include "ingest/layout/layout.h"
+#include "tests/support/sources/hub.h"
+#include "tests/support/images/image.h"
+#include "tests/support/support.h"
 
 #define COCO(name)                                                                                                     \
     "{\"images\":[{\"id\":1,\"file_name\":\"" name "\",\"width\":8,\"height\":8}],\"annotations\":[{\"id\":1,"         \

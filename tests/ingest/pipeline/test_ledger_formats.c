@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "support/image.h"
-#include "support/support.h"
+#include "tests/support/images/image.h"
+#include "tests/support/support.h"
 
 typedef struct trial {
     const char *path, *text, *words; /* words NULL: not an annotation */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "json/json.h"
-#include "support/image.h"
+#include "base/json/json.h"
+#include "tests/support/images/image.h"
 
 static void put(const char *dir, const char *name, const picture *p, size_t len)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "support/image.h"
+#include "base/json/json.h"
+#include "tests/support/images/image.h"
 
 static void put_jpeg(const char *dir, const char *name, unsigned width, unsigned height, uint32_t orientation)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/hub.h"
+#include "tests/support/sources/hub.h"
 
 enum { FILES = 4 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir, *dst;
 static uint64_t clean, older;

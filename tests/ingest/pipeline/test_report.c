@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-#include "pipeline/ingest.h"
-#include "support/archive.h"
-#include "support/support.h"
+#include "ingest/pipeline/ingest.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/support.h"
 
 static char *dir, *source;
 

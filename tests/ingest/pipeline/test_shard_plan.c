@@ -6,9 +6,9 @@
 
 #include "base/random.h"
 #include "base/scope.h"
-#include "pipeline/ingest.h"
-#include "source/list.h"
-#include "support/image.h"
+#include "ingest/pipeline/ingest.h"
+#include "ingest/source/list.h"
+#include "tests/support/images/image.h"
 
 enum { ROWS_AT_THE_LIMIT = MR_SHARDS_MAX };
 

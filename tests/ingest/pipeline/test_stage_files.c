@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir, *source;
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/support.h"
+#include "tests/support/support.h"
 
 static char *dir, *source;
 

@@ -1,5 +1,5 @@
 /* test_sample.c - `millrace sample`: equal arguments give equal bytes; wrong use is refused; pictures decode. */
-#include "support/support.h"
+#include "tests/support/support.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 #include <spng.h>
 
-#include "sample/sample.h"
+#include "ingest/sample/sample.h"
 
 /* Small pictures: what is tested does not depend on their size. `variant`: "" where the layout has one form. */
 static void draw(const char *dir, const char *layout, const char *variant, const char *seed)

@@ -1,5 +1,6 @@
-/* test_sample_files.c - the drawn trees are what they claim to be: names, tables and annotations match the pictures. */
-#include "support/support.h"
+/* test_sample_files.c - the drawn trees are what they claim to be: names, tables and annotations match the pictures.
+ * Covers encode/encode.c. */
+#include "tests/support/support.h"
 
 #include <stdlib.h>
 #include <string.h>

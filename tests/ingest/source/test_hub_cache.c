@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "source/source.h"
-#include "support/archive.h"
-#include "support/support.h"
+#include "ingest/source/source.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/support.h"
 
 #define CACHE "/hub/datasets--me--cats"
 #define REV   CACHE "/snapshots/0a1b"

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "source/source.h"
-#include "support/support.h"
-#include "support/archive.h"
+#include "ingest/source/source.h"
+#include "tests/support/support.h"
+#include "tests/support/sources/archive.h"
 
 typedef struct tree {
     mr_notes notes;

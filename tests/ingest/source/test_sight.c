@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/sight.h"
-#include "support/faults.h"
+#include "ingest/source/sight.h"
+#include "tests/support/faults.h"
 
 static mr_sight sight(const char *dir, const char *name)
 {

@@ -7,9 +7,9 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "source/source.h"
-#include "support/support.h"
-#include "support/archive.h"
+#include "ingest/source/source.h"
+#include "tests/support/support.h"
+#include "tests/support/sources/archive.h"
 
 typedef struct fixture {
     char *dir;

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "tables/coco_ids.h"
+#include "tests/support/support.h"
+#include "ingest/tables/coco_ids.h"
 
 static int64_t add(mr_coco_ids *ids, const char *text)
 {

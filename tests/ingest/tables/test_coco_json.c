@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "support/json.h"
+#include "base/json/json.h"
+#include "tests/support/json.h"
 
 static void assert_annotations(const support_coco *o, size_t n, const char *expected)
 {

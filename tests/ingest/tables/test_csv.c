@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "tables/csv.h"
+#include "tests/support/support.h"
+#include "ingest/tables/csv.h"
 
 static mr_status parse(const char *bytes, size_t len, mr_csv *csv, mr_error *err)
 {

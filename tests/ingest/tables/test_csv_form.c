@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "tables/csv_form.h"
-#include "tables/csv.h"
+#include "tests/support/support.h"
+#include "ingest/tables/csv_form.h"
+#include "ingest/tables/csv.h"
 
 /* The delimiter, cells in brackets, rows on lines of their own, "!line=cells" behind odd ones. */
 static void gives(const char *bytes, const char *expected)

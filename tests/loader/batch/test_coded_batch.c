@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "seek/seek.h"
-#include "support/loader.h"
-#include "support/seek.h"
-#include "support/support.h"
+#include "shards/seek/seek.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/seek.h"
+#include "tests/support/support.h"
 
 enum { SAMPLES = 60, PER_SHARD = 13 };
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "support/damage.h"
-#include "support/loader.h"
+#include "tests/support/damage.h"
+#include "tests/support/shards/loader.h"
 
 enum { SAMPLES = 120, PER_SHARD = 20, READERS = 4, EPOCHS = 12, HIT_FIRST = 3 * PER_SHARD, HIT_END = 4 * PER_SHARD };
 

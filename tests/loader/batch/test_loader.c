@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "order/schedule.h"
-#include "support/loader.h"
-#include "support/shard.h"
+#include "loader/order/schedule.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/shard.h"
 
 typedef struct shape {
     unsigned world, threads, prefetch;

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "support/dataset_maker.h"
-#include "format/format.h"
-#include "order/order.h"
-#include "support/loader.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "shards/manifest/format.h"
+#include "loader/order/order.h"
+#include "tests/support/shards/loader.h"
 
 enum { SAMPLES = 43, PER_SHARD = 9 };
 

@@ -1,6 +1,7 @@
 /* test_loader_close.c - closing a loader.
  * Invariant tested: at any moment, from any thread, and in the middle of a picture however large, it ends the work at
- * once: only a small part of what was begun is still done. */
+ * once: only a small part of what was begun is still done.
+ * Covers batch/hand_out.c. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "support/dataset_maker.h"
-#include "support/cost.h"
-#include "support/loader.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/cost.h"
+#include "tests/support/shards/loader.h"
 
 /* ---- at any moment ---------------------------------------------------------------------------------------------- */
 

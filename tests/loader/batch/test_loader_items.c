@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "dataset/dataset.h"
-#include "order/augment.h"
-#include "order/schedule.h"
-#include "support/loader.h"
+#include "shards/dataset/dataset.h"
+#include "loader/order/augment.h"
+#include "loader/order/schedule.h"
+#include "tests/support/shards/loader.h"
 
 enum { SAMPLES = 23 };
 

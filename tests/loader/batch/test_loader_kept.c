@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "support/loader.h"
+#include "tests/support/shards/loader.h"
 
 enum { SAMPLES = 29, MAX_BATCHES = 16 };
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "support/loader.h"
+#include "tests/support/shards/loader.h"
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 

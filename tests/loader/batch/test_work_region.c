@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch/work.h"
-#include "support/loader.h"
+#include "loader/batch/work.h"
+#include "tests/support/shards/loader.h"
 
 enum { SAMPLES = 40 };
 

@@ -2,8 +2,8 @@
  * Invariant tested: whatever pictures cost, the steps of a benchmark end within two seconds of what was asked, unless
  * the few pictures that nothing can be measured without take longer. */
 #include "base/buf.h"
-#include "bench/bench_budget.h"
-#include "support/support.h"
+#include "loader/bench/bench_budget.h"
+#include "tests/support/support.h"
 
 typedef struct machine { /* wall seconds of one image, when all threads work */
     double open, read, product, limit, steps;

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "bench/digest.h"
-#include "order/schedule.h"
-#include "support/loader.h"
+#include "loader/bench/digest.h"
+#include "loader/order/schedule.h"
+#include "tests/support/shards/loader.h"
 
 static json_t *parsed(support_result *r)
 {

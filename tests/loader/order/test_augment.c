@@ -2,8 +2,8 @@
  * Invariant tested: a view depends on seed, epoch and sample alone and lies inside the picture, whatever its size.
  * Numbers in tables were worked out with Python's own int(), round() and / from torchvision's source. */
 #include "base/error.h"
-#include "order/augment.h"
-#include "support/support.h"
+#include "loader/order/augment.h"
+#include "tests/support/support.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,12 +1,12 @@
 /* test_order.c - the order is a bijection for every count, and windows hold neighbours together.
  * Invariant tested: proven for every count from 0 to 2,000; test_order_fair.c is about chance. */
-#include "order/order.h"
-#include "support/support.h"
+#include "loader/order/order.h"
+#include "tests/support/support.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "order/mix.h"
+#include "loader/order/mix.h"
 
 /* ---- bijections ------------------------------------------------------------------------------------------------- */
 

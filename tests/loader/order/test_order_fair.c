@@ -1,13 +1,13 @@
 /* test_order_fair.c - the order is a fair one.
  * Invariant tested: each statistic that the order passes is one that a permutation known to be weak fails, so a bias
  * would be seen.  Seeds are fixed: the outcome is the same on every run. */
-#include "order/order.h"
-#include "support/support.h"
+#include "loader/order/order.h"
+#include "tests/support/support.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "order/mix.h"
+#include "loader/order/mix.h"
 
 typedef uint64_t permutation(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n);
 

@@ -1,7 +1,7 @@
 /* test_schedule.c - the same global batches for every world, each sample exactly once, the same steps on every rank.
  * Invariant tested: proven, not sampled, for splits of 0 to 300, 1 to 9 ranks, 1 to 8 samples a rank, all tails. */
-#include "order/schedule.h"
-#include "support/support.h"
+#include "loader/order/schedule.h"
+#include "tests/support/support.h"
 
 #include <string.h>
 

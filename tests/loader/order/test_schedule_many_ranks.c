@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "order/schedule.h"
-#include "support/support.h"
+#include "loader/order/schedule.h"
+#include "tests/support/support.h"
 
 enum { RANKS = 1024, EACH = 32, BATCH = RANKS * EACH };
 

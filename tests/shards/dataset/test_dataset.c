@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/index.h"
-#include "support/loader.h"
-#include "support/shard.h"
+#include "shards/format/index.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/shard.h"
 
 static mr_dataset *open_dataset(const char *dir)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/json.h"
-#include "support/loader.h"
+#include "tests/support/json.h"
+#include "tests/support/shards/loader.h"
 
 static void facts_are_the_manifests(void **state)
 {

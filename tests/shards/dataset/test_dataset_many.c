@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/format.h"
-#include "support/shard.h"
+#include "shards/manifest/format.h"
+#include "tests/support/shards/shard.h"
 
 enum { MADE_UP = 10001 };
 

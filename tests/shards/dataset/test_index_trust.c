@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "batch/shard_files.h"
-#include "dataset/index_trust.h"
-#include "format/index.h"
-#include "support/dataset_maker.h"
-#include "support/loader.h"
+#include "base/files/file.h"
+#include "loader/batch/shard_files.h"
+#include "shards/dataset/index_trust.h"
+#include "shards/format/index.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/shards/loader.h"
 
 enum { SAMPLES = 30, PER_SHARD = 10, SECOND = 12 };
 

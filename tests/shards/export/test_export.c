@@ -1,5 +1,5 @@
 /* test_export.c - what export writes, and what it refuses to write.
- * Covers export/folder.c, export/target.c, export/temp.c.
+ * Covers formats/folder.c, export/target.c, export/temp.c.
  * Invariant tested: files come back byte for byte under their own names, and nothing is ever written outside of OUT. */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "support/dataset_maker.h"
-#include "export/export.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "shards/export/export.h"
 
 typedef struct state {
     char *dir, *ds, *out;

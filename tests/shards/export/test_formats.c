@@ -1,6 +1,6 @@
 /* test_formats.c - drawn datasets as every format that ingest reads, and back.
- * Covers export/imagenette.c, export/folders.c, export/coco.c, export/coco_annotation.c, export/coco_raw.c,
- * export/yolo.c, export/voc.c, export/outline.c, export/survey.c, export/pictures.c, export/tar.c.
+ * Covers formats/imagenette.c, formats/folders.c, formats/coco.c, formats/coco_annotation.c, formats/coco_raw.c,
+ * formats/yolo.c, formats/voc.c, export/outline.c, export/survey.c, export/pictures.c, formats/tar.c.
  * Invariant tested: pictures keep their bytes; labels, captions and objects that a format can hold come back equal;
  * what comes back is exported as the same bytes again. */
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "export/export.h"
-#include "export/facts.h"
-#include "format/objects.h"
-#include "support/dataset_maker.h"
+#include "shards/export/export.h"
+#include "shards/export/facts.h"
+#include "shards/format/objects.h"
+#include "tests/support/shards/dataset_maker.h"
 
 enum { SAMPLES = 24, ROUNDS = 1 };
 

@@ -1,5 +1,5 @@
 /* test_losses.c - what each format says that it did not keep.
- * Covers export/losses.c, export/parts.c, export/facts.c, export/row.c, export/imagefolder.c.
+ * Covers export/losses.c, export/parts.c, export/facts.c, export/row.c, formats/imagefolder.c.
  * Invariant tested: a part of the dataset is in the format, or counted in --json and in the summary. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "export/export.h"
-#include "support/dataset_maker.h"
+#include "shards/export/export.h"
+#include "tests/support/shards/dataset_maker.h"
 
 #define BOX "\"label\":1,\"class\":\"bee\",\"box\":[1,1,4,4]"
 

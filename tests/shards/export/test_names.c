@@ -7,8 +7,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "export/names.h"
-#include "support/support.h"
+#include "shards/export/names.h"
+#include "tests/support/support.h"
 
 static bool take(mr_names *n, const char *folder, const char *wanted, size_t len, unsigned rules, mr_buf *out)
 {

@@ -1,5 +1,5 @@
 /* test_odd_names.c - classes and files whose names XML, YAML, CSV and file systems have no place for.
- * Covers export/voc.c, export/yolo.c, export/hub_yaml.c.
+ * Covers formats/voc.c, formats/yolo.c, formats/hub_yaml.c.
  * Invariant tested: every file of an export is well-formed, and what a format can hold comes back as it was. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "support/image.h"
-#include "support/support.h"
+#include "tests/support/images/image.h"
+#include "tests/support/support.h"
 
 /* As YAML writes them between double quotes. */
 static const char *const names[] = {

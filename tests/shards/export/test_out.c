@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "export/export.h"
-#include "export/out.h"
-#include "support/dataset_maker.h"
+#include "shards/export/export.h"
+#include "shards/export/out.h"
+#include "tests/support/shards/dataset_maker.h"
 
 static const char *const formats[] = {"imagenette", "imagefolder", "coco", "yolo", "voc", "parquet"};
 

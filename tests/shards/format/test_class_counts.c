@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/class_counts.h"
-#include "support/dataset_maker.h"
+#include "shards/format/class_counts.h"
+#include "tests/support/shards/dataset_maker.h"
 
 static void make(const char *dir)
 {

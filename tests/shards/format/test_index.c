@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "format/index.h"
-#include "support/lmdb.h"
-#include "support/shard.h"
+#include "base/files/file.h"
+#include "shards/format/index.h"
+#include "tests/support/shards/lmdb.h"
+#include "tests/support/shards/shard.h"
 
 static void test_row_round_trip(void **state)
 {

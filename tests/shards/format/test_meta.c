@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "format/meta.h"
-#include "support/support.h"
+#include "shards/format/meta.h"
+#include "tests/support/support.h"
 
 static mr_status scan(const char *json, mr_meta_facts *facts, mr_buf *source, mr_error *err)
 {

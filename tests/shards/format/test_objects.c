@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "format/objects.h"
-#include "region/pixels.h"
-#include "support/support.h"
+#include "shards/format/objects.h"
+#include "image/region/pixels.h"
+#include "tests/support/support.h"
 
 static const mr_class classes[] = {{.name = (char *)"cat"}, {.name = (char *)"do\"g"}};
 
@@ -136,7 +136,7 @@ static void test_orientation(void **state)
     assert_int_equal(same.items[0].box[0], 0);
 }
 
-/* A pixel as it is shown is where pixels/region/orient.c has it, and everything comes back from either side. */
+/* A pixel as it is shown is where image/region/orient.c has it, and everything comes back from either side. */
 static void test_turns(void **state)
 {
     (void)state;

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/index.h"
-#include "format/record.h"
-#include "support/shard.h"
+#include "shards/format/index.h"
+#include "shards/format/record.h"
+#include "tests/support/shards/shard.h"
 
 static void records_match_their_rows(void **state)
 {

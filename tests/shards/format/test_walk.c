@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "format/format.h"
-#include "format/walk.h"
-#include "support/support.h"
-#include "support/lmdb.h"
+#include "base/files/file.h"
+#include "shards/manifest/format.h"
+#include "shards/format/walk.h"
+#include "tests/support/support.h"
+#include "tests/support/shards/lmdb.h"
 
 typedef struct record {
     uint64_t sample, offset, len;

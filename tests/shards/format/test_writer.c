@@ -6,8 +6,8 @@
 #include <lmdb.h>
 
 #include "base/hash.h"
-#include "format/writer.h"
-#include "support/support.h"
+#include "shards/format/writer.h"
+#include "tests/support/support.h"
 
 static char *dir;
 

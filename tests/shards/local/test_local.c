@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "dataset/dataset.h"
-#include "support/faults.h"
-#include "support/hang.h"
-#include "support/support.h"
+#include "shards/dataset/dataset.h"
+#include "tests/support/faults.h"
+#include "tests/support/hang.h"
+#include "tests/support/support.h"
 
 #define HANG_WHILE(condition)                                                                                          \
     for (time_t since_ = time(NULL); (condition);) {                                                                   \

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/index.h"
-#include "support/loader.h"
-#include "support/seek.h"
+#include "shards/format/index.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/seek.h"
 
 enum { SAMPLES = 30 };
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/dataset_maker.h"
-#include "support/loader.h"
-#include "support/seek.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/seek.h"
 
 enum { SAMPLES = 70, PER_SHARD = 24 };
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/index.h"
-#include "support/loader.h"
-#include "support/seek.h"
+#include "shards/format/index.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/seek.h"
 
 enum { SAMPLES = 60, PER_SHARD = 20 };
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "batch/work.h"
-#include "support/dataset_maker.h"
-#include "support/loader.h"
-#include "support/seek.h"
+#include "loader/batch/work.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/seek.h"
 
 enum { SAMPLES = 120, PER_SHARD = 50, JPEGS = 61 }; /* JPEGS: of 72, less those that are progressive */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/support.h"
-#include "verify/parts.h"
+#include "tests/support/support.h"
+#include "shards/verify/parts.h"
 
 static void names_are_sorted_out(void **state)
 {

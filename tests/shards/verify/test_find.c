@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "verify/parts.h"
+#include "tests/support/support.h"
+#include "shards/verify/parts.h"
 
 enum { COUNT = 5 };
 

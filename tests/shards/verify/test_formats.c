@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "verify/formats.h"
+#include "tests/support/support.h"
+#include "shards/verify/formats.h"
 
 /* A dataset with `count` damaged samples, one extra file and a warning. */
 static mr_verify_report make_report(mr_verify_shard *shard, size_t count)

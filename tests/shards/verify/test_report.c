@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "verify/formats.h"
-#include "verify/parts.h"
+#include "tests/support/support.h"
+#include "shards/verify/formats.h"
+#include "shards/verify/parts.h"
 
 static void verdicts(void **state)
 {

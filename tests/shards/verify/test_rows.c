@@ -2,8 +2,8 @@
  * Invariant tested: one problem per shard and kind of contradiction, and none against a damaged index. */
 #include <string.h>
 
-#include "support/support.h"
-#include "verify/parts.h"
+#include "tests/support/support.h"
+#include "shards/verify/parts.h"
 
 enum { SAMPLES = 4 };
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "format/index.h"
-#include "support/shard.h"
-#include "verify/verify.h"
+#include "base/files/file.h"
+#include "shards/format/index.h"
+#include "tests/support/shards/shard.h"
+#include "shards/verify/verify.h"
 
 enum { TRIALS = 50 };
 

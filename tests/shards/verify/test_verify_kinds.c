@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "support/dataset_maker.h"
-#include "format/index.h"
-#include "verify/verify.h"
+#include "base/files/file.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "shards/format/index.h"
+#include "shards/verify/verify.h"
 
 typedef struct state {
     char *dir, *ds;

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/loader.h"
-#include "support/shard.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/shard.h"
 
 static const char *const files[] = {"train-00000.mdb", "train-00000.idx", "manifest.json"};
 

@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "format/index.h"
-#include "support/faults.h"
-#include "support/shard.h"
-#include "verify/verify.h"
+#include "shards/format/index.h"
+#include "tests/support/faults.h"
+#include "tests/support/shards/shard.h"
+#include "shards/verify/verify.h"
 
 enum { SHARDS = 3, BAD_MAX = 4 };
 

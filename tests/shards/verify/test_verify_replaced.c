@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "support/loader.h"
-#include "support/shard.h"
-#include "verify/verify.h"
+#include "base/files/file.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/shards/shard.h"
+#include "shards/verify/verify.h"
 
 enum { TRIALS = 150 };
 

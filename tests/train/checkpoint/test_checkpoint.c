@@ -1,6 +1,6 @@
 /* test_checkpoint.c - checkpoints: written, found, kept, swept, and what a kill or a full disk leaves.
  * Invariant tested: whatever happens to a writer, what can be found is complete. */
-#include "support/checkpoint.h"
+#include "tests/support/training/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "files/safetensors.h"
+#include "train/files/safetensors.h"
 
 static void expect_names(const char *dir, const char *want)
 {

@@ -1,16 +1,16 @@
 /* test_checkpoint_hostile.c - checkpoints that were damaged, or edited and resealed.
  * Invariant tested: each is rejected with MR_BAD_DATA, and the message names the file, and the key where there is
  * one. */
-#include "support/checkpoint.h"
+#include "tests/support/training/checkpoint.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/parts.h"
-#include "files/safetensors.h"
-#include "format/manifest.h"
+#include "train/checkpoint/parts.h"
+#include "train/files/safetensors.h"
+#include "shards/manifest/manifest.h"
 
 /* The files of the two ways in which weights are kept. */
 static const char *const files[] = {"weights.npz", "optimizer.npz", "state.json"};

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "support/checkpoint.h"
-#include "support/train.h"
+#include "base/files/file.h"
+#include "tests/support/training/checkpoint.h"
+#include "tests/support/training/train.h"
 
 /* ---- readers of a run that goes on --------------------------------------------------------------------------------
  */

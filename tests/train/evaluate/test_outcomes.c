@@ -1,7 +1,7 @@
 /* test_outcomes.c - evaluation.jsonl: what is written is read back; lines that are not outcomes are damage.
  * Covers evaluate/searches.c. */
-#include "evaluate/outcomes.h"
-#include "support/support.h"
+#include "train/evaluate/outcomes.h"
+#include "tests/support/support.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "evaluate/retrieval.h"
-#include "support/model.h"
+#include "train/evaluate/retrieval.h"
+#include "tests/support/training/model.h"
 
 enum { EMBED = 16, MANY = 300 };
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "evaluate/scores.h"
-#include "support/support.h"
+#include "train/evaluate/scores.h"
+#include "tests/support/support.h"
 
 enum { SAMPLES = 12, CLASSES = 3 };
 

@@ -27,7 +27,7 @@
 
 #include "base/bf16.h"
 #include "base/random.h"
-#include "exchange/parts.h"
+#include "train/exchange/parts.h"
 
 enum { UPDATES = 4 };
 

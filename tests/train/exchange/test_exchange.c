@@ -1,16 +1,16 @@
 /* test_exchange.c - the gradients of all ranks become one sum, and a rank that fails ends the run.
  * Invariant tested: the bits depend only on the ranks and their placement on hosts, and nothing is left over. The
  * ranks (exchange_rank.c) check each sum themselves.
- * Covers base/ranks.c, base/ranks_calls.c, base/ranks_watch.c, base/ranks_mpi.c. */
+ * Covers base/ranks/ranks.c, base/ranks/ranks_calls.c, base/ranks/ranks_watch.c, base/ranks/ranks_mpi.c. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/term.h"
-#include "exchange/exchange.h"
-#include "support/support.h"
+#include "base/cli/term.h"
+#include "train/exchange/exchange.h"
+#include "tests/support/support.h"
 
 static char *shared; /* where OpenMPI has its shared files; /dev/shm has those of other programs, too */
 

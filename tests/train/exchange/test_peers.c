@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/contrast.h"
-#include "support/support.h"
+#include "train/model/contrast.h"
+#include "tests/support/support.h"
 
 #define MUST(what)                                                                                                     \
     do {                                                                                                               \

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/dataset_maker.h"
-#include "feed/feed.h"
-#include "order/mix.h"
-#include "support/loader.h"
-#include "support/model.h"
-#include "text/captions.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "train/feed/feed.h"
+#include "loader/order/mix.h"
+#include "tests/support/shards/loader.h"
+#include "tests/support/training/model.h"
+#include "shards/dataset/captions.h"
 
 enum { SAMPLES = 22, SIZE = 8 };
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed/targets.h"
-#include "support/dataset_maker.h"
-#include "support/loader.h"
+#include "train/feed/targets.h"
+#include "tests/support/shards/dataset_maker.h"
+#include "tests/support/shards/loader.h"
 
 static const struct {
     const char *more;

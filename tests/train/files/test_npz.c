@@ -10,10 +10,10 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "base/file.h"
-#include "files/npz.h"
-#include "support/support.h"
-#include "support/npz.h"
+#include "base/files/file.h"
+#include "train/files/npz.h"
+#include "tests/support/support.h"
+#include "tests/support/training/npz.h"
 
 typedef struct drawn {
     mr_npz_array array;

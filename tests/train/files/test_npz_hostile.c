@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "files/npz.h"
-#include "files/npz_header.h"
-#include "support/support.h"
-#include "support/archive.h"
+#include "train/files/npz.h"
+#include "train/files/npz_header.h"
+#include "tests/support/support.h"
+#include "tests/support/sources/archive.h"
 
 static const float VALUES[6] = {1, -0.0f, 3.5f, 1e30f, -2, 7};
 

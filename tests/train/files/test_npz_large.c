@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "files/npz.h"
-#include "support/support.h"
+#include "train/files/npz.h"
+#include "tests/support/support.h"
 
 static int new_file(const char *path)
 {

@@ -1,6 +1,6 @@
 /* test_safetensors.c - .safetensors files: round trips, widening, several files, exchange with the library both ways.
  * Invariant tested: values are compared as bits, so a changed NaN or -0 is seen. */
-#include "files/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "json/json.h"
-#include "base/file.h"
-#include "support/support.h"
-#include "support/npz.h"
+#include "base/json/json.h"
+#include "base/files/file.h"
+#include "tests/support/support.h"
+#include "tests/support/training/npz.h"
 
 static mr_safetensors *open_tensors(const char *path)
 {

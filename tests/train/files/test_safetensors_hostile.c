@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files/safetensors.h"
-#include "support/support.h"
+#include "train/files/safetensors.h"
+#include "tests/support/support.h"
 
 /* The bytes of a file with this header and so many zeros after it; heap. */
 static uint8_t *make_file(const char *header, size_t words, size_t data, size_t *len)

@@ -1,8 +1,8 @@
 /* test_events.c - TensorBoard event files: CRCs by known answers, records read back by a parser of the tests' own, full
  * disks, names.  (The tensorboard package reads them in read_with_tensorboard.py.)
  * Invariant tested: a file holds whole records, whatever happens to its writer. */
-#include "journal/events.h"
-#include "support/events.h"
+#include "train/journal/events.h"
+#include "tests/support/training/events.h"
 
 #include <math.h>
 #include <signal.h>

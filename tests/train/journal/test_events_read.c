@@ -1,6 +1,6 @@
 /* test_events_read.c - TensorBoard files read back by millrace: scalars in order, restarts, cut files, damage. */
-#include "journal/events.h"
-#include "support/support.h"
+#include "train/journal/events.h"
+#include "tests/support/support.h"
 
 #include <stdlib.h>
 #include <string.h>

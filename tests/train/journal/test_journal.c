@@ -1,7 +1,7 @@
 /* test_journal.c - the reports of a run: lines for people, JSON lines, TensorBoard.
  * Invariant tested: what can be read back is what was reported, to the digit. */
-#include "support/events.h"
-#include "support/journal.h"
+#include "tests/support/training/events.h"
+#include "tests/support/training/journal.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* test_log.c - the JSON log of runs that were killed and resumed, and files that cannot be written.
  * Invariant tested: a log consists of whole lines, however often the run was killed, and loses none. */
-#include "journal/parts.h"
-#include "support/journal.h"
+#include "train/journal/parts.h"
+#include "tests/support/training/journal.h"
 
 #include <fcntl.h>
 #include <signal.h>

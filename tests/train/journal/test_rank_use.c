@@ -1,6 +1,6 @@
 /* test_rank_use.c - the shares of each rank's time, over a run and between two of its lines. */
-#include "journal/rank_use.h"
-#include "support/support.h"
+#include "train/journal/rank_use.h"
+#include "tests/support/support.h"
 
 static const char *text_of(void (*add)(const mr_rank_uses *, const mr_rank_uses *, mr_buf *), const mr_rank_uses *now,
                            const mr_rank_uses *before, mr_buf *out)

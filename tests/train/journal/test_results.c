@@ -1,6 +1,6 @@
 /* test_results.c - the results of a run: train_results.json and the last lines.
  * Invariant tested: each number is that of its formula, and the shares add up. */
-#include "support/journal.h"
+#include "tests/support/training/journal.h"
 
 #include <math.h>
 #include <stdlib.h>

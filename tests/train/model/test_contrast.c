@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/contrast.h"
-#include "support/device.h"
+#include "train/model/contrast.h"
+#include "tests/support/device/device.h"
 
 /* ---- in double ------------------------------------------------------------------------------------------------ */
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/npz.h"
-#include "vit/vit.h"
+#include "tests/support/training/npz.h"
+#include "train/model/vit/vit.h"
 
 static mr_model_config preset(const char *word, uint32_t image, uint32_t classes)
 {

@@ -1,8 +1,8 @@
 /* test_optimizer.c - clipping, SGD and AdamW against a restatement in double.
  * Invariant tested: updates are those of the reference trainers for the same gradients, and gradients that are not
  * finite change nothing. */
-#include "model/optimizer.h"
-#include "support/support.h"
+#include "train/model/optimizer.h"
+#include "tests/support/support.h"
 
 #include <float.h>
 #include <math.h>

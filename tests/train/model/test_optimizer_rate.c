@@ -1,9 +1,9 @@
 /* test_optimizer_rate.c - learning rates by update: those of the reference schedules, and closed forms.
  * Invariant tested: update k uses the rate that the reference trainers use for it, to the last digits. */
-#include "json/json.h"
-#include "model/optimizer.h"
-#include "support/support.h"
-#include "support/npz.h"
+#include "base/json/json.h"
+#include "train/model/optimizer.h"
+#include "tests/support/support.h"
+#include "tests/support/training/npz.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/passes.h"
-#include "support/model.h"
+#include "train/run/passes.h"
+#include "tests/support/training/model.h"
 
 enum { BATCH = 3, CLASSES = 5, SIDE = 16, TOLD_MAX = 64 };
 

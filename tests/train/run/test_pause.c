@@ -1,7 +1,7 @@
 /* test_pause.c - signals and --checkpoint-every, summed over ranks.
  * Invariant tested: all ranks stop, or save, after the same update. */
-#include "run/pause.h"
-#include "support/support.h"
+#include "train/run/pause.h"
+#include "tests/support/support.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "text/learn.h"
+#include "tests/support/support.h"
+#include "train/text/learn.h"
 
 static mr_tokenizer *finish(mr_tokenizer_maker *m, uint32_t size)
 {

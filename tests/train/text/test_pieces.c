@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "support/support.h"
-#include "text/parts.h"
+#include "tests/support/support.h"
+#include "train/text/parts.h"
 
 static void assert_pieces(const char *text, const char *expected)
 {

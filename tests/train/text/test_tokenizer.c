@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "text/parts.h"
+#include "tests/support/support.h"
+#include "train/text/parts.h"
 
 enum { MAX = 4096 };
 

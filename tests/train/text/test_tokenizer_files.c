@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "json/json.h"
-#include "support/support.h"
-#include "support/npz.h"
-#include "text/parts.h"
+#include "base/json/json.h"
+#include "tests/support/support.h"
+#include "tests/support/training/npz.h"
+#include "train/text/parts.h"
 
 enum { MAX = 4096 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/support.h"
-#include "text/parts.h"
+#include "tests/support/support.h"
+#include "train/text/parts.h"
 
 /* A sound file, in parts that cases replace. */
 static const char *const parts[][2] = {

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "support/support.h"
-#include "support/npz.h"
-#include "text/parts.h"
+#include "base/files/file.h"
+#include "tests/support/support.h"
+#include "tests/support/training/npz.h"
+#include "train/text/parts.h"
 
 static char *dir;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 static void close_model(mr_model *model)
 {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/scope.h"
-#include "bridgetower/parts.h"
-#include "json/json.h"
-#include "json/json_memory.h"
+#include "train/model/bridgetower/parts.h"
+#include "base/json/json.h"
+#include "base/json/json_memory.h"
 
 enum { USUAL_TEXT = 128 }; /* tokens; the file does not have it */
 enum { MAX_FILE = 1 << 20, MAX_DOCUMENT = 32 << 20 };

@@ -1,6 +1,6 @@
 /* costs.c - what BridgeTower costs: parameters, arithmetic, memory.
  * Invariant: everything is counted from the options alone, except the activations (plan.c). */
-#include "bridgetower/parts.h"
+#include "train/model/bridgetower/parts.h"
 
 static uint64_t count_parameters(const mr_model_config *c)
 {

@@ -6,7 +6,7 @@
  *                              └─ keys and values ─> d_other (images)               │
  *      d of cross image j ─> layer ──> d of bridge (images)  , + d_other            │
  *                              └────────────────────────────────────────────────────┘  */
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *      cross text, cross image ─> poolers ─> tanh ─> side by side ─> head of both ──┐
  *      last layer of text ───────────────────────────────> head of text ────────────┼─> contrast
  *      last bridge of images, before its norm ───────────> head of images ──────────┘             */
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 enum { BOTH = 2 }; /* of the heads; the others go by their side */
 

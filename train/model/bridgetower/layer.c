@@ -4,7 +4,7 @@
  *
  *      backward:   d of y ─> norm ─> d of total ──┬────────────────────> d of x
  *                                                 └─> branch ─> added ───┘           */
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "bridgetower/parts.h"
-#include "files/safetensors.h"
+#include "train/model/bridgetower/parts.h"
+#include "train/files/safetensors.h"
 
 enum { NAMED = 3 }; /* of the tensors left out */
 

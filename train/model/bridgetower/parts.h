@@ -9,8 +9,8 @@
 #ifndef MR_BRIDGETOWER_PARTS_H
 #define MR_BRIDGETOWER_PARTS_H
 
-#include "model/model_shape.h"
-#include "model/model.h"
+#include "train/model/model_shape.h"
+#include "train/model/model.h"
 
 enum { MR_BT_HEAD = 64 };                 /* width of a head of the vision tower: it has hidden / 64 of them */
 enum { MR_BT_TEXT = 0, MR_BT_IMAGE = 1 }; /* of the two sides of the cross layers */

@@ -16,9 +16,9 @@
 #ifndef MR_BRIDGETOWER_PASS_H
 #define MR_BRIDGETOWER_PASS_H
 
-#include "bridgetower/parts.h"
-#include "model/contrast.h"
-#include "model/transformer.h"
+#include "train/model/bridgetower/parts.h"
+#include "train/model/contrast.h"
+#include "train/model/transformer.h"
 
 typedef struct mr_bt_attended { /* an attention of a layer, and the norm after it */
     mr_attended attended;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 /* ---- attention ------------------------------------------------------------------------------------------------ */
 

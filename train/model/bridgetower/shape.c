@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "bridgetower/parts.h"
+#include "train/model/bridgetower/parts.h"
 
 #define TEXT_MODEL   "bridgetower.text_model."
 #define VISION_MODEL "bridgetower.vision_model.visual."

@@ -1,6 +1,6 @@
 /* text.c - the text tower: embeddings of tokens and positions, then RoBERTa's layers.
  * Invariant: padding is never a key of attention, so it changes no row of a token and gets no gradient. */
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 static mr_lookup table(const mr_bt *m, uint64_t at, uint32_t entries, const int32_t *ids)
 {

@@ -1,6 +1,6 @@
 /* vision.c - the vision tower: patches and their positions, then CLIP's blocks.
  * Invariant: the norm comes before each branch, and there is no dropout: a gradient passes by the branch unchanged. */
-#include "bridgetower/pass.h"
+#include "train/model/bridgetower/pass.h"
 
 void mr_bt_image_embedding_forward(mr_bt *m)
 {

@@ -1,6 +1,6 @@
 /* block.c - one block of the Vision Transformer, forward and backward.
  * Invariant: the backward pass reads only what the forward pass kept in mr_vit_block. */
-#include "vit/parts.h"
+#include "train/model/vit/parts.h"
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 

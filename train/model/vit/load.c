@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "vit/parts.h"
+#include "train/model/vit/parts.h"
 
 /* Patches per side of a table that is resized: images of 4096 pixels and more, beyond all known models.  A deflated
  * table may be a thousand times as large as its file, and only the file says how large. */

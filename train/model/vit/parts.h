@@ -10,8 +10,8 @@
 #ifndef MR_VIT_PARTS_H
 #define MR_VIT_PARTS_H
 
-#include "model/transformer.h"
-#include "vit/vit.h"
+#include "train/model/transformer.h"
+#include "train/model/vit/vit.h"
 
 /* The members of the card that take no part in a pass (shape.c, load.c). */
 mr_status mr_vit_check(const mr_model_config *c, mr_error *err);

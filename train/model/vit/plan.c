@@ -6,7 +6,7 @@
  *      else       | pixels | one block's memory, used by all | last |
  *
  * Blocks that do not learn share one block's memory in training, too. */
-#include "vit/parts.h"
+#include "train/model/vit/parts.h"
 
 mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count)
 {

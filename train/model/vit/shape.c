@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "vit/parts.h"
+#include "train/model/vit/parts.h"
 
 enum {
     MAX_SIDE = 1 << 14,

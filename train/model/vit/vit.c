@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "vit/parts.h"
+#include "train/model/vit/parts.h"
 
 static void close_model(mr_model *model)
 {

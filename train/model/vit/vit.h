@@ -3,7 +3,7 @@
 #ifndef MR_VIT_H
 #define MR_VIT_H
 
-#include "model/model.h"
+#include "train/model/model.h"
 
 /* The preset shapes: word, patch, hidden, layers, heads, mlp. */
 #define MR_VIT_SHAPES(X)                                                                                               \

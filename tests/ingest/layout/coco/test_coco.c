@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "support/json.h"
+#include "base/json/json.h"
+#include "tests/support/json.h"
 
 #define COCO       &mr_layout_coco
 #define CATEGORIES "\"categories\":[{\"id\":90,\"name\":\"brush\"},{\"id\":1,\"name\":\"person\"}]"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/json.h"
+#include "tests/support/json.h"
 
 #define COCO       &mr_layout_coco
 #define MOST_FILES 6

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 #define ONE(name)                                                                                                      \
     "{\"images\":[{\"id\":1,\"file_name\":\"" name "\"}],\"annotations\":[{\"id\":3,\"image_id\":1,\"category_id\":2," \

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "support/objects.h"
+#include "tests/support/sources/objects.h"
 
 #define COCO &mr_layout_coco
 

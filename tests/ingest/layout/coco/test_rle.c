@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "coco/rle.h"
-#include "support/support.h"
+#include "ingest/layout/coco/rle.h"
+#include "tests/support/support.h"
 
 static bool text_fits(const char *text, int64_t height, int64_t width)
 {

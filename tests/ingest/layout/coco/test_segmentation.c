@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "coco/coco.h"
-#include "support/json.h"
+#include "ingest/layout/coco/coco.h"
+#include "tests/support/json.h"
 
 #define SQUARE "1,1,5,1,5,5"
 #define POINTS "[1,1],[5,1],[5,5]"

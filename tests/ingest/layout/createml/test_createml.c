@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/objects.h"
+#include "tests/support/sources/objects.h"
 
 #define CREATEML &mr_layout_createml
 

@@ -4,10 +4,10 @@
 
 #include <jansson.h>
 
-#include "hub/hub.h"
-#include "support/archive.h"
-#include "support/hub.h"
-#include "support/image.h"
+#include "ingest/layout/hub/hub.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/sources/hub.h"
+#include "tests/support/images/image.h"
 
 #define TEXTS                                                                                                          \
     "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":{\"column\":\"label\",\"kind\":\"texts\"}}"

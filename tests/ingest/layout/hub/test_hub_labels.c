@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/archive.h"
-#include "support/hub.h"
-#include "support/image.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/sources/hub.h"
+#include "tests/support/images/image.h"
 
 #define SCHEMA(label) "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":" label "}"
 #define TEXTS         SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")

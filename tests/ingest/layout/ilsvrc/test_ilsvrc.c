@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/objects.h"
+#include "tests/support/sources/objects.h"
 
 #define ILSVRC  &mr_layout_ilsvrc
 #define MAPPING "n01440764 tench, Tinca tinca\nn01443537 goldfish, \"Carassius\" auratus\n"

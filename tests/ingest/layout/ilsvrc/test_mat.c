@@ -5,9 +5,9 @@
 
 #include <zlib.h>
 
-#include "ilsvrc/mat.h"
-#include "support/mat.h"
-#include "support/objects.h"
+#include "ingest/layout/ilsvrc/mat.h"
+#include "tests/support/sources/mat.h"
+#include "tests/support/sources/objects.h"
 
 static const support_synset some[] = {
     {1, "n02119789", "kit fox, Vulpes macrotis"}, {2, "n02100735", "English setter"}, {1001, "n00001740", ""}};

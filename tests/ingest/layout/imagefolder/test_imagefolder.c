@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 static void test_csv_in_root(void **state)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 #define HEAD "layout imagenette 90: variant imagenette, licence -, classes a b\n"
 

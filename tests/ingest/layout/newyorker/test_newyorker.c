@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
-#include "support/json.h"
+#include "base/json/json.h"
+#include "tests/support/json.h"
 
 #define NEWYORKER &mr_layout_newyorker
 #define IMAGES    "all_contest_images/"

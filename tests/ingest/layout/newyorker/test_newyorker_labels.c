@@ -1,8 +1,8 @@
 /* test_newyorker_labels.c - contest rows: which column makes classes, and which values do. */
 #include <string.h>
 
-#include "layout/class_set.h"
-#include "support/json.h"
+#include "ingest/layout/class_set.h"
+#include "tests/support/json.h"
 
 #define NEWYORKER &mr_layout_newyorker
 #define IMAGES    "all_contest_images/"

@@ -2,7 +2,7 @@
  * Invariant tested: a picture has the objects of all its rows, in pixels, and a value is never taken for another. */
 #include <string.h>
 
-#include "support/objects.h"
+#include "tests/support/sources/objects.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 

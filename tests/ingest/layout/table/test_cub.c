@@ -1,6 +1,6 @@
 /* test_cub.c - the lists of CUB-200-2011.
  * Invariant tested: every image has a class and a split, or the list that lacks it is named. */
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 static void put_lists(void)
 {

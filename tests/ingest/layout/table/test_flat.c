@@ -1,6 +1,6 @@
 /* test_flat.c - pictures without labels.
  * Invariant tested: the layout wins by itself only where nothing else in the source may say what pictures show. */
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 static void test_alone(void **state)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/plan.h"
-#include "table/table.h"
+#include "tests/support/sources/plan.h"
+#include "ingest/layout/table/table.h"
 
 static void test_match(void **state)
 {

@@ -1,6 +1,6 @@
 /* test_sidecars.c - captions in texts beside the pictures.
  * Invariant tested: a caption is one file of UTF-8, and the label files of YOLO are not captions. */
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 static void test_captions(void **state)
 {

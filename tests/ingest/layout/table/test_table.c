@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/plan.h"
+#include "tests/support/sources/plan.h"
 
 static void test_ids_and_splits(void **state)
 {

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "layout/class_set.h"
-#include "support/objects.h"
-#include "voc/voc.h"
+#include "ingest/layout/class_set.h"
+#include "tests/support/sources/objects.h"
+#include "ingest/layout/voc/voc.h"
 
 #define VOC &mr_layout_voc
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "support/json.h"
-#include "voc/voc.h"
+#include "tests/support/json.h"
+#include "ingest/layout/voc/voc.h"
 
 #define VOC &mr_layout_voc
 

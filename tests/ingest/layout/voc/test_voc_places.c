@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "support/objects.h"
-#include "voc/voc.h"
+#include "tests/support/sources/objects.h"
+#include "ingest/layout/voc/voc.h"
 
 #define VOC &mr_layout_voc
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/archive.h"
-#include "support/plan.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/sources/plan.h"
 
 static support_entry file(const char *path, const char *text)
 {

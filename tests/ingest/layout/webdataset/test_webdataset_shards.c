@@ -1,12 +1,12 @@
 /* test_webdataset_shards.c - which tars are shards, and the splits that their names say.
  * Invariant tested: samples of two shards are two samples, whatever their keys; no split is guessed.
- * Covers source/shard_tar.c and layout/webdataset/samples.c. */
+ * Covers archive/shard_tar.c and layout/webdataset/samples.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "support/archive.h"
-#include "support/plan.h"
+#include "tests/support/sources/archive.h"
+#include "tests/support/sources/plan.h"
 
 static support_entry file(const char *path, const char *text)
 {

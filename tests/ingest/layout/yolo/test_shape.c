@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "support/objects.h"
-#include "yolo/shape.h"
+#include "tests/support/sources/objects.h"
+#include "ingest/layout/yolo/shape.h"
 
 #define YOLO &mr_layout_yolo
 

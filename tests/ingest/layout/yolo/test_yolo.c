@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/objects.h"
-#include "tables/yaml_file.h"
+#include "tests/support/sources/objects.h"
+#include "ingest/tables/yaml_file.h"
 
 #define YOLO  &mr_layout_yolo
 #define NAMES "names: [cat, dog]\n"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/objects.h"
+#include "tests/support/sources/objects.h"
 
 #define YOLO  &mr_layout_yolo
 #define LABEL "1 0.5 0.5 0.2 0.4\n"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/image.h"
-#include "support/objects.h"
+#include "tests/support/images/image.h"
+#include "tests/support/sources/objects.h"
 
 #define YOLO  &mr_layout_yolo
 #define LABEL "0 0.5 0.5 0.2 0.4\n"

@@ -21,7 +21,7 @@
 #ifndef MR_FAKE_CUDA_H
 #define MR_FAKE_CUDA_H
 
-#include "opencl/opencl.h"
+#include "device/opencl/opencl.h"
 
 enum { /* CUresult */
        FAKE_INVALID = 1,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/pairs.h"
+#include "tests/support/sources/pairs.h"
 
 enum { BATCH = SUPPORT_PAIRS };
 

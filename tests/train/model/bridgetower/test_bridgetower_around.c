@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/contrast.h"
-#include "support/pairs.h"
+#include "train/model/contrast.h"
+#include "tests/support/sources/pairs.h"
 
 enum { BATCH = SUPPORT_PAIRS };
 

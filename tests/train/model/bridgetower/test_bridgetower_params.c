@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower/parts.h"
-#include "support/npz.h"
-#include "support/pairs.h"
+#include "train/model/bridgetower/parts.h"
+#include "tests/support/training/npz.h"
+#include "tests/support/sources/pairs.h"
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/safetensors.h"
-#include "model/optimizer.h"
-#include "support/pairs.h"
-#include "support/parity.h"
+#include "train/files/safetensors.h"
+#include "train/model/optimizer.h"
+#include "tests/support/sources/pairs.h"
+#include "tests/support/training/parity.h"
 
 /* ---- fixtures -------------------------------------------------------------------------------------------------- */
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower/parts.h"
-#include "json/json.h"
-#include "support/npz.h"
+#include "train/model/bridgetower/parts.h"
+#include "base/json/json.h"
+#include "tests/support/training/npz.h"
 
 /* As the hub has it for bridgetower-large-itm-mlm-itc, in the order of its members. */
 static const char HUB[] =

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower/parts.h"
-#include "files/safetensors.h"
-#include "json/json.h"
-#include "support/npz.h"
+#include "train/model/bridgetower/parts.h"
+#include "train/files/safetensors.h"
+#include "base/json/json.h"
+#include "tests/support/training/npz.h"
 
 #define PLACES "bridgetower.vision_model.visual.embeddings.position_embedding.weight"
 #define QUERY  "bridgetower.cross_modal_text_layers.0.crossattention.self.query.weight"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower/parts.h"
-#include "support/pairs.h"
+#include "train/model/bridgetower/parts.h"
+#include "tests/support/sources/pairs.h"
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 

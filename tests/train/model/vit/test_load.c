@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/npz.h"
-#include "vit/vit.h"
+#include "tests/support/training/npz.h"
+#include "train/model/vit/vit.h"
 
 enum { CLASSES = 4, THEIR_CLASSES = 21 };
 

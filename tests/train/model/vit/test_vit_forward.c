@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/model.h"
-#include "vit/vit.h"
+#include "tests/support/training/model.h"
+#include "train/model/vit/vit.h"
 
 enum {
     SIDE = 11,

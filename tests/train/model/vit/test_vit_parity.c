@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/optimizer.h"
-#include "support/model.h"
-#include "support/parity.h"
+#include "train/model/optimizer.h"
+#include "tests/support/training/model.h"
+#include "tests/support/training/parity.h"
 
 /* ---- fixtures --------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/npz.h"
-#include "vit/vit.h"
+#include "tests/support/training/npz.h"
+#include "train/model/vit/vit.h"
 
 static void resize_as_scipys(void **state)
 {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/model.h"
-#include "vit/vit.h"
+#include "tests/support/training/model.h"
+#include "train/model/vit/vit.h"
 
 enum { BATCH = 4, STEPS = 3, IMAGE = 14 };
 

@@ -1,0 +1,231 @@
+/* tables.c - builds the tables of tables.h.
+ * Invariant: a table is `made` only once it is complete.
+ * Source: ITU-T T.81, annex C (codes), F.2.2 (values). */
+#include "image/jpeg/tables.h"
+
+#include <string.h>
+
+enum {
+    ALL_BITS = 16,
+    FIRST_MAX = 255,
+    SECOND_MAX = 15, /* largest values that fit an entry: of 8 bits, of 4 bits */
+};
+
+/* Below, `single` holds for each MR_JPEG_BITS bits the symbol they begin with, and its value if they include all of it:
+ *
+ *      code's length 0-3 (0: no code so short) | value's bits 4-7 | advance 8-15 | value 16-31 */
+
+static unsigned total(const uint8_t *counts)
+{
+    unsigned n = 0;
+    for (int i = 0; i < 16; i++)
+        n += counts[i];
+    return n;
+}
+
+static bool same(const mr_jpeg_codes *c, const uint8_t *made_of, const uint8_t *counts)
+{
+    return memcmp(made_of, counts, 16) == 0 && memcmp(c->values, counts + 16, total(counts)) == 0;
+}
+
+/* No code may be all ones, and codes of a length must fit into it. */
+bool mr_jpeg_codes_make(mr_jpeg_codes *c, const uint8_t *counts, bool dc)
+{
+    uint32_t code = 0;
+    int32_t place = 0;
+    memset(c->values, 0, sizeof c->values);
+    memcpy(c->values, counts + 16, total(counts));
+    c->limit[0] = 0;
+    c->offset[0] = 0;
+    for (unsigned n = 1; n <= ALL_BITS; n++) {
+        c->offset[n] = place - (int32_t)code;
+        code += counts[n - 1];
+        place += counts[n - 1];
+        if (counts[n - 1] && code >= 1u << n)
+            return false;
+        c->limit[n] = code << (ALL_BITS - n);
+        code <<= 1;
+    }
+    for (unsigned i = 0; dc && i < total(counts); i++)
+        if (c->values[i] > 15)
+            return false;
+    return true;
+}
+
+/* The value of `size` bits: those that begin with 0 are negative. */
+static int extend(unsigned bits, unsigned size)
+{
+    return size && bits < 1u << (size - 1) ? (int)bits - (1 << size) + 1 : (int)bits;
+}
+
+static uint32_t advance_of(unsigned run, unsigned size)
+{
+    if (size)
+        return run + 1;
+    return run == 15 ? 16 : MR_JPEG_END;
+}
+
+/* Sets all indices that begin with the code. */
+static void spread(uint32_t *single, uint32_t code, unsigned n, unsigned size, uint32_t advance)
+{
+    unsigned rest = MR_JPEG_BITS - n, known = size < rest ? size : rest;
+    uint32_t *e = single + ((size_t)code << rest);
+    for (uint32_t bits = 0; bits < 1u << known; bits++) {
+        uint32_t symbol = n | size << 4 | advance << 8 | (uint32_t)extend(bits, known) << 16;
+        for (uint32_t i = 0; i < 1u << (rest - known); i++)
+            *e++ = symbol;
+    }
+}
+
+static void spread_all(uint32_t *single, const mr_jpeg_codes *c, const uint8_t *counts, bool ac)
+{
+    uint32_t code = 0;
+    const uint8_t *symbol = c->values;
+    for (unsigned n = 1; n <= MR_JPEG_BITS; n++, code <<= 1) {
+        for (unsigned i = 0; i < counts[n - 1]; i++, symbol++, code++) {
+            unsigned size = ac ? *symbol & 15 : *symbol;
+            spread(single, code, n, size, ac ? advance_of(*symbol >> 4, size) : MR_JPEG_END);
+        }
+    }
+    code >>= 1; /* back within MR_JPEG_BITS: all following codes are longer */
+    memset(single + code, 0, (MR_JPEG_ENTRIES - code) * sizeof *single);
+}
+
+static uint32_t code_of(uint32_t e)
+{
+    return e & 15;
+}
+
+static uint32_t size_of(uint32_t e)
+{
+    return e >> 4 & 15;
+}
+
+static uint32_t length_of(uint32_t e)
+{
+    return code_of(e) + size_of(e);
+}
+
+static uint32_t passed(uint32_t e)
+{
+    return e >> 8 & 0xFF;
+}
+
+static int32_t value_of(uint32_t e)
+{
+    return (int32_t)e >> 16;
+}
+
+/* Zeros before a symbol's coefficient; a symbol without one stores a 0 at the next place. */
+static uint32_t run_of(uint32_t e)
+{
+    return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
+}
+
+/* Whether it fits in the first `bits` bits, with a value of at most `max`. */
+static bool fits(uint32_t e, unsigned bits, int max)
+{
+    return code_of(e) && length_of(e) <= bits && value_of(e) <= max && value_of(e) >= -max;
+}
+
+static uint32_t alone(uint32_t e)
+{
+    return length_of(e) | run_of(e) << 6 | ((uint32_t)value_of(e) & 511) << 15 | passed(e) << 24;
+}
+
+/* What it adds to the entry of the previous symbol. */
+static uint32_t second(uint32_t e)
+{
+    return length_of(e) | ((uint32_t)value_of(e) & 31) << 10 | passed(e) << 24;
+}
+
+/* Symbols that are too long for the index. */
+static uint32_t long_entry(uint32_t e, uint32_t advance)
+{
+    return run_of(e) << 6 | code_of(e) << 10 | size_of(e) << 14 | advance << 24;
+}
+
+/* Entries that begin with the same symbol are adjacent, and so are those of the bits after it: `suffix` holds, from
+ * 1 << their count on, what each value of those bits adds; NULL: nothing. */
+static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *suffix, uint32_t too_far)
+{
+    for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
+        uint32_t e = single[i];
+        bool known = fits(e, MR_JPEG_BITS, FIRST_MAX), followed = known && passed(e) <= 16;
+        uint32_t entry = known ? alone(e) : long_entry(e, too_far);
+        count = known ? MR_JPEG_ENTRIES >> length_of(e) : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
+        for (uint32_t j = 0; j < count; j++)
+            pair[i + j] = entry + (suffix && followed ? suffix[count + j] : 0);
+    }
+}
+
+static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
+{
+    uint32_t suffix[MR_JPEG_ENTRIES] = {0};
+    for (unsigned bits = 1; bits < MR_JPEG_BITS; bits++) {
+        for (uint32_t i = 0; i < 1u << bits; i++) {
+            uint32_t e = single[i << (MR_JPEG_BITS - bits)];
+            suffix[(1u << bits) + i] = fits(e, bits, SECOND_MAX) ? second(e) : 0;
+        }
+    }
+    make_entries(t->pair, single, suffix, MR_JPEG_LONG);
+}
+
+/* Likewise the entries of `bits` bits that begin with the symbol; returns their number.  The last symbol needs only its
+ * code, as its value is not read.  At most 64 places without an end of block: more could look like one. */
+static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *suffix, uint16_t *out)
+{
+    uint32_t n = length_of(e), places = passed(e), count = n <= bits ? 1u << (bits - n) : 1;
+    if (!code_of(e) || code_of(e) > bits) {
+        *out = 0;
+        return 1;
+    }
+    uint16_t entry = (uint16_t)(n | places << 8);
+    bool followed = places < MR_JPEG_END;
+    for (uint32_t j = 0; j < count; j++) {
+        uint16_t more = followed ? suffix[count + j] : 0;
+        out[j] = (uint16_t)(entry + ((more >> 8 & (MR_JPEG_END - 1)) + places <= 64 ? more : 0));
+    }
+    return count;
+}
+
+static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
+{
+    uint16_t suffix[MR_JPEG_ENTRIES] = {0};
+    for (unsigned bits = 1; bits <= MR_JPEG_BITS; bits++) {
+        uint16_t *out = bits < MR_JPEG_BITS ? suffix + (1u << bits) : t->skip;
+        for (uint32_t i = 0; i < 1u << bits;)
+            i += skip_some(single[i << (MR_JPEG_BITS - bits)], bits, suffix, out + i);
+    }
+}
+
+bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
+{
+    uint32_t single[MR_JPEG_ENTRIES];
+    if (t->made && same(&t->codes, t->counts, counts))
+        return true;
+    t->made = false;
+    if (!mr_jpeg_codes_make(&t->codes, counts, true))
+        return false;
+    spread_all(single, &t->codes, counts, false);
+    make_entries(t->pair, single, NULL, MR_JPEG_LONG + 1);
+    memcpy(t->counts, counts, 16);
+    t->made = true;
+    return true;
+}
+
+bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts)
+{
+    uint32_t single[MR_JPEG_ENTRIES];
+    if (t->made && same(&t->codes, t->counts, counts))
+        return true;
+    t->made = false;
+    if (!mr_jpeg_codes_make(&t->codes, counts, false))
+        return false;
+    spread_all(single, &t->codes, counts, true);
+    make_pairs(t, single);
+    make_skips(t, single);
+    memcpy(t->counts, counts, 16);
+    t->made = true;
+    return true;
+}

@@ -1,9 +1,0 @@
-/* commands.h - the commands that show a dataset or a run, for the table in millrace.c. */
-#ifndef MR_REPORT_COMMANDS_H
-#define MR_REPORT_COMMANDS_H
-
-#include "base/cli.h"
-
-extern const mr_command cmd_report, cmd_inspect;
-
-#endif

@@ -1,0 +1,117 @@
+/* manifest.h - what a dataset is, in one file published last, and for large datasets the table of its shards beside it.
+ * Invariant: a manifest read from disk has only names that stay inside the dataset's folder, counts that add up,
+ * and no value of the wrong type; everything else is MR_BAD_DATA. */
+#ifndef MR_MANIFEST_H
+#define MR_MANIFEST_H
+
+#include "base/hash.h"
+#include "base/ranks/shared.h"
+#include "base/json/json.h"
+
+typedef struct mr_shard {
+    char name[80];           /* "train-00000": files NAME.mdb and NAME.idx */
+    uint64_t first, samples; /* numbers in the split: first .. first + samples - 1 */
+    uint64_t images;         /* distinct image records stored */
+    uint64_t image_bytes;    /* their bytes */
+    mr_digest mdb, idx;
+} mr_shard;
+
+typedef struct mr_split {
+    char name[64]; /* [A-Za-z0-9_.-], not starting with '.' */
+    uint64_t samples, images, image_bytes;
+    size_t shard_count, row; /* row: of its first shard in the table, if there is one */
+    mr_shard *shards;
+} mr_split;
+
+/* Where the shards are listed: in the manifest itself, or in a table of fixed rows beside it. */
+enum { MR_FORMAT_LIST = 1, MR_FORMAT_TABLE = 2 };
+
+enum {
+    MR_SPLITS_MAX = 1000,      /* of a dataset */
+    MR_SHARDS_MAX = 100000,    /* of a split, in a list */
+    MR_TABLE_SHARDS = 2000000, /* of a dataset, in a table: as shards in memory, 448 MB; see MR_MANIFEST_MEMORY */
+};
+
+/* Limits of a manifest's bytes, and of the memory that reading it takes: 1.3 million classes, or 300,000 shards. */
+#define MR_MANIFEST_MAX    ((uint64_t)256 << 20)
+#define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
+
+typedef struct mr_class {
+    char *name; /* path text */
+    bool has_id;
+    int64_t id; /* the source's own number (COCO category id) */
+} mr_class;
+
+typedef struct mr_manifest {
+    unsigned format;        /* MR_FORMAT_TABLE, or else a list */
+    char *layout, *variant; /* "roboflow", "multi-class" */
+    char *licence;          /* NULL if the source states none */
+    json_t *options;        /* what shaped the bytes: shard_size, shuffle, label_column, split_map ... */
+    size_t class_count, split_count;
+    mr_class *classes;
+    mr_split *splits;
+    mr_digest table; /* of the file with the table, as the manifest states it; zeros: there is none */
+    mr_shared
+        *shared;    /* what `rows` is, if the ranks of this host have it in common; NULL: it is this manifest's own */
+    mr_shard *rows; /* the shards of all splits, which are parts of it; NULL: each split has its own list */
+} mr_manifest;
+
+void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */
+static inline void mr_manifest_release(mr_manifest **m) /* for MR_AUTO */
+{
+    mr_manifest_free(*m);
+}
+
+/* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
+mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
+/* MR_MISUSE: of a later format; MR_BAD_DATA: damaged.  Of MR_FORMAT_TABLE, splits have counts of shards, but no shards
+ * before mr_manifest_take_table(). */
+mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
+
+/* The bytes of MR_TABLE, appended.  They are a function of the shards. */
+mr_status mr_manifest_write_table(const mr_manifest *m, mr_buf *out, mr_error *err);
+/* For other ranks, which trust this one: the manifest without its shards, as bytes that mr_manifest_parse() takes, and
+ * its shards, split by split; *rows is the caller's to free, also after a failure. */
+mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **rows, size_t *count, mr_error *err);
+/* A manifest with other memory for its shards, those of mr_manifest_hand_out(), instead of its own, if it has any. */
+mr_status mr_manifest_adopt(mr_manifest *m, mr_shared *rows, mr_error *err);
+
+/* Checks them against a manifest that was parsed, and gives it its shards.  Once for each manifest. */
+mr_status mr_manifest_take_table(mr_manifest *m, const void *bytes, size_t len, mr_error *err);
+
+/* Whether every class can be told from the others: by its name, or by an id where the source numbers its classes itself
+ * (COCO's categories may have equal names, or none).  MR_BAD_DATA if not; `where`: for the message. */
+mr_status mr_classes_check(const mr_class *classes, size_t count, const char *where, mr_error *err);
+
+/* The "seal", a hash of all else in the file: added by mr_manifest_write() to the bytes of `out` from `start` on;
+ * checked when a dataset is opened, so that an edit of any byte is seen.  Parsing does not check it. */
+mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err);
+mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name, mr_error *err);
+
+/* Opens DIR/manifest.json: the parsed manifest and the dataset's digest (SHA-256 of the manifest's bytes).
+ * MR_MISUSE: no dataset there, or one of a later format. MR_BAD_DATA: damaged. */
+mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
+/* The same but for the seal: for those who look for damage, and tell it. */
+mr_status mr_manifest_open_edited(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
+/* That of an open folder in which there is a manifest. */
+mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_error *err);
+/* Tells a dataset of a later format from no dataset. */
+bool mr_manifest_is_there(int dirfd);
+
+/* The shards of all splits, in order; *list is the caller's to free, also after a failure. */
+mr_status mr_manifest_shards(const mr_manifest *m, const mr_shard ***list, size_t *count, mr_error *err);
+
+const mr_split *mr_manifest_split(const mr_manifest *m, const char *name); /* NULL: none */
+/* The same; MR_MISUSE if there is none, with a message that lists the splits.  `dataset`: its path; NULL: unknown.
+ * `out` may be NULL. */
+mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, const char *name, const mr_split **out,
+                                 mr_error *err);
+bool mr_split_name_ok(const char *name);
+
+/* Of an image record as stored, 0 for an empty split.  Plans depend on it: plan and loader must use this one. */
+static inline uint64_t mr_split_mean_bytes(const mr_split *s)
+{
+    return s->images ? s->image_bytes / s->images : 0;
+}
+
+#endif

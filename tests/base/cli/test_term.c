@@ -1,0 +1,89 @@
+/* test_term.c - tables, untrusted text and progress, on what is not a terminal.
+ * Invariant tested: columns line up by code points, control characters are never printed raw, and the last report of a
+ * step has its final numbers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cli/term.h"
+#include "tests/support/support.h"
+
+static void test_tables_line_up(void **state)
+{
+    (void)state;
+    char *text;
+    size_t len;
+    mr_error err;
+    FILE *out = open_memstream(&text, &len);
+    mr_table *t = mr_table_new(3);
+    mr_table_row(t, "split", ">samples", "note");
+    mr_table_row(t, "train", "1,200", "caf\xC3\xA9");
+    mr_table_row(t, "\xC3\xA4", "7", "");
+    assert_int_equal(mr_table_print(t, out, &err), MR_OK);
+    fclose(out);
+    assert_string_equal(text, "  split  samples  note\n"
+                              "  train    1,200  caf\xC3\xA9\n"
+                              "  \xC3\xA4            7\n");
+    free(text);
+}
+
+static void test_untrusted_text_is_harmless(void **state)
+{
+    (void)state;
+    char *text;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    size_t printed = mr_term_text(out, "a\033[31m\nb\x07\xFF\xC3\xA9");
+    fclose(out);
+    for (size_t i = 0; i < len; i++)
+        assert_true((unsigned char)text[i] >= ' ' && text[i] != 0x7F);
+    assert_non_null(strstr(text, "\xC3\xA9"));
+    assert_int_equal(printed, len - 1); /* the last one is two bytes */
+    free(text);
+}
+
+static void test_no_colours_without_a_terminal(void **state)
+{
+    (void)state;
+    FILE *null = fopen("/dev/null", "w");
+    assert_string_equal(mr_sgr(null, MR_RED), "");
+    assert_false(mr_term_redraw(null, "line"));
+    fclose(null);
+    assert_null(mr_progress_begin("checking", 10, MR_PROGRESS_QUIET));
+    mr_progress_add(NULL, 1, 1);
+    mr_progress_end(NULL);
+}
+
+static void test_progress_as_json(void **state)
+{
+    (void)state;
+    int ends[2];
+    char text[4096];
+    assert_int_equal(pipe(ends), 0);
+    mr_progress *p = mr_progress_begin("checking", 20, ends[1]);
+    assert_non_null(p);
+    for (unsigned i = 0; i < 20; i++)
+        mr_progress_add(p, 1, 100);
+    mr_progress_end(p);
+    close(ends[1]);
+    ssize_t n = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    assert_true(n > 0);
+    text[n] = '\0';
+    text[n - 1] = text[n - 1] == '\n' ? '\0' : '!';
+    const char *last = strrchr(text, '\n');
+    assert_string_equal(last ? last + 1 : text,
+                        "{\"step\": \"checking\", \"done\": 20, \"total\": 20, \"bytes\": 2000}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables_line_up),
+        cmocka_unit_test(test_untrusted_text_is_harmless),
+        cmocka_unit_test(test_no_colours_without_a_terminal),
+        cmocka_unit_test(test_progress_as_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

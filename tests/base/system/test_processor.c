@@ -1,0 +1,57 @@
+/* test_processor.c - the sets of instructions that this machine is said to have are those that its kernel lists. */
+#include "tests/support/support.h"
+
+#include <string.h>
+
+#include "base/system/processor.h"
+
+/* The flags of the first processor, a space before and behind each; empty where the system does not list them. */
+static void read_flags(char *flags, size_t room)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[8192];
+    *flags = 0;
+    while (f && !*flags && fgets(line, sizeof line, f))
+        if (strncmp(line, "flags", 5) == 0 && strchr(line, ':'))
+            snprintf(flags, room, "%.*s ", (int)strcspn(strchr(line, ':') + 1, "\n"), strchr(line, ':') + 1);
+    if (f)
+        fclose(f);
+}
+
+static bool lists(const char *flags, const char *const *wanted)
+{
+    char word[32];
+    for (; *wanted; wanted++) {
+        snprintf(word, sizeof word, " %s ", *wanted);
+        if (!strstr(flags, word))
+            return false;
+    }
+    return true;
+}
+
+static void as_the_system_says(void **state)
+{
+    static const char *const avx2[] = {"avx2", "fma", "bmi1", "bmi2", NULL};
+    static const char *const avx512[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl", NULL};
+    static const char *const vnni[] = {"avx512vbmi", "avx512_vnni", NULL};
+    char flags[8192];
+    (void)state;
+    assert_true(mr_processor_has(MR_PLAIN_C));
+    read_flags(flags, sizeof flags);
+    if (!*flags)
+        skip();
+    bool has = lists(flags, avx2);
+    assert_int_equal(mr_processor_has(MR_AVX2), has);
+    has = has && lists(flags, avx512);
+    assert_int_equal(mr_processor_has(MR_AVX512), has);
+    has = has && lists(flags, vnni);
+    assert_int_equal(mr_processor_has(MR_AVX512_VNNI), has);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_system_says),
+    };
+    return cmocka_run_group_tests_name("processor", tests, NULL, NULL);
+}
