@@ -15,13 +15,13 @@ static void unescape(mr_buf *path)
 {
     size_t to = 0;
     for (size_t i = 0; i < path->len; i++, to++) {
-        const char *at = (const char *)path->data + i;
-        bool coded =
-            *at == '%' && i + 2 < path->len && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2]);
-        char hex[3] = {coded ? at[1] : '0', coded ? at[2] : '0', '\0'};
-        unsigned char byte = coded ? (unsigned char)strtoul(hex, NULL, 16) : (unsigned char)*at;
-        path->data[to] = byte ? byte : (unsigned char)*at;
-        i += coded && byte ? 2 : 0;
+        uint8_t byte = path->data[i];
+        char hex[3] = "";
+        if (byte == '%' && i + 2 < path->len && isxdigit(path->data[i + 1]) && isxdigit(path->data[i + 2]))
+            memcpy(hex, path->data + i + 1, 2);
+        uint8_t coded = (uint8_t)strtoul(hex, NULL, 16);
+        path->data[to] = coded ? coded : byte;
+        i += coded ? 2 : 0;
     }
     path->len = to;
 }

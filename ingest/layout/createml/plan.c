@@ -203,7 +203,7 @@ static mr_status read_file(build *b, place *p, bool only)
 static mr_status read_files(build *b)
 {
     MR_AUTO(mr_createml_jsons_free) mr_createml_jsons found = {0};
-    size_t ends[MR_SPLIT_DIRS_MAX + 1], dirs = b->dirs.count;
+    size_t ends[MR_SPLIT_DIRS_MAX + 1] = {0}, dirs = b->dirs.count;
     for (size_t i = 0; i < dirs; i++) {
         MR_TRY(mr_createml_list(b->tree, b->dirs.items[i].name, b->dirs.items[i].len, &found, b->err));
         ends[i] = found.count;
