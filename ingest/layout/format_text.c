@@ -138,19 +138,37 @@ static bool names_image(cell c)
     return mr_name_is_image(c.at, c.len);
 }
 
+/* The part before the first space. */
+static cell first_word(cell c)
+{
+    const char *space = memchr(c.at, ' ', c.len);
+    return (cell){c.at, space ? (size_t)(space - c.at) : c.len};
+}
+
+/* "cake/101": the path of an image without its ending. */
+static bool names_stem(const mr_head *h, cell c)
+{
+    const char *slash = memrchr(c.at, '/', c.len);
+    return h->stems && slash && mr_stems_have(h->stems, slash + 1, c.len - (size_t)(slash + 1 - c.at));
+}
+
+/* One of the first lines begins with the name of an image, as behind CelebA's two lines of heading; or all lines are
+ * names with spaces, or without endings. */
 bool mr_head_is_image_list(const mr_head *h)
 {
+    enum { HEADING = 2 };
     const char *at = h->bytes;
     line l;
-    size_t lines = 0;
+    size_t lines = 0, whole = 0, stems = 0;
     while (lines < LINES && next_line(h, &at, ",;\t", &l)) {
-        const char *space = memchr(l.cells[0].at, ' ', l.cells[0].len);
-        cell first = {l.cells[0].at, space ? (size_t)(space - l.cells[0].at) : l.cells[0].len};
-        if (!names_image(l.cells[0]) && !names_image(first))
-            return false;
+        cell first = first_word(l.cells[0]);
+        if (lines <= HEADING && names_image(first))
+            return true;
+        whole += names_image(l.cells[0]);
+        stems += names_stem(h, first);
         lines++;
     }
-    return lines > 0;
+    return lines > 0 && (whole == lines || stems == lines);
 }
 
 /* The first line with a name of an image in a cell; false: no line has one. */

@@ -111,7 +111,8 @@ static bool is_below_masks(const char *path, const char *name)
 const char *mr_mask_name(const char *path, size_t len, size_t *base)
 {
     static const char *const suffixes[] = {"_mask", "-mask",  ".mask",   "_masks", "_seg",    "_segmentation",
-                                           "_gt",   "_label", "_trimap", "_matte", "_mask_1", "_gtFine_labelIds"};
+                                           "_gt",   "_label", "_trimap", "_matte", "_mask_1", "_gtFine_labelIds",
+                                           "_L"};
     size_t stem_len;
     const char *stem = mr_stem(path, len, &stem_len);
     for (size_t i = 0; i < MR_COUNT(suffixes); i++) {

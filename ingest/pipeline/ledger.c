@@ -221,6 +221,15 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
     return MR_OK;
 }
 
+/* Names without endings are looked up among those of all images, which is not done for any number of texts. */
+static bool may_name_stems(mr_book *b, const mr_entry *e)
+{
+    enum { TEXTS_MAX = 64 };
+    if (mr_name_ends(e->path, e->path_len, ".txt"))
+        return b->texts++ < TEXTS_MAX;
+    return mr_name_ends(e->path, e->path_len, ".csv") || mr_name_ends(e->path, e->path_len, ".tsv");
+}
+
 /* A file that the layout knows as an annotation by its place. */
 static const mr_format unknown = {.name = "annotation", .names = "annotations", .per_image = true};
 
@@ -234,10 +243,11 @@ static mr_status settle_rest(mr_book *b, uint32_t n, mr_error *err)
     }
     if (is_named_image(b->in, n))
         return settle_found(b, n, NULL, err);
-    bool table = mr_name_ends(e->path, e->path_len, ".csv") || mr_name_ends(e->path, e->path_len, ".tsv");
-    if (table)
+    mr_content c = mr_content_of(b->in->source, n, NULL);
+    if (!c.image && !c.format && may_name_stems(b, e)) {
         MR_TRY(mr_book_stems(b, false, err));
-    mr_content c = mr_content_of(b->in->source, n, table ? &b->of_images : NULL);
+        c = mr_content_of(b->in->source, n, &b->of_images);
+    }
     if (!c.image && !c.format && b->noted[n] & NOTED_MISSING)
         c.format = &unknown;
     if (c.image || c.format)

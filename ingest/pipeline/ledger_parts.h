@@ -21,6 +21,7 @@ typedef struct mr_book {
     uint32_t *kept; /* [entries + 1]: samples, annotations and masks before each entry */
     mr_stems of_samples, of_images;
     bool sampled, listed; /* ... are filled */
+    unsigned texts;       /* whose names without endings were looked up */
     bool labelled;        /* something says what a sample shows */
     mr_leftover *items;
     size_t count, room;

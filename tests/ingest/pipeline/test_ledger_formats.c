@@ -34,6 +34,8 @@ static const trial trials[] = {
     {"l/1.txt", "0 0.1 0.1 0.9 0.1 0.9 0.9\n", "1 YOLO label file"},
     {"train.txt", "data/a/1.jpg\ndata/a/2.jpg\n", "1 list of images"},
     {"train.txt", "a/1.jpg 0\na/2.jpg 1\n", "1 list of images"},
+    {"train.txt", "a/longer\na/1\n", "1 list of images"}, /* without endings */
+    {"attributes.txt", "3\nBald Blond\n1.jpg -1 1\n2.jpg 1 1\n", "1 list of images"},
     {"train/a/1.txt", "a cat on a mat", "1 caption in train/a/"},
     {"boxes.csv", "a/1.jpg,1,2,9,9,cat\n", "1 CSV file of boxes"},
     {"boxes.csv", "ImageID,Source,LabelName,XMin,XMax\nabc,x,/m/1,0.1,0.2\n", "1 CSV file of boxes"},
@@ -44,6 +46,7 @@ static const trial trials[] = {
     {"x.parquet", "PAR1", "1 Parquet file"},
     {"raw/x.zip", "PK\3\4", "1 archive inside the source"},
     {"classes.txt", "cat\ndog\n", NULL},
+    {"names.txt", "a/first\na/second\n", NULL}, /* of no image */
     {"notes.txt", "Taken in 2019. See 1.jpg for an example of the setup.\n", NULL},
     {"l/empty.txt", "", NULL},
     {"l/numbers.txt", "1 60.0 27.0 325.0 304.0\n", NULL},
