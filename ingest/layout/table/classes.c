@@ -183,7 +183,8 @@ static mr_status survey_all(mr_table_state *st, const mr_layout_options *o, mr_p
     bool texts = true;
     for (size_t i = 0; i < st->sheet_count; i++) {
         columns += st->sheets[i].label_count;
-        texts = texts && !st->sheets[i].flags && !st->sheets[i].boxes.form && st->sheets[i].label_count < 2;
+        texts = texts && !st->sheets[i].flags && !st->sheets[i].boxes.form && !st->sheets[i].listed &&
+                st->sheets[i].label_count < 2;
     }
     MR_AUTO(mr_scope_free) mr_label_gaps *gaps = mr_alloc(columns, sizeof *gaps);
     if (!gaps)
@@ -276,7 +277,7 @@ mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr
 {
     s->label = -1;
     s->labels = 0;
-    if (!sheet->boxes.form)
+    if (!sheet->boxes.form || sheet->listed)
         MR_TRY(judge_labels(st, plan, sheet, row, s, scratch, err));
     for (size_t r = row + 1; r; r = mr_sheet_next_row(sheet, r)) {
         s->meta_bytes += sheet->len ? sheet->len[r - 1] : 0;

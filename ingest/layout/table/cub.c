@@ -1,6 +1,7 @@
 /* cub.c - the lists of CUB-200-2011: numbered images with their classes and splits, as one table.
  * Source: the README of Caltech-UCSD Birds-200-2011: images.txt "ID PATH", image_class_labels.txt "ID CLASS",
- * classes.txt "CLASS NAME", train_test_split.txt "ID 1" for train and "ID 0" for test; paths are below images/.
+ * classes.txt "CLASS NAME", train_test_split.txt "ID 1" for train and "ID 0" for test,
+ * bounding_boxes.txt "ID X Y WIDTH HEIGHT" in pixels; paths are below images/.
  * Invariant: a number occurs once in each list, and every image has a line in each list that is there. */
 #include "ingest/layout/table/cub.h"
 
@@ -12,9 +13,10 @@
 
 enum { LIST_MAX = 256 << 20 };
 
-static const char *const list_names[] = {"images.txt", "image_class_labels.txt", "classes.txt", "train_test_split.txt"};
+static const char *const list_names[] = {"images.txt", "image_class_labels.txt", "classes.txt", "train_test_split.txt",
+                                         "bounding_boxes.txt"};
 
-enum { IMAGES, LABELS, CLASSES, SPLITS, LISTS };
+enum { IMAGES, LABELS, CLASSES, SPLITS, BOXES, LISTS };
 
 typedef struct item {
     uint64_t number;
@@ -95,6 +97,24 @@ static mr_status lacks(const list *l, uint64_t number, mr_error *err)
     return mr_fail(err, MR_BAD_DATA, "%s: has no line for number %llu", l->name, (unsigned long long)number);
 }
 
+static mr_status add_box(const list *boxes, uint64_t number, mr_buf *out, mr_error *err)
+{
+    const char *box = find(boxes, number);
+    if (!box)
+        return lacks(boxes, number, err);
+    size_t blanks = 0, begin = out->len;
+    mr_buf_printf(out, "\t%s", box);
+    for (size_t i = begin; i < out->len; i++)
+        if (out->data[i] == ' ') {
+            out->data[i] = '\t';
+            blanks++;
+        }
+    if (blanks == 3)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%s: number %llu has \"%.80s\", not x, y, width and height", boxes->name,
+                   (unsigned long long)number, box);
+}
+
 static mr_status add_row(const list lists[LISTS], const item *image, mr_buf *out, mr_error *err)
 {
     const char *class = find(&lists[LABELS], image->number);
@@ -119,6 +139,8 @@ static mr_status add_row(const list lists[LISTS], const item *image, mr_buf *out
                            lists[SPLITS].name, (unsigned long long)image->number, train);
         mr_buf_add_text(out, *train == '1' ? "\ttrain" : "\ttest");
     }
+    if (lists[BOXES].name)
+        MR_TRY(add_box(&lists[BOXES], image->number, out, err));
     mr_buf_add_text(out, "\n");
     return mr_buf_status(out, err, "reading lists");
 }
@@ -143,7 +165,8 @@ mr_status mr_cub_read(const mr_tree *t, mr_plan *plan, mr_sheet *out, mr_error *
                       .name = list_names[IMAGES],
                       .path = 1,
                       .split = -1,
-                      .text = -1};
+                      .text = -1,
+                      .listed = true};
     for (size_t i = 0; i < LISTS; i++) {
         uint32_t entry = mr_tree_find(t, list_names[i], strlen(list_names[i]));
         if (entry == MR_NO_ENTRY)
@@ -151,7 +174,8 @@ mr_status mr_cub_read(const mr_tree *t, mr_plan *plan, mr_sheet *out, mr_error *
         plan->used[entry] = MR_USE_TAKEN;
         MR_TRY(read_list(t, entry, list_names[i], &lists[i], err));
     }
-    mr_buf_printf(&text, "image_id\tfile\tclass%s\n", lists[SPLITS].name ? "\tsplit" : "");
+    mr_buf_printf(&text, "image_id\tfile\tclass%s%s\n", lists[SPLITS].name ? "\tsplit" : "",
+                  lists[BOXES].name ? "\tx\ty\twidth\theight" : "");
     for (size_t i = 0; i < lists[IMAGES].count; i++)
         MR_TRY(add_row(lists, &lists[IMAGES].items[i], &text, err));
     MR_TRY(mr_csv_parse_by(&text, out->name, '\t', &out->csv, err));
@@ -160,5 +184,9 @@ mr_status mr_cub_read(const mr_tree *t, mr_plan *plan, mr_sheet *out, mr_error *
         return mr_fail_memory(err, "reading lists");
     out->labels[out->label_count++] = 2;
     out->split = lists[SPLITS].name ? 3 : -1;
+    int box = out->split < 0 ? 3 : 4;
+    if (lists[BOXES].name)
+        out->boxes = (mr_box_columns){
+            .form = MR_BOX_SIZE, .at = {box, box + 1, box + 2, box + 3}, .width = -1, .height = -1, .crowd = -1};
     return MR_OK;
 }

@@ -1,5 +1,6 @@
 /* cub.h - the lists of CUB-200-2011 as one table.
- * Invariant: the table has the columns image_id, file, class and, with train_test_split.txt, split. */
+ * Invariant: the table has the columns image_id, file, class, with train_test_split.txt split, and with
+ * bounding_boxes.txt x, y, width and height. */
 #ifndef MR_LAYOUT_CUB_H
 #define MR_LAYOUT_CUB_H
 

@@ -264,9 +264,12 @@ static mr_picture_match find_foreign(const mr_picture_index *index, const char *
         at += 3;
     if (leads_out(at, strlen(at)))
         return MR_PICTURE_OUTSIDE;
-    if (up && find_cell(index, at, split, found) == MR_PICTURE_NONE)
-        return MR_PICTURE_OUTSIDE;
-    if (!absolute || up)
+    if (up) {
+        mr_picture_match match = find_cell(index, at, split, found);
+        bool sure = strchr(at, '/') || (match == MR_PICTURE_ONE && may_be(index, found[0], path));
+        return match == MR_PICTURE_NONE || !sure ? MR_PICTURE_OUTSIDE : match;
+    }
+    if (!absolute)
         return find_cell(index, at, split, found);
     for (const char *slash;; at = slash + 1) {
         slash = strchr(at, '/');

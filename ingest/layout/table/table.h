@@ -84,6 +84,7 @@ typedef struct mr_sheet {
     int confidence;              /* Open Images: a label of 0 is one that the picture does not have; 0: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
+    bool listed;                 /* a list names its classes: they are those of pictures, beside boxes too */
     bool bare;                   /* it has no header */
     bool utf8;                   /* all of it is UTF-8 */
     mr_box_columns boxes;        /* a row is a box */

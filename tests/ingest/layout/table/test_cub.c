@@ -23,6 +23,16 @@ static void test_lists(void **state)
                   "unused attributes.txt\n");
     plan_file("classes.txt", "1 a b\n2 c\n");
     plan_says(NULL, NULL, "classes a b c\n");
+    plan_file("bounding_boxes.txt", "1 60.0 27.0 325.0 304.0\n2 1 2 3 4\n");
+    plan_says(NULL, NULL,
+              "train images/001.a/x_1.jpg a b - - ,\"columns\":{\"image_id\":\"1\",\"class\":\"a b\",\"split\":"
+              "\"train\",\"x\":\"60.0\",\"y\":\"27.0\",\"width\":\"325.0\",\"height\":\"304.0\"}\n");
+    plan_file("bounding_boxes.txt", "1 60.0 27.0 325.0 304.0\n2 1 2 x 4\n");
+    plan_says(NULL, NULL, "note rejects images/002.b/x_2.jpg: images.txt: row 2: its box is not four numbers\n");
+    plan_file("bounding_boxes.txt", "1 60.0 27.0 325.0 304.0\n2 1 2\n");
+    plan_says(NULL, NULL, "bounding_boxes.txt: number 2 has \"1 2\", not x, y, width and height");
+    plan_file("bounding_boxes.txt", "1 60.0 27.0 325.0 304.0\n");
+    plan_says(NULL, NULL, "bounding_boxes.txt: has no line for number 2");
 }
 
 static void test_bad_lists(void **state)
