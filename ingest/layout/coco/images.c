@@ -13,7 +13,7 @@
  *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names
  * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the JSON names, from the root
  *      CLAIM_LOOSE     NAME  annotations/NAME  data/NAME           next to everything else; and in the folder of the
- *                      JSON, and in images/ there
+ *                      JSON, and in images/ and data/ there
  *
  * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
  * best claim wins, however many files of the same name exist elsewhere; folders of other splits are never searched. */
@@ -58,7 +58,7 @@ static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const
 
 static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *name, size_t len, place *p)
 {
-    static const char *const before[] = {"", "images/", "", "images/", "annotations/", "data/", "", "images/"};
+    static const char *const before[] = {"", "images/", "", "images/", "annotations/", "data/", "", "images/", "data/"};
     char path[4096];
     *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
     for (size_t i = 0; i < MR_COUNT(before) && len <= sizeof path / 2; i++) {

@@ -25,6 +25,7 @@ static void any_name_and_folder_is_found(void **state)
         {"annotations/val.json", "1.jpg", "val/1.jpg", "val"},
         {"annotations/coco_val2014_v2.json", "1.jpg", "images/val2014/1.jpg", "val"},
         {"test/labels.json", "1.jpg", "test/images/1.jpg", "test"},
+        {"validation/labels.json", "1.jpg", "validation/data/1.jpg", "val"}, /* FiftyOne's exports */
         {"train_annotations.json", "a/b/1.jpg", "a/b/1.jpg", "train"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
