@@ -18,7 +18,7 @@ mr_status mr_check_links(const mr_ingest *in, mr_error *err)
     const mr_tree *t = &in->choice.tree;
     const mr_unfollowed_link *links;
     size_t count = mr_source_unfollowed_links(in->source, &links), missed = 0, first = 0;
-    for (size_t i = 0; i < count && in->plan.by_folder; i++) {
+    for (size_t i = 0; i < count; i++) {
         const mr_entry e = {.path = links[i].path, .path_len = links[i].len};
         bool inside = e.path_len >= t->root_len && !memcmp(e.path, t->root, t->root_len);
         if (is_hidden(&e) || (!inside && in->options->for_layout.root))
