@@ -1,4 +1,4 @@
-/* cmd_ingest.c - millrace ingest SRC... DST: the command line.
+/* cmd_ingest.c - millrace ingest SRC... DATASET: the command line.
  * Invariant: results go to stdout, progress and errors to stderr; only rank 0 prints. */
 #include <fcntl.h>
 #include <signal.h>
@@ -67,7 +67,7 @@ static const mr_option options[] = {
      .help = "store split or folder FROM as split TO (test=val); an empty TO leaves FROM out"},
     {"root", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.root), .value = "FOLDER",
      .help = "the dataset is this folder of the source; detected if not given"},
-    {"leave-out", 0, MR_ARG_LIST, MR_FIELD(request, left_out), .value = "PATH",
+    {"exclude", 0, MR_ARG_LIST, MR_FIELD(request, left_out), .value = "PATH", .alias = "leave-out",
      .help = "ignore this file, folder or pattern ('train/*.png') of the source; may be repeated"},
     {"annotations", 0, MR_ARG_LIST, MR_FIELD(request, annotations), .value = "FILE",
      .help =
@@ -96,7 +96,7 @@ static const mr_option options[] = {
     {"no-seek-index", 0, MR_ARG_SET, MR_FIELD(request, o.seek), .low = false,
      .help = "make none; 'millrace seek' can make them later"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, o.force),
-     .help = "replace a finished dataset at DST once the new one is complete"},
+     .help = "replace a finished dataset at DATASET once the new one is complete"},
     {"check", 0, MR_ARG_WORD, MR_FIELD(request, o.decode), .words = MR_WORDS("header", "decode"), .standard = "header",
      .group = "Checks and limits:", .help = "header: structure to the end marker; decode: every pixel"},
     {"max-rejects", 0, MR_ARG_OTHER, .take = take_max_rejects, .value = "N or N%", .standard = "1%",
@@ -126,7 +126,7 @@ static const mr_option options[] = {
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, o.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
      .group = "Execution:", .help = "threads (default: one per processor; under mpirun 1 per rank)"},
     {"dry-run", 0, MR_ARG_FLAG, MR_FIELD(request, o.dry_run),
-     .help = "check everything, report what would be done, write nothing; DST may be left out with a single SRC"},
+     .help = "check everything, report what would be done, write nothing; DATASET may be left out with a single SRC"},
     {"report", 0, MR_ARG_PATH, MR_FIELD(request, report), .value = "FILE",
      .help = "also write the report here, even if ingest fails"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true,
@@ -146,9 +146,10 @@ static mr_status check(void *ctx, mr_error *err)
     size_t count = q->paths.count;
     bool no_target = count == 1 && q->o.dry_run;
     if (count == 0)
-        return mr_fail(err, MR_MISUSE, "SRC and DST are missing, for example: %s", cmd_ingest.example);
+        return mr_fail(err, MR_MISUSE, "SRC and DATASET are missing, for example: %s", cmd_ingest.example);
     if (count == 1 && !no_target)
-        return mr_fail(err, MR_MISUSE, "DST is missing, for example: millrace ingest %s dataset", q->paths.items[0]);
+        return mr_fail(err, MR_MISUSE, "DATASET is missing, for example: millrace ingest %s dataset",
+                       q->paths.items[0]);
     q->o.sources = q->paths.items;
     q->o.source_count = count - !no_target;
     q->o.target = no_target ? NULL : q->paths.items[count - 1];
@@ -157,7 +158,7 @@ static mr_status check(void *ctx, mr_error *err)
         q->o.layout = q->o.layout ? q->o.layout : "coco";
     }
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
-        return mr_fail(err, MR_MISUSE, "DST must be a new folder, not '%s'", q->o.target);
+        return mr_fail(err, MR_MISUSE, "DATASET must be a new folder, not '%s'", q->o.target);
     q->o.near = q->o.near || q->o.fail_on_leak == MR_LEAK_ALIKE;
     if (q->near_distance_given && !q->o.near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
@@ -310,12 +311,12 @@ static int start(int argc, char **argv)
 const mr_command cmd_ingest = {
     .name = "ingest",
     .title = "turn image folders and archives into a dataset",
-    .usage = "SRC... DST",
+    .usage = "SRC... DATASET",
     .example = "millrace ingest imagenette2-160.tgz imagenette",
     .summary = "Turns image datasets into shards of the untouched encoded bytes.",
     .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...) or - for an archive on "
              "standard input; several are merged into one tree.  A folder with downloaded archives is read "
-             "without unpacking them.  DST must not exist yet; it appears at the end, complete, in one "
+             "without unpacking them.  DATASET must not exist yet; it appears at the end, complete, in one "
              "step.  To continue an interrupted ingest, run the same command again.\n"
              "\n"
              "  millrace ingest imagenette2-160.tgz imagenette\n"
@@ -331,7 +332,7 @@ const mr_command cmd_ingest = {
              "\n"
              "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed; 130 or 143 "
              "interrupted by SIGINT (Ctrl-C) or SIGTERM (129, 138, 140: by SIGHUP, SIGUSR1, SIGUSR2), "
-             "with DST unchanged or, if the message says so, new and complete.",
+             "with DATASET unchanged or, if the message says so, new and complete.",
     .options = options,
     .arguments = arguments,
     .check = check,

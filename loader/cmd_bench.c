@@ -1,4 +1,4 @@
-/* cmd_bench.c - `millrace bench DST`: the loader's speed, the machine's limits, and the bottleneck.
+/* cmd_bench.c - `millrace bench DATASET`: the loader's speed, the machine's limits, and the bottleneck.
  * Invariant: every figure is from this run; under mpirun rates are summed over ranks, and only rank 0 prints. */
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static mr_status check(void *ctx, mr_error *err)
     return cmd_decoding_check(&q->decoding, delivery(q), "use --stage decode or input", err);
 }
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 /* ---- the bottleneck --------------------------------------------------------------------------------------------- */
 
@@ -370,7 +370,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_bench = {
     .name = "bench",
     .title = "how fast the loader is, compared with the machine's limits",
-    .usage = "DST",
+    .usage = "DATASET",
     .example = "millrace bench imagenette",
     .summary = "Measures the loader from a warm page cache, alternating with the best that the machine can do "
                "with the same records, in the same order, on as many threads: plain pread and memcpy for the "

@@ -1,4 +1,4 @@
-/* cmd_plan.c - `millrace plan DST`: what a run will see, step by step, without running it.
+/* cmd_plan.c - `millrace plan DATASET`: what a run will see, step by step, without running it.
  * Invariant: reads only the manifest; no index, no image.  Under mpirun only rank 0 prints. */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static const mr_option options[] = {
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, plan.dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, plan.dir)}, {0}};
 
 static mr_status check(void *ctx, mr_error *err)
 {
@@ -247,7 +247,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_plan = {
     .name = "plan",
     .title = "what a run will see, step by step, without running it",
-    .usage = "DST",
+    .usage = "DATASET",
     .example = "millrace plan imagenette --global-batch 64",
     .summary = "Prints what a run will see: its steps, what happens to the tail, the memory per rank, and with "
                "--batches the exact samples.  A run with the same options matches it exactly.  No image is "

@@ -1,4 +1,4 @@
-/* cmd_replay.c - `millrace replay DST`: what did step 1234 see?
+/* cmd_replay.c - `millrace replay DATASET`: what did step 1234 see?
  * Invariant: the output is the same for any ranks and threads; under mpirun only rank 0 prints. */
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static const mr_option options[] = {
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, plan.dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, plan.dir)}, {0}};
 
 static mr_status check(void *ctx, mr_error *err)
 {
@@ -217,7 +217,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_replay = {
     .name = "replay",
     .title = "load batches again: digests, and what was in them",
-    .usage = "DST",
+    .usage = "DATASET",
     .example = "millrace replay imagenette --global-batch 64",
     .summary = "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 "
                "(canonical form) of the encoded bytes of all its samples, one after the other in global "

@@ -1,4 +1,4 @@
-/* cmd_export.c - `millrace export DST OUT`: the source files again, or a format that other programs read.
+/* cmd_export.c - `millrace export DATASET OUT`: the source files again, or a format that other programs read.
  * Invariant: what a format could not hold is in the summary and in --json, or there was nothing. */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static const mr_option options[] = {
 };
 
 static const mr_option arguments[] = {
-    {.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)},
+    {.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)},
     {.value = "OUT", .kind = MR_ARG_PATH, MR_FIELD(request, out)},
     {0},
 };
@@ -180,7 +180,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_export = {
     .name = "export",
     .title = "write the source files back, or a format that others read",
-    .usage = "DST OUT",
+    .usage = "DATASET OUT",
     .example = "millrace export imagenette pictures",
     .summary =
         "Writes the pictures of a dataset, byte for byte, with their labels, captions and objects, in a format that "

@@ -1,4 +1,4 @@
-/* cmd_reindex.c - `millrace reindex DST`: lost or damaged indexes, rebuilt from their shards.
+/* cmd_reindex.c - `millrace reindex DATASET`: lost or damaged indexes, rebuilt from their shards.
  * Invariant: an index is built only from a .mdb whose digest, on this very descriptor, is the manifest's; and it is
  * published only if its own digest is the manifest's too.  Good files are left alone. */
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static const mr_option options[] = {
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 static bool same(const mr_digest *a, const mr_digest *b)
 {
@@ -183,7 +183,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_reindex = {
     .name = "reindex",
     .title = "rebuild lost .idx files",
-    .usage = "DST",
+    .usage = "DATASET",
     .example = "millrace reindex imagenette",
     .summary = "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, "
                "so the new one is equal to the lost one bit for bit.  The shard's digest is checked first; "

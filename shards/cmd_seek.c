@@ -1,4 +1,4 @@
-/* cmd_seek.c - `millrace seek DST`: seek indexes beside the shards, made, kept or dropped.
+/* cmd_seek.c - `millrace seek DATASET`: seek indexes beside the shards, made, kept or dropped.
  * Invariant: no file of the dataset itself is changed; under mpirun only rank 0 prints and drops. */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,15 +36,15 @@ static const mr_option options[] = {
     {"check", 0, MR_ARG_FLAG, MR_FIELD(request, options.check),
      .help = "write nothing: make each again and compare, which finds forged ones, too"},
     {"drop", 0, MR_ARG_FLAG, MR_FIELD(request, drop), .help = "remove the seek indexes; nothing but speed is lost"},
-    {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024,
-     .alias = "jobs", .own = true, .help = "threads (default: the processors; under mpirun 1 per rank)"},
+    {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024,
+     .alias = "threads", .own = true, .help = "threads (default: the processors; under mpirun 1 per rank)"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
      .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 static mr_status check(void *ctx, mr_error *err)
 {
@@ -315,7 +315,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_seek = {
     .name = "seek",
     .title = "add or drop the index that lets crops decode their own rows",
-    .usage = "DST",
+    .usage = "DATASET",
     .example = "millrace seek imagenette",
     .summary = "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG "
                "can be entered, so that a crop decodes little more than its own rows.  It takes about 1 % "

@@ -1,4 +1,4 @@
-/* cmd_show.c - `millrace show DST SPLIT N`: one sample as the trainer will see it.
+/* cmd_show.c - `millrace show DATASET SPLIT N`: one sample as the trainer will see it.
  * Invariant: the image and meta shown have matched their hashes, and the meta's numbers are shown as the source wrote
  * them: its text is reformatted, never parsed into numbers. */
 #include <errno.h>
@@ -42,7 +42,7 @@ static const mr_option options[] = {
 };
 
 static const mr_option arguments[] = {
-    {.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)},
+    {.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)},
     {.value = "SPLIT", .kind = MR_ARG_TEXT, MR_FIELD(request, split)},
     {.value = "N", .kind = MR_ARG_COUNT, MR_FIELD(request, sample)},
     {0},
@@ -255,7 +255,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_show = {
     .name = "show",
     .title = "one sample's facts and meta, or its image",
-    .usage = "DST SPLIT N",
+    .usage = "DATASET SPLIT N",
     .example = "millrace show imagenette train 17",
     .summary = "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within "
                "SPLIT.",

@@ -1,4 +1,4 @@
-/* cmd_verify.c - `millrace verify DST`: is the dataset whole?
+/* cmd_verify.c - `millrace verify DATASET`: is the dataset whole?
  * Invariant: under mpirun only rank 0 prints. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static const mr_option options[] = {
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 static mr_status check(void *ctx, mr_error *err)
 {
@@ -203,7 +203,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_verify = {
     .name = "verify",
     .title = "prove that a dataset is whole",
-    .usage = "DST",
+    .usage = "DATASET",
     .example = "millrace verify imagenette",
     .summary = "Proves that a dataset is whole: every file's size and digest, every index row, every "
                "record's hash.  On damage, names the damaged shards, samples and source files, and "

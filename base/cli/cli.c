@@ -52,7 +52,7 @@ mr_status mr_cli_unknown(const mr_cli_line *l, const char *dashes, const char *n
 {
     MR_AUTO(mr_scope_free) const char **names = mr_alloc(l->count + 1, sizeof *names);
     for (size_t i = 0; names && i < l->count && (*dashes || l->entries[i].row != &mr_help_options[0]); i++)
-        names[i] = l->entries[i].name;
+        names[i] = l->entries[i].row->name;
     const char *near = names ? mr_text_nearest(name, names) : NULL;
     return mr_fail(err, MR_MISUSE, "unknown option %s%s%s%s%s%s", dashes, name, near ? "; did you mean " : "",
                    near ? dashes : "", near ? near : "", near ? "?" : "");

@@ -45,7 +45,7 @@ typedef struct mr_option {
     const char *optional; /* the value when the option is given without one; NULL: a value is required */
     const char *help;
     const char *group; /* heading, in the first row of a group */
-    const char *alias; /* a second long name */
+    const char *alias; /* the name of an earlier version: accepted, and shown nowhere */
     const char *const *words;
     uint64_t low, high;
     size_t given; /* offset of a bool that becomes true when the option is given; 0: none */
@@ -71,7 +71,7 @@ typedef struct mr_option {
 
 typedef struct mr_command {
     const char *name, *title; /* "verify", and what it does in a few words */
-    const char *usage;        /* the arguments: "DST" */
+    const char *usage;        /* the arguments: "DATASET" */
     const char *example;      /* a whole command line, shown when one is missing */
     const char *summary;      /* a paragraph */
     const char *notes;        /* examples, exit codes; lines that begin with a blank are printed as they are */

@@ -109,10 +109,6 @@ static void add_option(page *p, const mr_option *row)
         mr_buf_printf(out, "  -%c, ", row->key);
     mr_buf_printf(out, "%s--%s", row->key ? "" : "      ", row->name);
     add_value(row, out);
-    if (row->alias) {
-        mr_buf_printf(out, ", --%s", row->alias);
-        add_value(row, out);
-    }
     p->column = out->len - begin;
     if (p->column + 2 > HELP_COLUMN)
         end_line(p);
@@ -161,10 +157,10 @@ static void add_flags(mr_buf *flags, const mr_option *rows)
             mr_buf_add(flags, &row->key, 1);
 }
 
-static void add_usage(page *p, const char *name, const mr_option *row)
+static void add_usage(page *p, const mr_option *row)
 {
     MR_AUTO(mr_buf_free) mr_buf word = {0};
-    mr_buf_printf(&word, "[--%s", name);
+    mr_buf_printf(&word, "[--%s", row->name);
     add_value(row, &word);
     mr_buf_add_text(&word, "]");
     add_word(p, mr_buf_text(&word), word.len, 1, USAGE_COLUMN);
@@ -173,13 +169,10 @@ static void add_usage(page *p, const char *name, const mr_option *row)
 static void add_usages(page *p, const mr_option *rows)
 {
     for (const mr_option *row = rows; row->name || row->kind == MR_ARG_TABLE; row++)
-        if (row->kind == MR_ARG_TABLE) {
+        if (row->kind == MR_ARG_TABLE)
             add_usages(p, row->rows);
-        } else if (!row->hidden) {
-            add_usage(p, row->name, row);
-            if (row->alias)
-                add_usage(p, row->alias, row);
-        }
+        else if (!row->hidden)
+            add_usage(p, row);
 }
 
 static void add_short_usage(page *p, const mr_command *c)

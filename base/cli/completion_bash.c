@@ -34,8 +34,6 @@ static void add_option(void *context, const mr_option *row)
     if (row->hidden)
         return;
     mr_buf_printf(&l->options, "--%s%s ", row->name, wants ? "=" : "");
-    if (row->alias)
-        mr_buf_printf(&l->options, "--%s%s ", row->alias, wants ? "=" : "");
     if (!wants)
         return;
     add_pattern(&l->values, row);

@@ -27,11 +27,14 @@ static void add_words(mr_buf *out, const char *const *words)
     mr_buf_add_text(out, "'");
 }
 
-static void add_one(const command_page *p, const mr_option *row, const char *name)
+static void add_option(void *context, const mr_option *row)
 {
+    const command_page *p = context;
     mr_buf *out = p->out;
-    mr_buf_printf(out, "complete -c millrace -n '__fish_seen_subcommand_from %s' -l %s", p->command->name, name);
-    if (row->key && name == row->name)
+    if (row->hidden)
+        return;
+    mr_buf_printf(out, "complete -c millrace -n '__fish_seen_subcommand_from %s' -l %s", p->command->name, row->name);
+    if (row->key)
         mr_buf_printf(out, " -s '%c'", row->key);
     if (mr_option_has_value(row) && !row->optional)
         mr_buf_add_text(out, mr_option_is_path(row) ? " -r -F" : " -x");
@@ -40,16 +43,6 @@ static void add_one(const command_page *p, const mr_option *row, const char *nam
     mr_buf_add_text(out, " -d ");
     add_quoted(out, row->help);
     mr_buf_add_text(out, "\n");
-}
-
-static void add_option(void *context, const mr_option *row)
-{
-    const command_page *p = context;
-    if (row->hidden)
-        return;
-    add_one(p, row, row->name);
-    if (row->alias)
-        add_one(p, row, row->alias);
 }
 
 void mr_completion_fish(const mr_command *const *all, mr_buf *out)

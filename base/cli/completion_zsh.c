@@ -56,8 +56,6 @@ static void add_option(void *context, const mr_option *row)
     if (row->hidden)
         return;
     add_one(out, row, "--", row->name);
-    if (row->alias)
-        add_one(out, row, "--", row->alias);
     if (row->key)
         add_one(out, row, "-", (const char[]){row->key, '\0'});
 }

@@ -92,10 +92,10 @@ static void add_value(mr_buf *out, const mr_option *row)
     mr_buf_free(&value);
 }
 
-static void add_name(mr_buf *out, const char *name, const mr_option *row)
+static void add_name(mr_buf *out, const mr_option *row)
 {
     mr_buf_add_text(out, "\\fB\\-\\-");
-    add_escaped(out, name, strlen(name));
+    add_escaped(out, row->name, strlen(row->name));
     add_value(out, row);
     mr_buf_add_text(out, "\\fR");
 }
@@ -112,11 +112,7 @@ static void add_option(void *context, const mr_option *row)
     mr_buf_add_text(out, ".TP\n");
     if (row->key)
         mr_buf_printf(out, "\\fB\\-%c\\fR, ", row->key);
-    add_name(out, row->name, row);
-    if (row->alias) {
-        mr_buf_add_text(out, ", ");
-        add_name(out, row->alias, row);
-    }
+    add_name(out, row);
     mr_buf_add_text(out, "\n");
     add_paragraph(out, row->help, strlen(row->help));
     if (row->standard && *row->standard && strcmp(row->standard, "0") != 0) {

@@ -5,10 +5,10 @@
  *      base/files/output.c       NAME.tmp, PATH.millrace.tmp   writers of one path take turns
  *      shards/export       OUT.millrace-export-PID       removed by the next export to OUT, if its lock is free
  *      train/checkpoint    .step-N.tmp-PID               removed by the next run, if its process is gone, too
- *      ingest/pipeline     DST.partial                   continued by the next ingest to DST
+ *      ingest/pipeline     DATASET.partial                   continued by the next ingest to DATASET
  *
  * Where the file system has no locks every claim succeeds, and exports are not removed; owner.h keeps others out of
- * OUTPUT and DST.partial all the same. */
+ * OUTPUT and DATASET.partial all the same. */
 #ifndef MR_TEMP_H
 #define MR_TEMP_H
 

@@ -3,7 +3,7 @@
  * counts its own ticks in which the file has not changed, and a tick counts once however late it comes.
  *
  *      OUTPUT/.millrace-owner      of a `train`
- *      DST.partial.owner           of an `ingest`, beside the folder that takes DST's place
+ *      DATASET.partial.owner           of an `ingest`, beside the folder that takes DATASET's place
  *
  * The lock of temp.h comes first, and decides at once between processes of one host.  After that:
  *

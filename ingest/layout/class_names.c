@@ -13,7 +13,7 @@
 
 enum { NAMED = 4 }; /* folders that a message names */
 
-/* "data/train/masks", as --leave-out wants it. */
+/* "data/train/masks", as --exclude wants it. */
 static void add_path(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_buf *out)
 {
     mr_text_escape(out, t->root, t->root_len);
@@ -66,7 +66,7 @@ static void add_doubt(const mr_tree *t, const mr_split_dir *dir, mr_container wo
         const char *name = last_part(&class, &len);
         if (mr_folder_container(name, len) != worst)
             continue;
-        mr_buf_add_text(&d->folders, " --leave-out ");
+        mr_buf_add_text(&d->folders, " --exclude ");
         add_path(t, dir, class.name, class.name_len, &d->folders);
         if (d->named < NAMED && (!d->names.len || !memmem(d->names.data, d->names.len, class.name, class.name_len))) {
             mr_buf_add_text(&d->names, d->named++ ? ", " : "");

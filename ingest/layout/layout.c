@@ -220,7 +220,7 @@ static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
     if (a->layout == b->layout)
         return mr_fail(err, MR_BAD_DATA,
                        "two places look like a dataset of layout %s: %s (%s) and %s (%s); --root takes one of them, "
-                       "--leave-out leaves one out, --split-map FOLDER=train,FOLDER=val makes splits of folders",
+                       "--exclude leaves one out, --split-map FOLDER=train,FOLDER=val makes splits of folders",
                        a->layout->name, root_name(a, first), a->bid.why, root_name(b, second), b->bid.why);
     return mr_fail(err, MR_BAD_DATA, "%s (%s, at %s) and %s (%s, at %s) fit equally well; choose one with --layout",
                    a->layout->name, a->bid.why, root_name(a, first), b->layout->name, b->bid.why, root_name(b, second));

@@ -274,7 +274,8 @@ static mr_status check_paths(const mr_ingest_options *o, mr_error *err)
                            "export` writes its files again",
                            source);
         if (o->target && mr_path_inside(o->target, source))
-            return mr_fail(err, MR_MISUSE, "%s: is inside the source %s; choose a DST outside it", o->target, source);
+            return mr_fail(err, MR_MISUSE, "%s: is inside the source %s; choose a DATASET outside it", o->target,
+                           source);
     }
     return MR_OK;
 }

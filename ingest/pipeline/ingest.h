@@ -1,5 +1,5 @@
 /* ingest.h - a source tree becomes a dataset.
- * Invariant: DST is absent or unchanged until the one rename that makes the complete new dataset visible.
+ * Invariant: DATASET is absent or unchanged until the one rename that makes the complete new dataset visible.
  *
  *   source -> layout -> plan of samples -> examine every image -> cut into shards -> build each -> publish
  *   (list)    (bid)     (names, labels)    (pass 1: trust)        (pure function)    (pass 2)      (rename)
@@ -121,7 +121,7 @@ uint64_t mr_rejects(const mr_ingest *in);
 
 /* ---- the steps (each in a file of its own) ---------------------------------------------------------------------- */
 
-typedef struct mr_stage mr_stage; /* stage.c: DST.partial */
+typedef struct mr_stage mr_stage; /* stage.c: DATASET.partial */
 
 mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err); /* open_files.c: rows become entries */
 /* ledger.c: what became of each file of the source; `notes_before`: the notes that are not the plan's.  MR_BAD_DATA: an
@@ -134,7 +134,7 @@ mr_status mr_find_leaks(mr_ingest *in, mr_error *err);         /* leak.c; collec
 mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: their size is within limits */
 mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: order and shards */
 
-char *mr_stage_name(const char *target); /* DST.partial, to be freed; NULL: no memory */
+char *mr_stage_name(const char *target); /* DATASET.partial, to be freed; NULL: no memory */
 /* Of rank 0, which makes the folder and owns it; then on the other ranks. */
 mr_status mr_stage_open(const char *target, bool force, mr_ranks *ranks, mr_stage **out, mr_error *err);
 /* Collective, between these: whether all hosts see that folder; `stage` is rank 0's, NULL on the others. */

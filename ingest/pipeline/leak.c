@@ -45,7 +45,7 @@ void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t ot
     mr_note_add(
         &in->notes, kind, other_path, other_len, mr_source_entry(in->source, b->entry)->size, "%s, in %s%s%s: %s%s",
         what, in->plan.splits[a->split].name, one ? "" : " and ", one ? "" : in->plan.splits[b->split].name,
-        same ? "one file, listed in both; --leave-out takes it out of both" : "also ", same ? "" : mr_buf_text(&text));
+        same ? "one file, listed in both; --exclude takes it out of both" : "also ", same ? "" : mr_buf_text(&text));
     in->notes.failed = in->notes.failed || text.failed;
     in->leaked[other] = in->leaked[other] || kind == MR_NOTE_LEAK;
 }

@@ -1,6 +1,6 @@
 /* open_files.c - files that contain rows are opened by a program, shared among ranks, and their rows added to the tree.
- * Invariant: every rank ends with the same tree; a spool file of rows is in DST.partial, and unlinked before anything
- * else is written there. */
+ * Invariant: every rank ends with the same tree; a spool file of rows is in DATASET.partial, and unlinked before
+ * anything else is written there. */
 #include <stdlib.h>
 #include <string.h>
 

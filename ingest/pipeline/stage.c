@@ -1,4 +1,4 @@
-/* stage.c - DST.partial, where a dataset grows beside its target.
+/* stage.c - DATASET.partial, where a dataset grows beside its target.
  * Invariant: at most one ingest works in it (flock), and the target changes by one rename of the whole folder. */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "ingest/pipeline/stage_parts.h"
 
 struct mr_stage {
-    char *path; /* DST.partial */
+    char *path; /* DATASET.partial */
     mr_target target;
-    char *made; /* the first of DST's parents that did not exist; NULL: all did */
+    char *made; /* the first of DATASET's parents that did not exist; NULL: all did */
     int dir;
     bool first; /* rank 0: it owns the folder */
     mr_owner *owner;
@@ -34,7 +34,7 @@ static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
 {
     return mr_fail(err, MR_MISUSE,
                    "%s: holds '%s', which is not part of an unfinished dataset; move it away or choose "
-                   "another DST",
+                   "another DATASET",
                    s->path, name);
 }
 
@@ -59,12 +59,13 @@ static mr_status own(mr_stage *s, mr_ranks *ranks, mr_error *err)
                                 .lost = mr_ranks_quit};
     mr_status status = mr_owner_take(&o, &s->owner, &who);
     if (status == MR_AGAIN)
-        return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it, %s; wait for its end, or name another DST",
-                       s->path, who.text);
+        return mr_fail(err, MR_SYSTEM,
+                       "%s: another ingest is at work on it, %s; wait for its end, or name another DATASET", s->path,
+                       who.text);
     return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", who.text);
 }
 
-/* Files in DST.partial are removed: only a folder with nothing but an unfinished dataset is taken over. */
+/* Files in DATASET.partial are removed: only a folder with nothing but an unfinished dataset is taken over. */
 static mr_status claim(mr_stage *s, mr_ranks *ranks, mr_error *err)
 {
     mr_folder_kind kind;
@@ -78,9 +79,10 @@ static mr_status claim(mr_stage *s, mr_ranks *ranks, mr_error *err)
     if (foreign[0])
         return is_foreign(s, foreign, err);
     if (mr_dir_check_mount(s->dir, s->path, NULL) != MR_OK)
-        return mr_fail(err, MR_MISUSE,
-                       "%s: is a mount point, which cannot take the place of DST; unmount it or choose another DST",
-                       s->path);
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: is a mount point, which cannot take the place of DATASET; unmount it or choose another DATASET",
+            s->path);
     return MR_OK;
 }
 
@@ -113,7 +115,7 @@ static mr_status make(mr_stage *s, mr_error *err)
     return MR_OK;
 }
 
-/* Folders that were created only for DST are removed if DST is not published. */
+/* Folders that were created only for DATASET are removed if DATASET is not published. */
 static void remove_parents(const mr_stage *s)
 {
     size_t min = s->made ? strlen(s->made) : 0;
@@ -132,7 +134,7 @@ char *mr_stage_name(const char *target)
     return asprintf(&name, "%.*s" MR_STAGE_ENDING, (int)mr_path_len(target), target) < 0 ? NULL : name;
 }
 
-/* The names of DST and DST.partial. */
+/* The names of DATASET and DATASET.partial. */
 static mr_stage *new_stage(const char *target, bool force)
 {
     mr_stage *s = mr_alloc(1, sizeof *s);
@@ -156,7 +158,7 @@ static mr_status open_folder(mr_stage *s, mr_error *err)
     if (errno == ENOTDIR || errno == ELOOP)
         return mr_fail(err, MR_MISUSE,
                        "%s: is in the way: the dataset is built in a folder of this name; move it away or "
-                       "choose another DST",
+                       "choose another DATASET",
                        s->path);
     return mr_fail_errno(err, errno, "%s", s->path);
 }
@@ -195,7 +197,7 @@ mr_status mr_stage_seen(const mr_stage *s, const char *target, mr_ranks *ranks, 
     MR_TRY(mr_ranks_agree(ranks, path ? mr_buf_status(&file, err, target) : mr_fail_memory(err, target), err));
     mr_status status = mr_owner_seen(s ? s->owner : NULL, mr_buf_text(&file), ranks, err);
     if (status == MR_MISUSE && err)
-        return mr_fail(err, status, "%s; choose a DST on a disk that all hosts see", err->text);
+        return mr_fail(err, status, "%s; choose a DATASET on a disk that all hosts see", err->text);
     return status;
 }
 

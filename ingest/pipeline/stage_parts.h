@@ -1,5 +1,5 @@
 /* stage_parts.h - between the files of the stage: what folders hold (stage_files.c), and how the one where the dataset
- * grew (stage.c) takes the place of what lies at DST (stage_target.c). */
+ * grew (stage.c) takes the place of what lies at DATASET (stage_target.c). */
 #ifndef MR_STAGE_PARTS_H
 #define MR_STAGE_PARTS_H
 
@@ -13,7 +13,7 @@
 /* ---- stage_files.c ----------------------------------------------------------------------------------------------- */
 
 #define MR_STAGE_SPOOL  "spool"
-#define MR_STAGE_ENDING ".partial" /* of DST.partial, where a dataset grows */
+#define MR_STAGE_ENDING ".partial" /* of DATASET.partial, where a dataset grows */
 #define MR_STAGE_ASIDE  ".old"     /* and behind that, where the old one lies between two renames */
 
 /* The most of what is there.  Held: nothing but files that are removed, and open on NFS; it cannot be removed before
@@ -52,7 +52,7 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err);
 
 /* ---- stage_target.c --------------------------------------------------------------------------------------------- */
 
-typedef struct mr_target { /* DST */
+typedef struct mr_target { /* DATASET */
     char *path;            /* no trailing slashes */
     bool force;
     int old; /* the dataset that goes when the new one is whole, locked; -1: none is there */

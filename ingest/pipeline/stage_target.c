@@ -1,4 +1,4 @@
-/* stage_target.c - DST: what may exist there, and how the new dataset takes its place.
+/* stage_target.c - DATASET: what may exist there, and how the new dataset takes its place.
  * Invariant: only a dataset is removed, after it has lost its name, while it is locked, and only if nothing else is in
  * it; until the rename nothing changes. */
 #include <errno.h>
@@ -20,7 +20,7 @@ enum { TRIES = 100 }; /* to remove a folder that others write to */
 
 /* ---- before ----------------------------------------------------------------------------------------------------- */
 
-#define NO_DATASET "%s: exists and is not a millrace dataset; choose another DST or remove it"
+#define NO_DATASET "%s: exists and is not a millrace dataset; choose another DATASET or remove it"
 
 static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *err)
 {
@@ -38,7 +38,7 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
     if (*replaces && foreign[0])
         return mr_fail(err, MR_MISUSE,
                        "%s: --force would delete '%s', which is not part of a dataset; move it away or "
-                       "choose another DST",
+                       "choose another DATASET",
                        t->path, foreign);
     if (*replaces && faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return mr_fail_errno(err, errno, "%s: cannot be replaced, as its files cannot be removed", t->path);
@@ -57,7 +57,7 @@ static mr_status open_target(const char *path, int *dir, mr_error *err)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     }
     if (S_ISLNK(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is a link; name the folder itself or choose another DST", path);
+        return mr_fail(err, MR_MISUSE, "%s: is a link; name the folder itself or choose another DATASET", path);
     if (!S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, NO_DATASET, path);
     *dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -82,7 +82,7 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
         if (len >= end && strcmp(t->path + len - end, ours[i]) == 0)
             return mr_fail(err, MR_MISUSE,
                            "%s: names that end in %s are reserved for unfinished datasets, which may be removed; "
-                           "choose another DST",
+                           "choose another DATASET",
                            t->path, ours[i]);
     }
     MR_TRY(open_target(t->path, &dir, err));
@@ -195,7 +195,7 @@ static mr_status take(const mr_target *t, const char *from, const char *aside, c
 }
 
 /* The old and the new folder exchange their names.  Where the file system cannot do that, the old one is moved aside
- * first: a crash between the two renames leaves it whole under DST.partial.old. */
+ * first: a crash between the two renames leaves it whole under DATASET.partial.old. */
 mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *published, mr_error *err)
 {
     const char *gone = NULL;

@@ -83,9 +83,9 @@ mr_status list_leave_out(list *l, mr_error *err)
         const char *option = l->options.leave_out[i];
         char files[32], images[32];
         if (!sums[i].files)
-            return mr_fail(err, MR_MISUSE, "--leave-out %s: the source has no such file or folder", option);
+            return mr_fail(err, MR_MISUSE, "--exclude %s: the source has no such file or folder", option);
         mr_note_add(l->notes, MR_NOTE_INFO, option, strlen(option), sums[i].bytes,
-                    "left out by --leave-out: %s file%s, %s of them images", mr_text_count(sums[i].files, files),
+                    "left out by --exclude: %s file%s, %s of them images", mr_text_count(sums[i].files, files),
                     sums[i].files == 1 ? "" : "s", mr_text_count(sums[i].images, images));
     }
     return MR_OK;

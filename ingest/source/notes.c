@@ -22,15 +22,15 @@ const char *const mr_note_heads[MR_NOTE_COUNT] = {
 };
 
 const char *const mr_note_advice[MR_NOTE_COUNT] = {
-    [MR_NOTE_REJECT] = "replace these files, or leave them out with --leave-out; --max-rejects sets how many may fail",
+    [MR_NOTE_REJECT] = "replace these files, or leave them out with --exclude; --max-rejects sets how many may fail",
     [MR_NOTE_LINK] = "give the folder that a link leads to as another SRC",
     [MR_NOTE_BAD_NAME] = "rename these files in the source",
     [MR_NOTE_COLLISION] =
         "the first counts: rename or remove one of each two; --max-rejects sets how many may be left out",
     [MR_NOTE_UNLISTED] = "--keep-unlisted takes them",
     [MR_NOTE_MISSING] = "if the images are elsewhere, give that folder or archive as another SRC",
-    [MR_NOTE_LEAK] = "--leave-out removes one of each pair; --fail-on-leak makes leaks an error",
-    [MR_NOTE_DUPLICATE] = "--leave-out removes one of each pair",
+    [MR_NOTE_LEAK] = "--exclude removes one of each pair; --fail-on-leak makes leaks an error",
+    [MR_NOTE_DUPLICATE] = "--exclude removes one of each pair",
     [MR_NOTE_LEFT_OUT] = "nothing is written until an option says what they are",
 };
 

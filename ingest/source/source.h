@@ -65,7 +65,7 @@ static inline uint64_t mr_source_max_expansion(uint64_t bytes, uint64_t max_rati
 }
 
 /* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
- * copied to the file descriptor `spool` (an empty file in DST's file system; -1: an unlinked file in TMPDIR).
+ * copied to the file descriptor `spool` (an empty file in DATASET's file system; -1: an unlinked file in TMPDIR).
  * MR_MISUSE: a SRC does not exist, or leave_out matches nothing; MR_BAD_DATA: an archive that cannot be read to its end
  * (named). */
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
@@ -129,11 +129,11 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
  * contents; false: it leads out of the tree, or is empty. */
 bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out);
 
-/* Appends a path as reports write it, quoted for a shell if needed: --leave-out and --root accept it. */
+/* Appends a path as reports write it, quoted for a shell if needed: --exclude and --root accept it. */
 void mr_source_quote(const char *path, size_t len, mr_buf *out);
-/* Appends the option that leaves out this file or folder, as the source lists it: --leave-out 'my data/a.txt'. */
+/* Appends the option that leaves out this file or folder, as the source lists it: --exclude 'my data/a.txt'. */
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
-/* For a table that ingest can do without: returns `status`; if that is MR_BAD_DATA, appends "; --leave-out PATH WHAT"
+/* For a table that ingest can do without: returns `status`; if that is MR_BAD_DATA, appends "; --exclude PATH WHAT"
  * to the sentence. */
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err);
 

@@ -117,7 +117,7 @@ void mr_source_quote(const char *path, size_t len, mr_buf *out)
 
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
 {
-    mr_buf_add_text(out, "--leave-out ");
+    mr_buf_add_text(out, "--exclude ");
     mr_source_quote(path, len, out);
 }
 

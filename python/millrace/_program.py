@@ -159,14 +159,14 @@ def _run(words: Sequence[str], progress: Progress | None = None) -> str:
 
 
 def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options: Any) -> Dataset:
-    """Turns image datasets into shards, as `millrace ingest SRC... DST`, and opens the result.
+    """Turns image datasets into shards, as `millrace ingest SRC... DATASET`, and opens the result.
 
     Args:
         sources: folders and archives; several are laid over one another as one tree.
         to: the dataset's folder; it must not exist yet (or pass force=True) and appears whole, at the end.
         progress: called with (step, done, total) a few times per second.
         options: the program's, by keyword: layout="coco", jobs=4, split_map={"test": "val"}, max_rejects="2%",
-            leave_out=["a", "b"], fail_on_leak=True ...; `millrace ingest --help` lists them.
+            exclude=["a", "b"], fail_on_leak=True ...; `millrace ingest --help` lists them.
 
     Raises:
         BadDataError: the source is damaged, or too many images are.
@@ -208,7 +208,7 @@ def verify(
 
 
 def export(path: Path, destination: Path, **options: Any) -> None:
-    """Writes a dataset's samples as files, as `millrace export DATASET DST`: a folder, or a tar if it ends in .tar.
+    """Writes a dataset's samples as files, as `millrace export DATASET OUT`: a folder, or a tar if it ends in .tar.
 
     `to` names another format: imagenette, imagefolder, coco, yolo, voc, parquet, webdataset.
 

@@ -103,8 +103,8 @@ static void test_help(void **state)
                         "--batch 8 --output run\n");
     support_result_free(&r);
     SAYS(dir, 0,
-         "Usage: millrace seek [-q?] [--every=N] [--force] [--check] [--drop]\n"
-         "            [--threads=N] [--jobs=N] [--json] [--quiet] [--help] [--usage] DST\n",
+         "Usage: millrace seek [-q?] [--every=N] [--force] [--check] [--drop] [--jobs=N]\n"
+         "            [--json] [--quiet] [--help] [--usage] DATASET\n",
          "", "seek", "--usage");
 }
 

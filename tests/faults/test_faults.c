@@ -70,7 +70,7 @@ static const scene scenes[] = {
     {"replay", NULL, "replay ../data --global-batch 4 --quiet --json", "", NULL, false},
     {"replay-pixels", NULL, "replay ../data --global-batch 4 --size 16 --threads 2", "", NULL, false},
     {"reindex", "cp -r ../data out && rm out/train-00000.idx", "reindex out --quiet", "", "out", false},
-    {"seek", "cp -r ../data out && rm out/train-00000.seek", "seek out --threads 1 --quiet", "", "out", false},
+    {"seek", "cp -r ../data out && rm out/train-00000.seek", "seek out --jobs 1 --quiet", "", "out", false},
     {"export", NULL, "export ../data out --quiet", " --force", "out", false},
     {"export-tar", NULL, "export ../data out.tar --to tar --quiet", " --force", "out.tar", false},
     {"export-tars", NULL, "export ../data out --to tar --shard-size 20KB --quiet", " --force", "out", false},

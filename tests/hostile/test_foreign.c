@@ -1,4 +1,4 @@
-/* test_foreign.c - archives and images of other projects: no signal, no excessive memory, no file outside DST, and
+/* test_foreign.c - archives and images of other projects: no signal, no excessive memory, no file outside DATASET, and
  * every rejected one is named. Uses the real collections; the hostile cases that the suite makes itself are in
  * test_hostile_source.c and test_image_hostile.c. */
 #include <ftw.h>

@@ -191,7 +191,7 @@ static void test_endless_scans(void **state)
     picture_free(&fine);
 }
 
-/* One picture alone, ingested by DST; frees p. */
+/* One picture alone, ingested by DATASET; frees p. */
 static void ingest_one(picture p, const char *const *options)
 {
     char *path = support_path("%s/train/c0/a.jpg", source);
@@ -231,7 +231,7 @@ static void test_scan_limits(void **state)
     free(path);
 }
 
-/* The highest memory that a command on DST has needed.  Until it has begun, that is what this process holds. */
+/* The highest memory that a command on DATASET has needed.  Until it has begun, that is what this process holds. */
 static uint64_t peak(const char *const *args)
 {
     malloc_trim(0);

@@ -229,7 +229,7 @@ static void expect_reported(const left_out *files, size_t count)
     free(path);
 }
 
-/* Everything that has led out of an unpacker before: only DST appears. */
+/* Everything that has led out of an unpacker before: only DATASET appears. */
 static void test_nothing_outside(void **state)
 {
     (void)state;
@@ -280,9 +280,17 @@ static void test_nothing_outside(void **state)
         }
         support_limits limits = {.directory = place};
         const char *inside = dir + 1; /* an absolute name is one below the root of the tree */
-        const char *lost[] = {support_millrace_path(), "ingest", path,      "dst",
-                              "--max-rejects",         "5",      "--force", "--quiet",
-                              "--leave-out",           inside,   NULL};
+        const char *lost[] = {support_millrace_path(),
+                              "ingest",
+                              path,
+                              "dst",
+                              "--max-rejects",
+                              "5",
+                              "--force",
+                              "--quiet",
+                              "--exclude",
+                              inside,
+                              NULL};
         const char *in[] = {support_millrace_path(),
                             "ingest",
                             path,
@@ -293,13 +301,13 @@ static void test_nothing_outside(void **state)
                             "--quiet",
                             "--root",
                             "ds",
-                            "--leave-out",
+                            "--exclude",
                             inside,
-                            "--leave-out",
+                            "--exclude",
                             "ds/train/a/[pv][ai][sc]*.jpg",
-                            "--leave-out",
+                            "--exclude",
                             "ds/train/c",
-                            k < 2 ? "--leave-out" : NULL,
+                            k < 2 ? "--exclude" : NULL,
                             "ds/train/a/hard-*.jpg",
                             NULL};
         const char *out[] = {support_millrace_path(), "export", "dst", "out", "--force", "--quiet", NULL};

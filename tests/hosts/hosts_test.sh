@@ -203,7 +203,7 @@ ranks h1:1,h2:1 millrace train one "${model[@]}" --steps 3 --output private/run 
 grep -q "^millrace: rank 1 on h2: private/run/.*: --output is on a disk that the hosts do not share, " out ||
     fail "a private --output is not said"
 on h2 umount "$work/private"
-echo "ok: DST or --output on a disk that the hosts do not share"
+echo "ok: DATASET or --output on a disk that the hosts do not share"
 
 taken_over() {
     grep -q '^millrace: .* has given no sign of life, and is replaced$' out

@@ -76,9 +76,9 @@ def test_children_see_no_launcher(monkeypatch: pytest.MonkeyPatch, dataset: mill
 def test_option_words() -> None:
     words = _program.option_words(
         {"jobs": 4, "force": True, "quiet": False, "report": None, "split_map": {"a": "b", "c": ""},
-         "leave_out": ["x", pathlib.Path("y")], "max_rejects": "1%"}
+         "leave_out": ["x"], "exclude": ["y", pathlib.Path("z")], "max_rejects": "1%"}
     )  # fmt: skip
-    assert words == ["--jobs=4", "--force", "--split-map=a=b,c=", "--leave-out=x", "--leave-out=y", "--max-rejects=1%"]
+    assert words == ["--jobs=4", "--force", "--split-map=a=b,c=", "--leave-out=x", "--exclude=y", "--exclude=z", "--max-rejects=1%"]
 
 
 def test_the_module_is_the_program() -> None:

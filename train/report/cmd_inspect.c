@@ -1,4 +1,4 @@
-/* cmd_inspect.c - `millrace inspect DST|RUN`: what a dataset contains, or what was trained on what.
+/* cmd_inspect.c - `millrace inspect DATASET|RUN`: what a dataset contains, or what was trained on what.
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
  * the indexes is read only for --classes, metas only for --objects, and images only for --near-duplicates. */
 #include <stdio.h>
@@ -44,7 +44,7 @@ static const mr_option options[] = {
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .given = offsetof(request, max_pixels_given),
      .help = "with --near-duplicates: do not compare larger pictures"},
-    {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .alias = "jobs",
+    {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .alias = "threads",
      .own = true, .help = "threads for --near-duplicates (default: the processors)"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -62,7 +62,7 @@ static mr_status check(void *ctx, mr_error *err)
     return MR_OK;
 }
 
-static const mr_option arguments[] = {{.value = "DST|RUN", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET|RUN", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
@@ -263,7 +263,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_inspect = {
     .name = "inspect",
     .title = "summarise a dataset or a training run",
-    .usage = "DST|RUN",
+    .usage = "DATASET|RUN",
     .example = "millrace inspect imagenette",
     .summary = "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and "
                "its digest (the same wherever the same source is ingested).  Of a training run (the --output of "

@@ -1,4 +1,4 @@
-/* cmd_report.c - `millrace report DST` and `millrace report RUN`: a page about a dataset or a training run.
+/* cmd_report.c - `millrace report DATASET` and `millrace report RUN`: a page about a dataset or a training run.
  * Invariant: the page appears whole or not at all, and never inside a dataset or a checkpoint. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static const mr_option options[] = {
      .help = "the page; - for standard output"},
     {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, seed), .value = "S", .standard = "0",
      .given = offsetof(request, seeded), .help = "of a dataset: another seed shows other samples"},
-    {"dataset", 0, MR_ARG_PATH, MR_FIELD(request, dataset), .value = "DST",
+    {"dataset", 0, MR_ARG_PATH, MR_FIELD(request, dataset), .value = "DATASET",
      .help = "of a run: where its dataset is now, for the pictures"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "do not show larger pictures"},
@@ -33,7 +33,7 @@ static const mr_option options[] = {
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "DST|RUN", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
+static const mr_option arguments[] = {{.value = "DATASET|RUN", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 static mr_status keep_out(const request *q, bool run, mr_error *err)
 {
@@ -91,7 +91,7 @@ static int start(int argc, char **argv)
 const mr_command cmd_report = {
     .name = "report",
     .title = "a page about a dataset or a run, for people",
-    .usage = "DST|RUN",
+    .usage = "DATASET|RUN",
     .example = "millrace report imagenette -o imagenette.html",
     .summary =
         "Writes one HTML file that needs no network: splits and classes, sizes and formats, a wall of samples with "

@@ -102,7 +102,7 @@ static mr_status check_twice(const build *b)
                 return mr_fail(
                     b->err, MR_BAD_DATA,
                     "split %s is there twice: in the folder %.*s, and at the top (from an archive, perhaps); "
-                    "--leave-out '%s%s' takes the folder alone",
+                    "--exclude '%s%s' takes the folder alone",
                     b->plan->splits[folder->split].name, (int)folder->name_len, folder->name, b->where.data,
                     loose->kind == MR_ILSVRC_TRAIN ? "n[0-9]*" : "ILSVRC2012_*.JPEG");
         }

@@ -101,7 +101,7 @@ static mr_status contradict(const stated *x, const stated *y, mr_error *err)
                        x->file, x->id, x->synset, y->id, y->synset);
     return mr_fail(err, MR_BAD_DATA,
                    "%s and %s contradict each other: ILSVRC2012_ID %zu is of %.9s in the first, %zu of %.9s in the "
-                   "second; leave one out with --leave-out",
+                   "second; leave one out with --exclude",
                    first->file, second->file, first->id, first->synset, second->id, second->synset);
 }
 

@@ -28,7 +28,7 @@ static mr_status take_file(const mr_tree *t, const mr_layout_options *o, uint32_
 {
     mr_table_state *st = plan->state;
     if (st->sheet_count == MR_SHEETS_MAX)
-        return mr_fail(err, MR_BAD_DATA, "more than %d metadata files; --leave-out leaves some out", MR_SHEETS_MAX);
+        return mr_fail(err, MR_BAD_DATA, "more than %d metadata files; --exclude leaves some out", MR_SHEETS_MAX);
     mr_sheet *s = &st->sheets[st->sheet_count++];
     bool csv = mr_imagefolder_is(t, entry, ".csv");
     MR_TRY(csv ? read_csv(t, o, entry, plan, s, err) : mr_imagefolder_lines(t, o, entry, plan, s, err));

@@ -158,7 +158,7 @@ static mr_status several(const mr_placing *p, const mr_sheet *s, size_t row, con
     const char *one = picture_path(p, found[0], &len[0]), *two = picture_path(p, found[1], &len[1]);
     return mr_fail(p->err, MR_BAD_DATA,
                    "%s: row %zu: \"%.200s\" may be %.*s or %.*s; write the path into the table, or leave one out with "
-                   "--leave-out",
+                   "--exclude",
                    s->name, row + 1, cell, (int)len[0], one, (int)len[1], two);
 }
 

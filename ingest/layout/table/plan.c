@@ -71,7 +71,7 @@ static mr_status check_sheets(const mr_table_state *st, const mr_layout_options 
         if (whole)
             return mr_fail(err, MR_MISUSE,
                            "%s and %s both list pictures, and their names are not those of splits; leave one of them "
-                           "out with --leave-out",
+                           "out with --exclude",
                            whole->name, s->name);
         whole = s;
     }
@@ -102,7 +102,7 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
     if (st->sidecars)
         return mr_sidecars_plan(t, o, &index, plan, err);
     if (list.more)
-        return mr_fail(err, MR_BAD_DATA, "more than %d tables are in one place; --leave-out leaves some out",
+        return mr_fail(err, MR_BAD_DATA, "more than %d tables are in one place; --exclude leaves some out",
                        MR_SHEETS_MAX);
     for (size_t i = 0; i < list.count; i++)
         MR_TRY(take_sheet(t, o, &index, list.entries[i], plan, err));

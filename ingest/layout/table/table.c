@@ -142,7 +142,7 @@ static void bid_by(const evidence *e, mr_bid *bid)
         snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
         snprintf(bid->refusal, sizeof bid->refusal,
                  "%s lists pictures, but no row names one that is in the source; put the pictures beside it "
-                 "under the names that it gives, or leave it out with --leave-out",
+                 "under the names that it gives, or leave it out with --exclude",
                  e->claims);
     }
 }

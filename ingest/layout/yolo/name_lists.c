@@ -23,10 +23,9 @@ static mr_status differ(const mr_yolo_build *b, const char *name, uint64_t line,
     mr_text_show(&shown, text, len < 100 ? len : 100);
     if (line)
         snprintf(place, sizeof place, "line %" PRIu64 ": ", line);
-    return mr_fail(
-        b->err, MR_BAD_DATA,
-        "%s: %sclass %zu is \"%s\", in %s it is \"%s\": correct one of them, or leave it out with --leave-out", name,
-        place, number, mr_buf_text(&shown), b->named_by, b->plan->classes[number].name);
+    return mr_fail(b->err, MR_BAD_DATA,
+                   "%s: %sclass %zu is \"%s\", in %s it is \"%s\": correct one of them, or leave it out with --exclude",
+                   name, place, number, mr_buf_text(&shown), b->named_by, b->plan->classes[number].name);
 }
 
 /* Class `number` of a file: a further class, or the same as that of the files before. */

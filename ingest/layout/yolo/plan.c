@@ -229,7 +229,7 @@ static mr_status say_nameless(const mr_yolo_build *b)
         return mr_fail(
             b->err, MR_BAD_DATA,
             "%s: is not in the dataset's root, %s, so its classes and splits would not count; move it there, "
-            "or leave it out with --leave-out",
+            "or leave it out with --exclude",
             mr_source_entry(b->tree->source, above)->path, mr_buf_text(&root));
     }
     mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,

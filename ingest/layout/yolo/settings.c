@@ -168,7 +168,7 @@ mr_status mr_yolo_settings_read(const mr_tree *t, mr_yolo_settings *out, mr_erro
     if (f.second != MR_NO_ENTRY)
         return mr_fail(err, MR_BAD_DATA,
                        "%s and %s: both have settings of a dataset, and none is called data.yaml; leave one out with "
-                       "--leave-out",
+                       "--exclude",
                        out->name, mr_tree_path(t, f.second, &len));
     return yaml.entry == MR_NO_ENTRY ? read_data(t, out, err) : mr_yaml_read(t->source, f.entry, &out->yaml, err);
 }

@@ -53,9 +53,9 @@ static void test_the_command_line_wins(void **state)
 {
     write_in(*state, "run.yaml", "seed: 7\nlist: true\nepoch: 1\n");
     SETTINGS(*state, "epoch: 1\nseed: 8\nlist: false\n", "replay", "--seed=8", "--options", "run.yaml", "--list=false");
-    write_in(*state, "in.yaml", "leave-out: [a, b c]\njobs: 3\n");
-    SETTINGS(*state, "leave-out: [a, \"b c\"]\njobs: 3\n", "ingest", "--options", "in.yaml");
-    SETTINGS(*state, "leave-out: [d]\njobs: 3\n", "ingest", "--options", "in.yaml", "--leave-out", "d");
+    write_in(*state, "in.yaml", "leave-out: [a, b c]\njobs: 3\n"); /* the old name */
+    SETTINGS(*state, "exclude: [a, \"b c\"]\njobs: 3\n", "ingest", "--options", "in.yaml");
+    SETTINGS(*state, "exclude: [d]\njobs: 3\n", "ingest", "--options", "in.yaml", "--exclude", "d");
 }
 
 /* What --write-config prints is read as the same options, whatever is in them. */

@@ -167,7 +167,7 @@ static void test_bad_class_tars(void **state)
     put_outer(dir, "tar", beside, 2);
     fails(dir, "train.tar", "n01440764.tar (in ");
     fails(dir, "train.tar",
-          "is beside a folder n01440764/: its class would be a mixture; --leave-out n01440764.tar takes the folder "
+          "is beside a folder n01440764/: its class would be a mixture; --exclude n01440764.tar takes the folder "
           "alone");
     const support_entry twice[] = {nested, nested};
     put_outer(dir, "tar", twice, 2);

@@ -1,5 +1,5 @@
 /* test_layout_tables.c - tables that ingest can do without: an edited or damaged one ends it, with the way out.
- * Invariant tested: the file that the message names for --leave-out is named as the source lists it, and without that
+ * Invariant tested: the file that the message names for --exclude is named as the source lists it, and without that
  * file the rest is a dataset. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct table {
     const char *const *images;
     const char *good[4];    /* pairs: other tables and their text */
     const char *bad, *text; /* the damaged one */
-    const char *told;       /* behind "--leave-out PATH" */
+    const char *told;       /* behind "--exclude PATH" */
     const char *without;    /* how the outcome begins when it is gone */
 } table;
 
@@ -30,7 +30,7 @@ static void check(const table *t, const char *root)
     }
     support_write_text(bad, t->text);
     const char *quote = strchr(root, ' ') ? "'" : "";
-    char *expected = support_path("; --leave-out %s%s%s%s %s\n", quote, root, t->bad, quote, t->told);
+    char *expected = support_path("; --exclude %s%s%s%s %s\n", quote, root, t->bad, quote, t->told);
     char *text = support_plan(dir, NULL, NULL);
     if (strncmp(text, "plan -2: ", 9) != 0 || !strstr(text, expected))
         fail_msg("%s: expected %s\ngot %s", t->bad, expected, text);
@@ -131,14 +131,14 @@ static void what_cannot_be_spared(void **state)
     support_touch(plan_dir, NAMES("train2017/1.jpg"));
     plan_file("annotations/instances_train2017.json", "{\"images\":[");
     char *text = support_plan(plan_dir, NULL, NULL);
-    assert_null(strstr(text, "--leave-out"));
+    assert_null(strstr(text, "--exclude"));
     free(text);
     char *dir = support_tmpdir(), *csv = support_path("%s/noisy_imagenette.csv", dir);
     support_touch(dir, NAMES("train/a/1.jpg", "train/b/1.jpg"));
     support_write_text(csv, "path,noisy\nx\n");
     text = support_plan(dir, NULL, &column);
     assert_memory_equal(text, "plan -2: noisy_imagenette.csv: line 2", 37);
-    assert_null(strstr(text, "--leave-out"));
+    assert_null(strstr(text, "--exclude"));
     free(text);
     free(csv);
     support_tmpdir_remove(dir);
@@ -149,12 +149,12 @@ static void paths_are_quoted(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"a/b-c_1.txt", "--leave-out a/b-c_1.txt"},
-        {"a b", "--leave-out 'a b'"},
-        {"it's", "--leave-out 'it'\\''s'"},
-        {"$x", "--leave-out '$x'"},
-        {"a*", "--leave-out 'a*'"},
-        {"~", "--leave-out '~'"},
+        {"a/b-c_1.txt", "--exclude a/b-c_1.txt"},
+        {"a b", "--exclude 'a b'"},
+        {"it's", "--exclude 'it'\\''s'"},
+        {"$x", "--exclude '$x'"},
+        {"a*", "--exclude 'a*'"},
+        {"~", "--exclude '~'"},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         mr_buf text = {0};

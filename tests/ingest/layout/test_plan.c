@@ -298,7 +298,7 @@ static void wrong_use_says_the_way_out(void **out)
         {"@ --global-batch 16 --seed -1", "--seed -1: expected"},
         {"@ --global-batch 4294967295 --size 16384", "use a smaller --global-batch"},
         {"@", "--global-batch is missing"},
-        {"--global-batch 16", "DST is missing"},
+        {"--global-batch 16", "DATASET is missing"},
         {"@ @ --global-batch 16", "unexpected argument"},
         {"@ --globl-batch 16", "did you mean --global-batch?"},
         {"/nonexistent --global-batch 16", "/nonexistent"},

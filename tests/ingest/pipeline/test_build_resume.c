@@ -1,6 +1,6 @@
 /* test_build_resume.c - what an interrupted ingest left behind, by accident or forged.
- * Invariant tested: whatever is in DST.partial, the dataset is the one that a clean ingest makes; a shard that differs
- * from what the source gives is rewritten, and only that one. */
+ * Invariant tested: whatever is in DATASET.partial, the dataset is the one that a clean ingest makes; a shard that
+ * differs from what the source gives is rewritten, and only that one. */
 #define XXH_INLINE_ALL
 #include <fcntl.h>
 #include <stdlib.h>

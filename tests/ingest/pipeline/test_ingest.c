@@ -181,7 +181,7 @@ static void test_wrong_use_names_the_way_out(void **state)
     expect_words(2, "did you mean imagenette?", "a", "b", "--layout=imagenet");
     expect_words(2, "use FROM=TO", "a", "b", "--split-map=test");
     expect_words(2, "for example 256MiB", "a", "b", "--shard-size=12");
-    expect_words(2, "DST is missing", "a", NULL, NULL);
+    expect_words(2, "DATASET is missing", "a", NULL, NULL);
     expect_words(2, "no such file or folder", "/nonexistent/source", "b", "--quiet");
     support_result r = support_millrace("ingst", (char *)NULL);
     support_assert_status(&r, 2);

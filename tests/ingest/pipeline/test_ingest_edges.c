@@ -38,7 +38,8 @@ static void test_a_target_inside_the_source(void **state)
     assert_int_equal(symlink("source", link), 0);
     uint64_t before = support_tree_hash(source);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *said = support_path("millrace: %s: is inside the source source; choose a DST outside it\n", places[i]);
+        char *said =
+            support_path("millrace: %s: is inside the source source; choose a DATASET outside it\n", places[i]);
         says(2, said, "ingest", "source", places[i]);
         free(said);
     }
@@ -51,14 +52,14 @@ static void test_a_target_inside_the_source(void **state)
     free(link);
 }
 
-/* What is only looked at needs no DST. */
+/* What is only looked at needs no DATASET. */
 static void test_a_look_without_a_target(void **state)
 {
     (void)state;
     says(0, NULL, "ingest", "source", "--dry-run");
     says(0, NULL, "ingest", "source", "out", "--dry-run");
     says(2,
-         "millrace ingest: DST is missing, for example: millrace ingest source dataset\n"
+         "millrace ingest: DATASET is missing, for example: millrace ingest source dataset\n"
          "Try 'millrace ingest --help'.\n",
          "ingest", "source");
     says(2,
@@ -71,7 +72,7 @@ static void test_a_look_without_a_target(void **state)
 }
 
 /* Interrupted while it waits for the rest of an archive, of which it has taken more than a pipe holds: by the signal,
- * with a word about DST by its name. */
+ * with a word about DATASET by its name. */
 static void test_interrupted(void **state)
 {
     (void)state;

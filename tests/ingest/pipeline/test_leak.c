@@ -100,7 +100,7 @@ static void test_words(void **state)
     SAYS(leak_dir, 1, "",
          "leaks between splits: 1\n"
          "  valid/daisy/a_jpg.rf.02.jpg: equal bytes, in train and val: also train/daisy/a_jpg.rf.01.jpg\n"
-         "  -> --leave-out removes one of each pair; --fail-on-leak makes leaks an error\n"
+         "  -> --exclude removes one of each pair; --fail-on-leak makes leaks an error\n"
          "millrace: 1 leak between splits by equal bytes, and --fail-on-leak is given; nothing was written\n",
          "ingest", "export", "--dry-run", "--fail-on-leak");
 }

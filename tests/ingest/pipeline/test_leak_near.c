@@ -89,7 +89,7 @@ static void test_what_inspect_reports(void **state)
     draw();
     support_expect(0, "ingest", leak_source, target, "--quiet", (char *)NULL);
     support_expect(2, "inspect", target, "--near-distance", "4", (char *)NULL);
-    support_result r = support_millrace("inspect", target, "--near-duplicates", "--json", "--threads=3", (char *)NULL);
+    support_result r = support_millrace("inspect", target, "--near-duplicates", "--json", "--jobs=3", (char *)NULL);
     support_assert_status(&r, 0);
     json_t *doc = json_loads(r.out, 0, NULL), *near = json_object_get(doc, "near_duplicates");
     assert_int_equal(json_integer_value(json_object_get(near, "equal_leaks")), 1);

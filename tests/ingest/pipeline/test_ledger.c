@@ -201,7 +201,7 @@ static const char *take_word(const char *at, char out[300])
 /* Runs ingest with the options of the clause at `at`; returns its end. */
 static const char *follow(const char *tree, const char *at, unsigned samples)
 {
-    static const char *const with_value[] = {"--leave-out", "--root", "--split-map", "--class-depth"};
+    static const char *const with_value[] = {"--exclude", "--root", "--split-map", "--class-depth"};
     char words[12][300];
     const char *options[13] = {0};
     size_t count = 0;

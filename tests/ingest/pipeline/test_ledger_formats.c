@@ -119,10 +119,10 @@ static void masks_among_samples_are_remarked(void **state)
     put_image(dir, "train/b/2_mask.jpg");
     support_result r = support_millrace("ingest", dir, "--dry-run", (char *)NULL);
     support_assert_status(&r, 0);
-    assert_true(says(r.out, "1 sample is named like the mask of another one; if they are masks, --leave-out "
+    assert_true(says(r.out, "1 sample is named like the mask of another one; if they are masks, --exclude "
                             "'train/b/*_mask.jpg' leaves those of this folder out"));
     support_result_free(&r);
-    r = support_millrace("ingest", dir, "--dry-run", "--leave-out", "train/b/*_mask.jpg", (char *)NULL);
+    r = support_millrace("ingest", dir, "--dry-run", "--exclude", "train/b/*_mask.jpg", (char *)NULL);
     support_assert_status(&r, 0);
     assert_false(says(r.out, "the mask of another"));
     support_result_free(&r);

@@ -1,6 +1,6 @@
-/* test_publish.c - the moment when a new dataset takes DST's place, and what others do there meanwhile.
- * Invariant tested: DST is the old dataset or the new one; nothing is removed that is not a dataset, or that another
- * ingest works in; when it does not come to the rename, no work is lost; what is said of DST is true. */
+/* test_publish.c - the moment when a new dataset takes DATASET's place, and what others do there meanwhile.
+ * Invariant tested: DATASET is the old dataset or the new one; nothing is removed that is not a dataset, or that
+ * another ingest works in; when it does not come to the rename, no work is lost; what is said of DATASET is true. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,12 +82,12 @@ static int remove_all(void **state)
     return 0;
 }
 
-/* The one that has replaced DST removes what DST.partial has become: that is not a place to work in. */
+/* The one that has replaced DATASET removes what DATASET.partial has become: that is not a place to work in. */
 static void test_another_ingest_while_the_old_one_goes(void **state)
 {
     (void)state;
-    expect("3 millrace: dst: another ingest is at work on it; wait for its end, or name another DST\n"
-           "3 millrace: dst.partial: another ingest is at work on it; wait for its end, or name another DST\n"
+    expect("3 millrace: dst: another ingest is at work on it; wait for its end, or name another DATASET\n"
+           "3 millrace: dst.partial: another ingest is at work on it; wait for its end, or name another DATASET\n"
            "0\n",
            "(with stop $(ingest $M) --force -q) & pid=$!; stopped $pid\n"
            "said $(ingest $M) --force -q\n"
@@ -96,13 +96,13 @@ static void test_another_ingest_while_the_old_one_goes(void **state)
     expect_only(clean);
 }
 
-/* Put into DST after the first look: it is seen before the rename, and no work is lost. */
+/* Put into DATASET after the first look: it is seen before the rename, and no work is lost. */
 static void test_what_others_put_there_meanwhile(void **state)
 {
     (void)state;
     expect("2\n"
            "millrace: dst: --force would delete 'run', which is not part of a dataset; move it away or choose another "
-           "DST\nprecious\n",
+           "DATASET\nprecious\n",
            "mkfifo pipe; $M ingest - dst --force -q --shard-size 64KiB <pipe 2>err & exec 3>pipe\n"
            "until [ -d dst.partial ]; do sleep 0.01; done\n"
            "mkdir dst/run; echo precious >dst/run/checkpoint; cat source.tar >&3; exec 3>&-\n"
@@ -125,7 +125,7 @@ static void test_what_others_do_to_the_stage(void **state)
     } cases[] = {
         {"mkdir dst.partial/notes;",
          "2\nmillrace: dst.partial: holds 'notes', which is not part of an unfinished dataset; move it away or choose "
-         "another DST\nprecious\nnotes\n"},
+         "another DATASET\nprecious\nnotes\n"},
         {"mv dst.partial moved; mkdir -p dst.partial/notes;",
          "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset was being built in it; run "
          "the "
@@ -170,9 +170,9 @@ static void test_folders_named_as_shards(void **state)
     (void)state;
     expect(
         "2 millrace: dst: --force would delete 'holiday-20251224.seek', which is not part of a dataset; move it away "
-        "or choose another DST\n"
+        "or choose another DATASET\n"
         "2 millrace: dst.partial: holds 'data-00001.mdb', which is not part of an unfinished dataset; move it away "
-        "or choose another DST\n"
+        "or choose another DATASET\n"
         "mine\nmine\n",
         "mkdir -p dst/holiday-20251224.seek dst.partial/data-00001.mdb; holiday=dst/holiday-20251224.seek\n"
         "echo mine | tee $holiday/photo >dst.partial/data-00001.mdb/rows; said $(ingest $M) --force\n"
@@ -184,14 +184,14 @@ static void test_files_named_as_shards(void **state)
 {
     (void)state;
     expect("2 millrace: dst: --force would delete 'mine-20261122.mdb', which is not part of a dataset; move it away or "
-           "choose another DST\nmine\n"
+           "choose another DATASET\nmine\n"
            "0\n",
            "echo mine >dst/mine-20261122.mdb; said $(ingest $M) --force; cat dst/*2.mdb; rm dst/*2.mdb\n"
            "touch dst/train-00000.mdb-lock dst/train-00000.seek.tmp; said $(ingest $M) --force");
     expect_only(clean);
     /* what NFS leaves of a removed file that is still open goes by itself */
     expect("0\ndst/.nfs0000000000abcdef12\n0\ndst.partial/.nfs0000000000abcdef12\n"
-           "2 millrace: e: exists and is not a millrace dataset; choose another DST or remove it\n",
+           "2 millrace: e: exists and is not a millrace dataset; choose another DATASET or remove it\n",
            "f=.nfs0000000000abcdef12; mkdir dst.partial e; touch dst.partial/$f e/$f; said $(ingest $M) --force\n"
            "ls dst/$f; said $(ingest $M) --force; ls dst.partial/$f; rm -r dst.partial\n"
            "said $(ingest $M | sed s:dst:e:); rm -r e");
@@ -268,13 +268,13 @@ static void test_names_that_cannot_be_replaced(void **state)
         free(words);
         free(lines);
     }
-    expect("2 millrace: link: is a link; name the folder itself or choose another DST\n"
-           "2 millrace: link: is a link; name the folder itself or choose another DST\n"
-           "2 millrace: old-link: is a link; name the folder itself or choose another DST\n"
+    expect("2 millrace: link: is a link; name the folder itself or choose another DATASET\n"
+           "2 millrace: link: is a link; name the folder itself or choose another DATASET\n"
+           "2 millrace: old-link: is a link; name the folder itself or choose another DATASET\n"
            "2 millrace: new.partial: names that end in .partial are reserved for unfinished datasets, which may be "
            "removed; "
            "choose "
-           "another DST\n",
+           "another DATASET\n",
            "said $(ingest $M | sed s:dst:link:); said $(ingest $M | sed s:dst:link//:)\n"
            "said $(ingest $M | sed s:dst:old-link/:) --force; said $(ingest $M | sed s:dst:new.partial/:)");
     expect("", "ls -d *.partial */*.partial .partial ..partial 2>&- | cat");
@@ -286,13 +286,14 @@ static void test_names_that_cannot_be_replaced(void **state)
                "said unshare -rm sh -c \"mount --bind empty empty && $(ingest $M | sed s:dst:empty:)\"\n"
                "said unshare -rm sh -c \"mount -t tmpfs none empty && $(ingest $M | sed s:dst:empty/dataset:)\"");
     if (system("unshare -rm true 2>/dev/null") == 0)
-        expect("2 millrace: dst.partial: is a mount point, which cannot take the place of DST; unmount it or choose "
-               "another DST\n",
-               "rm -r dst; mkdir dst.partial\n"
-               "said unshare -rm sh -c \"mount -t tmpfs none dst.partial && $(ingest $M)\"");
+        expect(
+            "2 millrace: dst.partial: is a mount point, which cannot take the place of DATASET; unmount it or choose "
+            "another DATASET\n",
+            "rm -r dst; mkdir dst.partial\n"
+            "said unshare -rm sh -c \"mount -t tmpfs none dst.partial && $(ingest $M)\"");
 }
 
-/* From the rename on DST is another one, whatever else is still to be done. */
+/* From the rename on DATASET is another one, whatever else is still to be done. */
 static void test_interrupted_after_the_rename(void **state)
 {
     (void)state;

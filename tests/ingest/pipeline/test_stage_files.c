@@ -1,5 +1,5 @@
 /* test_stage_files.c - which files of a folder are millrace's.
- * Invariant tested: other files in DST or DST.partial are never removed or replaced. */
+ * Invariant tested: other files in DATASET or DATASET.partial are never removed or replaced. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* test_stage_target.c - what ingest does to DST, and what is there before.
- * Invariant tested: DST is replaced only if it is a dataset and --force is given; a failure changes nothing. */
+/* test_stage_target.c - what ingest does to DATASET, and what is there before.
+ * Invariant tested: DATASET is replaced only if it is a dataset and --force is given; a failure changes nothing. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

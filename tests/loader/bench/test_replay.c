@@ -221,7 +221,7 @@ static void test_failures(void **state)
     expect_words(support_millrace("bench", dir, "--stage", "all", (char *)NULL), 2, "read, decode or input");
     expect_words(support_millrace("bench", dir, "--seconds", "0", (char *)NULL), 2, "seconds");
     expect_words(support_millrace("bench", dir, "--split", "val", (char *)NULL), 2, "it has train");
-    expect_words(support_millrace("bench", (char *)NULL), 2, "DST is missing");
+    expect_words(support_millrace("bench", (char *)NULL), 2, "DATASET is missing");
     hurt_image(dir, 11, 9);
     expect_words(REPLAY(dir, "--tail", "partial"), 1, "train-00001.mdb: sample 11 (pictures/11): its image differs");
     expect_words(support_millrace("bench", dir, "--seconds", "600", (char *)NULL), 1, "sample 11");

@@ -110,7 +110,7 @@ static void test_same_for_all(void **state)
     support_expect(0, "seek", "-q", "--every=3", dir, (char *)NULL);
     uint64_t want = support_tree_hash(dir);
     for (size_t i = 0; i < MR_COUNT(threads); i++) {
-        support_expect(0, "seek", "-q", "--force", "--every=3", "--threads", threads[i], dir, (char *)NULL);
+        support_expect(0, "seek", "-q", "--force", "--every=3", "--jobs", threads[i], dir, (char *)NULL);
         assert_true(support_tree_hash(dir) == want);
     }
     support_expect(0, "seek", "-q", dir, (char *)NULL); /* another spacing: rebuilt */
@@ -324,7 +324,7 @@ static void test_wrong_use(void **state)
     support_expect(2, "seek", "/no/such/folder", (char *)NULL);
     support_expect(2, "seek", "--every", "65536", dir, (char *)NULL);
     support_expect(2, "seek", "--every=x", dir, (char *)NULL);
-    support_expect(2, "seek", "--threads=0", dir, (char *)NULL);
+    support_expect(2, "seek", "--jobs=0", dir, (char *)NULL);
     support_expect(2, "seek", "--drop", "--force", dir, (char *)NULL);
     support_expect(2, "ingest", dir, "--seek-index=70000", dir, (char *)NULL);
     char *list = support_list(dir);

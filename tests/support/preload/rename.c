@@ -1,5 +1,5 @@
-/* rename.c - preloaded: the rename by which DST.partial becomes DST, or an export OUT, as other file systems and
- * moments have it. MILLRACE_TEST_RENAME holds any of: taken - another process creates a file of the new name just
+/* rename.c - preloaded: the rename by which DATASET.partial becomes DATASET, or an export OUT, as other file systems
+ * and moments have it. MILLRACE_TEST_RENAME holds any of: taken - another process creates a file of the new name just
  * before; stop - the program stops once it is done, until SIGCONT; apart - names cannot be exchanged; refused - the
  * folder cannot be renamed. Invariant: every other rename goes on as it is. */
 #include <ctype.h>

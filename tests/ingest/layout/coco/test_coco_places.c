@@ -83,14 +83,14 @@ static void test_ambiguous(void **state)
         const char *const *f = trees[i].files;
         support_plan p = support_plan_at(COCO, dir, "", NULL);
         if (p.status != MR_BAD_DATA || !strstr(p.err.text, f[0]) || !strstr(p.err.text, f[1]) ||
-            !strstr(p.err.text, "of split train") || !strstr(p.err.text, "--leave-out"))
+            !strstr(p.err.text, "of split train") || !strstr(p.err.text, "--exclude"))
             fail_msg("%s beside %s: status %d, %s", f[0], f[1], p.status, p.err.text);
         support_plan_done(&p);
         support_tmpdir_remove(dir);
     }
 }
 
-/* The paths of the message are the source's, so that they can be given to --leave-out. */
+/* The paths of the message are the source's, so that they can be given to --exclude. */
 static void test_ambiguous_below_a_root(void **state)
 {
     char *top = *state, *dir = support_path("%s/my data", top);
@@ -100,7 +100,7 @@ static void test_ambiguous_below_a_root(void **state)
     support_plan p = support_plan_at(COCO, top, "my data/", NULL);
     assert_int_equal(p.status, MR_BAD_DATA);
     assert_string_equal(p.err.text, "a.jpg of split train2017 may be my data/train2017/a.jpg or "
-                                    "my data/images/train2017/a.jpg: remove one, or leave it out with --leave-out "
+                                    "my data/images/train2017/a.jpg: remove one, or leave it out with --exclude "
                                     "'my data/images/train2017'");
     support_plan_done(&p);
     free(dir);

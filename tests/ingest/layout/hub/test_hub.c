@@ -217,11 +217,11 @@ static void test_plain_files(void **state)
     hub_ingest(
         1,
         "my rows.parquet: its name gives no split, where those beside it do; --split-map 'my rows'=train takes it as "
-        "split train, --leave-out 'my rows.parquet' leaves it out",
+        "split train, --exclude 'my rows.parquet' leaves it out",
         NULL, NULL);
     hub_ingest(0, "train        3", "--split-map", "my rows=train");
     drop_target();
-    hub_ingest(0, "left out by --leave-out", "--leave-out", "my rows.parquet");
+    hub_ingest(0, "left out by --exclude", "--exclude", "my rows.parquet");
 }
 
 static void test_words_for_splits(void **state)
@@ -236,7 +236,7 @@ static void test_words_for_splits(void **state)
     hub_ingest(
         1,
         "train_and_test.parquet: its name gives more than one split; --split-map train_and_test=train takes it as "
-        "split train, --leave-out train_and_test.parquet leaves it out",
+        "split train, --exclude train_and_test.parquet leaves it out",
         NULL, NULL);
     hub_ingest(0, "train        5       5", "--split-map", "train_and_test=train");
 }

@@ -72,19 +72,18 @@ static void what_the_card_leaves_open_is_an_error(void **state)
     support_hub_rows(hub_source, "a.parquet", 2, 2, 4);
     support_hub_rows(hub_source, "b.parquet", 2, 2, 14);
     put_card("configs:\n- data_files:\n  - split: test\n    path: a.parquet\n");
-    hub_ingest(
-        1,
-        "b.parquet: is in no config of README.md; --leave-out b.parquet leaves it out, --leave-out README.md takes "
-        "splits and configs from the names of the files",
-        NULL, NULL);
-    SPLITS_ARE("--leave-out", "b.parquet", "test", "1");
-    SPLITS_ARE("--leave-out", "README.md", "train", "3");
+    hub_ingest(1,
+               "b.parquet: is in no config of README.md; --exclude b.parquet leaves it out, --exclude README.md takes "
+               "splits and configs from the names of the files",
+               NULL, NULL);
+    SPLITS_ARE("--exclude", "b.parquet", "test", "1");
+    SPLITS_ARE("--exclude", "README.md", "train", "3");
     put_card("configs:\n- data_files:\n  - split: test\n    path: '*'\n  - split: train\n    path: b.*\n");
     hub_ingest(1, "b.parquet: is in two splits of config default, test and train, as README.md says", NULL, NULL);
     put_card("configs:\n- data_files: [{split: a, path: {b: c}}]\n");
-    hub_ingest(
-        1, "README.md: configs: line 2 of them: a path is neither a text nor a list of texts; --leave-out README.md",
-        NULL, NULL);
+    hub_ingest(1,
+               "README.md: configs: line 2 of them: a path is neither a text nor a list of texts; --exclude README.md",
+               NULL, NULL);
     put_card("configs:\n- data_files: 'a.parquet\n");
     hub_ingest(1, "README.md: line", NULL, NULL);
     put_card("configs:\n- data_files: '**/**/**/a'\n");

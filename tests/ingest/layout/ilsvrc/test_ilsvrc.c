@@ -253,7 +253,7 @@ static void test_contradictions_about_ids(void **state)
         {"n01440764 1 tench\n", "devkit/map_clsloc.txt", "n01443537 1 goldfish\n",
          "devkit/map_clsloc.txt and map_clsloc.txt contradict each other: ILSVRC2012_ID 1 is of n01443537 in the "
          "first, "
-         "1 of n01440764 in the second; leave one out with --leave-out"},
+         "1 of n01440764 in the second; leave one out with --exclude"},
         {"n01440764 1 tench\n", "old/deep/map_clsloc.txt", "n01440764 7 tench\n", "ILSVRC2012_ID 1 is of n01440764"},
         {"n01440764 1 tench\n", "devkit/map_clsloc.txt", "n01440764 1 tench\nn01443537 2 goldfish\n", NULL},
         {"n01440764 1 tench\n", "synset_words.txt", "n01440764 7 up\nn01443537 up\n", NULL},

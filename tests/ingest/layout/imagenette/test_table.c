@@ -78,7 +78,7 @@ static void a_label_may_name_a_class_without_a_folder(void **state)
     free(text);
 }
 
-#define WITHOUT "; --leave-out noisy_imagenette.csv ingests with the folders as classes\n"
+#define WITHOUT "; --exclude noisy_imagenette.csv ingests with the folders as classes\n"
 
 static void a_csv_that_is_none_is_named(void **state)
 {

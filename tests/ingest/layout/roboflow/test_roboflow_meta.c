@@ -69,7 +69,7 @@ static void splits_must_agree_on_category_names(void **state)
     plan_file("valid/_annotations.coco.json", text);
     plan_is(NULL, "plan -2: category id 4 is \"cat\" in train/_annotations.coco.json and \"dog\" in "
                   "valid/_annotations.coco.json: the annotation files do not belong together; "
-                  "--leave-out valid/_annotations.coco.json ingests without it\n");
+                  "--exclude valid/_annotations.coco.json ingests without it\n");
     plan_file("valid/_annotations.coco.json", "[1]");
     plan_says(NULL, NULL, "plan -2: ");
 }
@@ -105,7 +105,7 @@ static void captions_that_do_not_fit_are_refused(void **state)
     support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/2.jpg"));
     plan_file("train/_tokenization.txt", "a\nb\nc\n");
     plan_is(NULL, "plan -2: train/_tokenization.txt: 3 captions, where 2 class folders hold images: which caption "
-                  "belongs to which class is unknown; --leave-out train/_tokenization.txt ingests the images "
+                  "belongs to which class is unknown; --exclude train/_tokenization.txt ingests the images "
                   "without its captions\n");
     plan_file("train/_tokenization.txt", "");
     plan_says(NULL, NULL, "plan -2: train/_tokenization.txt: 0 captions, where 2 ");

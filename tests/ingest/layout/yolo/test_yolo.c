@@ -116,7 +116,7 @@ static void test_darknet(void **state)
     support_put(dir, "valid/_darknet.labels", "red dog\r\ncat\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA,
                        "valid/_darknet.labels: line 1: class 0 is \"red dog\", in train/_darknet.labels it is "
-                       "\"cat\": correct one of them, or leave it out with --leave-out");
+                       "\"cat\": correct one of them, or leave it out with --exclude");
     support_put(dir, "train/_darknet.labels", "cat\n\ndog\n\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "train/_darknet.labels: has a blank line before the last class");
     support_tmpdir_remove(dir);

@@ -183,7 +183,7 @@ static void two_label_files(void **state)
     support_put(dir, "train/labelTxt/a.txt", "10 0 50 10 40 30 0 20 cat 0\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA,
                        "train/images/a.png: has two label files, train/labels/a.txt and train/labelTxt/a.txt; "
-                       "--leave-out train/labelTxt leaves out the second one's folder");
+                       "--exclude train/labelTxt leaves out the second one's folder");
     support_tmpdir_remove(dir);
 }
 
@@ -227,10 +227,10 @@ static void advice_to_leave_out(void **state)
     static const struct {
         const char *file, *text, *says, *leave_out;
     } trials[] = {
-        {"classes.txt", "dog\n", "or leave it out with --leave-out", "classes.txt"},
-        {"train/labelTxt/a.txt", "1 1 9 1 9 9 1 9 cat 0\n", "--leave-out train/labelTxt", "train/labelTxt"},
-        {"train/labels/gone.txt", LABEL, "--leave-out train/labels/gone.txt", "train/labels/gone.txt"},
-        {"second.yaml", "names: [dog]\n", "leave one out with --leave-out", "second.yaml"},
+        {"classes.txt", "dog\n", "or leave it out with --exclude", "classes.txt"},
+        {"train/labelTxt/a.txt", "1 1 9 1 9 9 1 9 cat 0\n", "--exclude train/labelTxt", "train/labelTxt"},
+        {"train/labels/gone.txt", LABEL, "--exclude train/labels/gone.txt", "train/labels/gone.txt"},
+        {"second.yaml", "names: [dog]\n", "leave one out with --exclude", "second.yaml"},
     };
     picture p = make_jpeg((jpeg_kind){.width = 16, .height = 12, .components = 3});
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
@@ -244,7 +244,7 @@ static void advice_to_leave_out(void **state)
         if (!strstr(r.err, trials[i].says))
             fail_msg("%s", r.err);
         support_result_free(&r);
-        support_expect(0, "ingest", "--dry-run", "--quiet", root, "/nowhere", "--leave-out", trials[i].leave_out,
+        support_expect(0, "ingest", "--dry-run", "--quiet", root, "/nowhere", "--exclude", trials[i].leave_out,
                        (char *)NULL);
         free(root);
         free(image);
