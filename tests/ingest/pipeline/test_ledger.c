@@ -1,4 +1,5 @@
 /* test_ledger.c - in every layout, a file that would be lost is an error whose advice works as it is written.
+ * Covers pipeline/leftovers.c, pipeline/advice.c, pipeline/ledger_notes.c
  * Invariant tested: the numbers of all fates add up to the number of files, whatever the tree. */
 #include <stdlib.h>
 #include <string.h>
