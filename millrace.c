@@ -43,7 +43,7 @@ static int unknown(const char *word)
     for (size_t i = 0; commands[i]; i++)
         words[i] = commands[i]->name;
     const char *near = mr_text_nearest(word, words);
-    fprintf(stderr, "%smillrace:%s there is no command '%s'", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), word);
+    fprintf(stderr, "%smillrace:%s unknown command '%s'", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), word);
     if (near)
         fprintf(stderr, "; did you mean 'millrace %s'?", near);
     fprintf(stderr, "\nTry 'millrace --help'.\n");
@@ -60,7 +60,7 @@ static void at_exit(int code, void *unused)
     mr_error err;
     if (!ended && code == 1) {
         fflush(stdout);
-        fprintf(stderr, "millrace: a library failed and ended the program\n");
+        fprintf(stderr, "millrace: a library called exit()\n");
         _exit(3);
     }
     if (code == 3 || mr_term_flush(&err) == MR_OK)

@@ -53,7 +53,7 @@ static mr_status add_text(builder *b, const yaml_event_t *event)
     const char *text = (const char *)event->data.scalar.value;
     size_t len = event->data.scalar.length, begin = b->out->text.len;
     if (memchr(text, '\0', len))
-        return refuse(b, event, "a text holds a NUL character");
+        return refuse(b, event, "a string contains a NUL character");
     mr_buf_add(&b->out->text, text, len);
     mr_buf_add(&b->out->text, "", 1);
     MR_TRY(mr_buf_status(&b->out->text, b->err, b->name));
@@ -94,7 +94,7 @@ static mr_status check_keys(const builder *b, const mr_yaml_node *map)
         return MR_OK;
     MR_AUTO(mr_buf_free) mr_buf shown = {0};
     mr_text_show(&shown, twice->text, strnlen(twice->text, 100));
-    return mr_fail(b->err, MR_BAD_DATA, "%s: line %u: \"%s\" is there twice, first in line %u: remove one of them",
+    return mr_fail(b->err, MR_BAD_DATA, "%s: line %u: \"%s\" occurs twice, first in line %u: remove one of them",
                    b->name, twice->line, mr_buf_text(&shown), twice[-1].line);
 }
 
@@ -102,12 +102,12 @@ static mr_status take(builder *b, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
-        return b->ended ? refuse(b, event, "a second document begins; one file is one document") : MR_OK;
+        return b->ended ? refuse(b, event, "a second document starts here; a file must hold exactly one") : MR_OK;
     case YAML_DOCUMENT_END_EVENT:
         b->ended = true;
         return MR_OK;
     case YAML_ALIAS_EVENT:
-        return refuse(b, event, "an alias (*NAME), which millrace does not follow; write out its value");
+        return refuse(b, event, "an alias (*NAME), which is not supported; write out its value");
     case YAML_SCALAR_EVENT:
         return add_text(b, event);
     case YAML_SEQUENCE_START_EVENT:

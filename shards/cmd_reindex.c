@@ -66,7 +66,7 @@ static mr_status open_checked(int dirfd, const char *name, const mr_digest *list
                        (unsigned long long)size, (unsigned long long)listed->bytes);
     MR_TRY(mr_file_digest(*fd, size, true, name, &found, err));
     return same(&found, listed) ? MR_OK
-                                : mr_fail(err, MR_BAD_DATA, "%s: its digest is not the manifest's; " AGAIN, name);
+                                : mr_fail(err, MR_BAD_DATA, "%s: its digest does not match the manifest; " AGAIN, name);
 }
 
 static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name, mr_error *err)

@@ -102,7 +102,7 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
 {
     char images[32], indexed[32], left[32], others[32], bytes[32];
     uint64_t other = s->all.images - s->all.jpegs, rest = s->all.jpegs - s->all.indexed;
-    mr_buf_printf(out, "%s of %s pictures indexed (%.1f %%)", mr_text_count(s->all.indexed, indexed),
+    mr_buf_printf(out, "%s of %s images indexed (%.1f %%)", mr_text_count(s->all.indexed, indexed),
                   mr_text_count(s->all.images, images), share(s->all.indexed, s->all.images));
     if (rest)
         mr_buf_printf(out, ", %s JPEGs left to libjpeg-turbo (%.1f %%)", mr_text_count(rest, left),

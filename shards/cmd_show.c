@@ -193,7 +193,7 @@ static mr_status check_replaced(const char *path, mr_error *err)
     if (mr_codec_find(begin, (size_t)got, NULL))
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
-                   "%s: is not a picture, and --force replaces nothing else; choose another name, or "
+                   "%s: is not an image, and --force replaces nothing else; choose another name, or "
                    "remove it yourself",
                    path);
 }

@@ -65,22 +65,22 @@ static void print_shard(const mr_verify_shard *s, mr_verify_level level)
     mr_text_count(s->samples, samples);
     mr_text_count(s->samples - s->damaged, whole);
     printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
-           only_undecodable(s) ? "not sound"
-           : cannot_be_read(s) ? "cannot be read whole"
+           only_undecodable(s) ? "contains undecodable images"
+           : cannot_be_read(s) ? "cannot be read completely"
                                : "damaged",
            mr_sgr(stdout, MR_PLAIN));
     if (mr_verify_only(s, SEEK))
-        printf("yet the shard is whole%s: only its seek index is damaged\n", as_far(level));
+        printf("but the shard is intact%s: only its seek index is damaged\n", as_far(level));
     else if (level == MR_VERIFY_QUICK && s->damaged == 0)
-        printf("%s samples not looked at\n", samples);
+        printf("%s samples not checked\n", samples);
     else if (s->index_only)
-        printf("yet its %s samples are whole: only the index is damaged\n", samples);
+        printf("but its %s samples are intact: only the index is damaged\n", samples);
     else if (s->damaged == 0)
-        printf("yet its %s samples are whole\n", samples);
+        printf("but its %s samples are intact\n", samples);
     else if (s->damaged >= s->samples)
-        printf("all %s samples are lost or suspect\n", samples);
+        printf("all %s samples are lost or untrustworthy\n", samples);
     else
-        printf("%s of %s samples %s, %s whole\n", damaged, samples, state_of(only_undecodable(s), cannot_be_read(s)),
+        printf("%s of %s samples %s, %s intact\n", damaged, samples, state_of(only_undecodable(s), cannot_be_read(s)),
                whole);
     print_problems(&s->problems);
 }
@@ -165,11 +165,11 @@ static void print_next(const next_steps *w, const char *dir)
             "ingest again\n");
     if (w->undecodable)
         printf(
-            "  next: pictures that cannot be decoded are stored as the source had them; repair the source, or ingest "
+            "  next: images that cannot be decoded are stored exactly as in the source; repair the source, or ingest "
             "with "
             "--check decode, which rejects them\n");
     if (w->extra)
-        printf("  next: move the files away that the manifest does not list\n");
+        printf("  next: move away the files that the manifest does not list\n");
 }
 
 static size_t count(const mr_problems *list, mr_problem_kind kind)
@@ -186,10 +186,10 @@ static void print_whole_but(const mr_verify_report *r, const char *dir, const mr
     size_t extra = count(&r->problems, MR_PROBLEM_EXTRA), others = r->problems.count - extra;
     const next_steps w = {.extra = extra > 0};
     print_problems(&r->problems);
-    printf("%s: whole%s, but %s%s", dir, as_far(r->level), mr_sgr(stdout, MR_RED),
-           others ? "not the dataset expected" : "");
+    printf("%s: intact%s, but %s%s", dir, as_far(r->level), mr_sgr(stdout, MR_RED),
+           others ? "not the expected dataset" : "");
     if (extra)
-        printf("%s%zu file%s too many", others ? ", and " : "", extra, extra == 1 ? "" : "s");
+        printf("%s%zu unexpected file%s", others ? ", and " : "", extra, extra == 1 ? "" : "s");
     printf("%s\n", mr_sgr(stdout, MR_PLAIN));
     print_next(&w, dir);
     print_totals(r, o);
@@ -212,7 +212,9 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
     }
     bool unreadable = !w.restore && !w.reindex && w.refused;
     bool undecodable = !w.restore && !w.reindex && !w.refused && w.undecodable;
-    const char *verdict = unreadable ? "cannot be read whole" : undecodable ? "not sound" : "damaged";
+    const char *verdict = unreadable    ? "cannot be read completely"
+                          : undecodable ? "contains undecodable images"
+                                        : "damaged";
     printf("%s: %s%s%s", dir, mr_sgr(stdout, MR_RED), verdict, mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
         printf(", %s of %s shard%s", mr_text_count(shards, some), mr_text_count(r->shard_count, all),
@@ -220,7 +222,7 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
     if (r->shard_count && r->level == MR_VERIFY_QUICK)
         printf("; without --quick verify says which samples are damaged");
     else if (r->shard_count)
-        printf(", %s sample%s %s; all else is whole", mr_text_count(samples, damaged), samples == 1 ? "" : "s",
+        printf(", %s sample%s %s; everything else is intact", mr_text_count(samples, damaged), samples == 1 ? "" : "s",
                state_of(undecodable, unreadable));
     printf("\n");
     print_next(&w, dir);
@@ -238,7 +240,7 @@ void cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verif
     } else if (!mr_verify_ok(r)) {
         print_whole_but(r, dir, o);
     } else if (!o->quiet) {
-        printf("%s: %swhole%s%s\n", dir, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN), as_far(r->level));
+        printf("%s: %sintact%s%s\n", dir, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN), as_far(r->level));
         print_totals(r, o);
     }
 }

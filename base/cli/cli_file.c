@@ -50,7 +50,7 @@ static mr_status take_list(mr_cli_line *l, const mr_cli_entry *e, const mr_yaml_
         return mr_fail(err, MR_MISUSE, "%s takes one value, not a list", e->row->name);
     for (const mr_yaml_node *item = mr_yaml_first(y, list); item; item = mr_yaml_next(y, item)) {
         if (item->kind != MR_YAML_TEXT)
-            return mr_fail(err, MR_MISUSE, "%s: a value is a text or a number", e->row->name);
+            return mr_fail(err, MR_MISUSE, "%s: a value must be a string or a number", e->row->name);
         MR_TRY(mr_cli_take(l, e, mr_yaml_text(y, item), err));
     }
     return MR_OK;
@@ -70,7 +70,7 @@ static mr_status take_key(mr_cli_line *l, const mr_yaml_node *key, mr_error *err
     const mr_yaml *y = &l->cli->file;
     const mr_yaml_node *value = mr_yaml_next(y, key);
     if (key->kind != MR_YAML_TEXT)
-        return mr_fail(err, MR_MISUSE, "a key is the name of an option");
+        return mr_fail(err, MR_MISUSE, "a key must be the name of an option");
     const mr_cli_entry *e = find_key(l, mr_yaml_text(y, key));
     if (!e)
         return mr_cli_unknown(l, "", mr_yaml_text(y, key), err);

@@ -46,8 +46,8 @@ static mr_status find(const char *name, const mr_command **out, mr_error *err)
             return MR_OK;
     }
     const char *near = mr_text_nearest(name, names);
-    return mr_fail(err, MR_MISUSE, "there is no command '%s'%s%s%s", name, near ? "; did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+    return mr_fail(err, MR_MISUSE, "unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",
+                   near ? "'?" : "");
 }
 
 /* `command` NULL: the program's page. */

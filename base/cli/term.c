@@ -65,7 +65,7 @@ mr_status mr_term_flush(mr_error *err)
     if (!ferror(stdout))
         return MR_OK;
     return output_failed ? mr_fail_errno(err, output_failed, CANNOT_WRITE)
-                         : mr_fail(err, MR_SYSTEM, "standard output: not all of it could be written");
+                         : mr_fail(err, MR_SYSTEM, "standard output: incomplete write");
 }
 
 /* The reader of standard output chose to stop, as `head` does: the exit code is enough. */

@@ -35,7 +35,7 @@ static mr_status reject(const char *bytes, size_t len, const char *name, const j
     size_t at = why->position > 0 && (size_t)why->position <= len ? (size_t)why->position : 0;
     mr_json_place place = {.text = bytes, .len = len, .at = at, .begins = true, .ends = true};
     if (json_error_code(why) == json_error_duplicate_key)
-        return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: its object has a key twice, %s: remove one of them",
+        return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: duplicate key in an object, %s: remove one of them",
                        name, why->line, why->column, strstr(why->text, "near") ? strstr(why->text, "near") : "here");
     if (!mr_json_oddity(&place, found))
         return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why->line, why->column, why->text);

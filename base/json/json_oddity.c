@@ -58,7 +58,7 @@ static const char *encoding(const mr_json_place *p)
     if (p->begins && first < p->len && p->text[first] == '<')
         return "this looks like a web page: download the file again";
     if (starts(p, "\xEF\xBB\xBF", 3) && p->at <= 4)
-        return "it begins with a byte order mark: save it as UTF-8 without one";
+        return "it starts with a byte order mark: save it as UTF-8 without one";
     return NULL;
 }
 

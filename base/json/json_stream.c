@@ -332,8 +332,8 @@ bool mr_json_stream_fault(mr_json_stream *s, const char *window, size_t len, uin
         return false;
     out->at = here ? here - 1 : 0;
     if (s->twice_at) {
-        snprintf(out->why, sizeof out->why, "its object has the key %s%s%stwice: remove one of them",
-                 *s->twice ? "\"" : "", s->twice, *s->twice ? "\" " : "");
+        snprintf(out->why, sizeof out->why, "duplicate key%s%s%s in an object: remove one of them",
+                 *s->twice ? " \"" : "", s->twice, *s->twice ? "\"" : "");
         out->at = s->twice_at - 1;
     } else if (s->deep) {
         snprintf(out->why, sizeof out->why, "nested more than %u deep", s->rules.depth_max);

@@ -41,7 +41,8 @@ static void give_up(const mr_meeting *m)
     host[sizeof host - 1] = '\0';
     mr_fail(
         &err, MR_SYSTEM,
-        "rank %s on %s has waited for %llu s for all ranks to meet: one of them did not start or is stopped, or its "
+        "rank %s on %s timed out after %llu s waiting for the other ranks to start: one of them did not start or is "
+        "stopped, or its "
         "host or the network is down; check the hosts, then run the command again, with a longer --stall-timeout if "
         "it was only slow",
         rank ? rank : "?", host, (unsigned long long)m->seconds);

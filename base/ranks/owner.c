@@ -47,7 +47,7 @@ static mr_status make_file(mr_owner *w, mr_error *err)
     if (w->fd < 0 && (errno == EROFS || errno == EACCES || errno == EPERM))
         return MR_OK;
     if (w->fd < 0)
-        return mr_fail_errno(err, errno, "%s: cannot create its owner's file %s", w->path, w->name);
+        return mr_fail_errno(err, errno, "%s: cannot create the lock file %s", w->path, w->name);
     mr_status status = mr_file_pwrite(w->fd, text, len, 0, w->path, err);
     if (status != MR_OK)
         unlinkat(w->dirfd, w->name, 0);
@@ -76,8 +76,8 @@ static mr_status watch(const mr_owner *w, const mr_owner_file *before, mr_error 
 {
     mr_error who, text;
     is_used(before, &who);
-    mr_fail(&text, MR_AGAIN, "%s: belongs to %s; whether that is alive is known after %g s", w->path, who.text,
-            MR_OWNER_TICKS * (double)w->o.tick_ms / 1000);
+    mr_fail(&text, MR_AGAIN, "%s: in use by %s; waiting up to %g s to see whether it is still running", w->path,
+            who.text, MR_OWNER_TICKS * (double)w->o.tick_ms / 1000);
     w->o.say(text.text);
     for (int tick = 0; tick < MR_OWNER_TICKS; tick++) {
         mr_owner_file now;
@@ -88,7 +88,7 @@ static mr_status watch(const mr_owner *w, const mr_owner_file *before, mr_error 
         if (now.len != before->len || memcmp(now.text, before->text, now.len) != 0)
             return is_used(&now, err);
     }
-    mr_fail(&text, MR_AGAIN, "%s: %s has given no sign of life, and is replaced", w->path, who.text);
+    mr_fail(&text, MR_AGAIN, "%s: %s is not responding; taking over", w->path, who.text);
     w->o.say(text.text);
     return MR_OK;
 }
@@ -146,18 +146,15 @@ mr_status mr_owner_check(const mr_owner *w, mr_error *err)
         return MR_OK;
     mr_status status = mr_owner_look(w->dirfd, w->name, w->path, &file, NULL);
     if (status == MR_END)
-        return mr_fail(
-            err, MR_SYSTEM,
-            "%s: its owner's file %s is gone: another process took it while this one gave no sign of life for "
-            "%d s, and has ended, or the file was removed; this run ends and writes no more",
-            w->path, w->name, MR_OWNER_TICKS);
+        return mr_fail(err, MR_SYSTEM,
+                       "%s: lost ownership of this folder: its lock file %s was removed, or another process took over "
+                       "because this one did not respond for %d s; stopping",
+                       w->path, w->name, MR_OWNER_TICKS);
     if (status != MR_OK || !file.known || strcmp(file.card.id, w->card.id) == 0)
         return MR_OK;
     is_used(&file, &who);
-    return mr_fail(
-        err, MR_SYSTEM,
-        "%s: %s has taken it, as this process gave no sign of life for %d s; this run ends and writes no more", w->path,
-        who.text, MR_OWNER_TICKS);
+    return mr_fail(err, MR_SYSTEM, "%s: %s took over, because this process did not respond for %d s; stopping", w->path,
+                   who.text, MR_OWNER_TICKS);
 }
 
 /* Closing any descriptor of a file sends what was written to the server of a network file system. */
@@ -200,10 +197,11 @@ static mr_status start(mr_owner *w, mr_error *err)
 {
     w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->bell < 0)
-        return mr_fail_errno(err, errno, "%s: watching over it", w->path);
+        return mr_fail_errno(err, errno, "%s: watching its lock file", w->path);
     int code = mr_thread_start(&w->thread, run, w);
     w->started = code == 0;
-    return w->started ? MR_OK : mr_fail_errno(err, code, "%s: its owner's thread cannot start, " MR_NO_THREAD, w->path);
+    return w->started ? MR_OK
+                      : mr_fail_errno(err, code, "%s: cannot start the heartbeat thread,  " MR_NO_THREAD, w->path);
 }
 
 static mr_status begin(mr_owner *w, const mr_owner_options *o, mr_error *err)
@@ -267,7 +265,8 @@ static mr_status look_for(const char *file, const char *id, mr_ranks *ranks, mr_
             return MR_OK;
         nanosleep(&(struct timespec){.tv_nsec = SEEN_MS * 1000000}, NULL);
     }
-    return mr_fail(err, MR_MISUSE, "%s: was made by %s and is not there", file, mr_ranks_name_of(ranks, 0).text);
+    return mr_fail(err, MR_MISUSE, "%s: was created by %s, but is not visible here", file,
+                   mr_ranks_name_of(ranks, 0).text);
 }
 
 mr_status mr_owner_seen(const mr_owner *w, const char *file, mr_ranks *ranks, mr_error *err)

@@ -76,7 +76,7 @@ mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_
     mr_owner_card *c = &out->card;
     *out = (mr_owner_file){.known = false};
     if (!read_small(dirfd, name, out->text, sizeof out->text, &out->len))
-        return errno == ENOENT ? MR_END : mr_fail_errno(err, errno, "%s: cannot read its owner's file %s", path, name);
+        return errno == ENOENT ? MR_END : mr_fail_errno(err, errno, "%s: cannot read the lock file %s", path, name);
     /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is another owner's, whatever it becomes */
     out->known = sscanf(out->text,
                         "millrace owner\nbeats %20" SCNu64 "\nhost %64[^\n]\nboot %40[^\n]\nprocess %20" SCNu64

@@ -83,12 +83,12 @@ mr_status mr_stall_explain(const mr_stall *stall, const char *host, uint64_t sec
     if (stall->kind == MR_STALL_IDLE)
         return mr_fail(
             err, MR_SYSTEM,
-            "rank %u on %s has done nothing for %llu s, and waits for no other rank: a disk or a device does "
-            "not answer; check that host, then run the command again, with a longer --stall-timeout if it "
+            "rank %u on %s has made no progress for %llu s and is not waiting for another rank: a disk or a device "
+            "does not respond; check that host, then run the command again, with a longer --stall-timeout if it "
             "was only slow",
             stall->rank, host, s);
     return mr_fail(err, MR_SYSTEM,
-                   "all ranks have waited for one another for %llu s: MPI's network between them does not carry "
-                   "data; check it, then run the command again, with a longer --stall-timeout if it was only slow",
+                   "all ranks have been waiting for one another for %llu s: MPI's network does not deliver data; check "
+                   "it, then run the command again, with a longer --stall-timeout if it was only slow",
                    s);
 }

@@ -13,7 +13,8 @@ static mr_status find(const char *name, const char *variable, const char *what, 
     char self[PATH_MAX], path[2 * PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0)
-        return mr_fail(err, MR_SYSTEM, "cannot tell where millrace is installed; name %s by %s", what, variable);
+        return mr_fail(err, MR_SYSTEM, "cannot find the installation of millrace; set the path of %s in %s", what,
+                       variable);
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < MR_COUNT(places); i++) {
@@ -23,7 +24,8 @@ static mr_status find(const char *name, const char *variable, const char *what, 
         *out = strdup(path);
         return *out ? MR_OK : mr_fail_memory(err, name);
     }
-    return mr_fail(err, MR_SYSTEM, "%s: %s is missing: reinstall millrace, or name one by %s", path, what, variable);
+    return mr_fail(err, MR_SYSTEM, "%s: %s is missing: reinstall millrace, or set the path of one in %s", path, what,
+                   variable);
 }
 
 static bool is_python(const char *program)

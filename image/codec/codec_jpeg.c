@@ -209,7 +209,7 @@ static mr_status segment(walk *w, int marker, mr_error *err)
     const uint8_t *body = NULL;
     size_t len = 0;
     if (marker == SOI)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG: a second picture starts at byte %zu, before the end of the first",
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG: a second image starts at byte %zu, before the end of the first",
                        w->at - 2);
     if (marker == JPEG_LS && !w->facts.codec)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG-LS: not supported; convert it to PNG");
@@ -244,7 +244,7 @@ static mr_status jpeg_examine(const uint8_t *bytes, size_t len, const mr_image_l
         MR_TRY(segment(&w, marker, err));
     }
     if (!w.facts.codec)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG contains only tables: no frame header, no picture");
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG contains only tables: no frame header, no image");
     if (!w.scans)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG has a header and an end marker, but no scan between them");
     *facts = w.facts;

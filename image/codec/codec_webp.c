@@ -73,11 +73,11 @@ static mr_status lossy(const chunk *c, picture *p, mr_error *err)
 {
     const uint8_t *b = c->body;
     if (c->len < 10 || memcmp(b + 3, "\x9d\x01\x2a", 3))
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP picture (VP8) has a damaged header");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP image (VP8) has a damaged header");
     bool inter = b[0] & 1, shown = b[0] & 16;
     if (inter || !shown || (b[0] >> 1 & 7) > 3 || mr_le24(b) >> 5 >= c->len)
         return mr_fail(err, MR_BAD_SAMPLE,
-                       "WebP picture (VP8) is not a key frame of a known profile that fits its chunk");
+                       "WebP image (VP8) is not a key frame of a known profile that fits its chunk");
     p->width = mr_le16(b + 6) & 0x3fff;
     p->height = mr_le16(b + 8) & 0x3fff;
     return MR_OK;
@@ -86,7 +86,7 @@ static mr_status lossy(const chunk *c, picture *p, mr_error *err)
 static mr_status lossless(const chunk *c, picture *p, mr_error *err)
 {
     if (c->len < 5 || c->body[0] != 0x2f || c->body[4] >> 5)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP picture (VP8L) has a damaged header");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP image (VP8L) has a damaged header");
     uint32_t bits = mr_le32(c->body + 1);
     p->width = (bits & 0x3fff) + 1;
     p->height = (bits >> 14 & 0x3fff) + 1;
@@ -115,7 +115,7 @@ static mr_status animation_frame(walk *w, const chunk *c, mr_error *err)
     const uint8_t *b = c->body;
     uint32_t x = mr_le24(b) * 2, y = mr_le24(b + 3) * 2, width = mr_le24(b + 6) + 1, height = mr_le24(b + 9) + 1;
     if (x + width > w->facts.width || y + height > w->facts.height)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u exceeds the picture", n);
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u exceeds the image", n);
     run r = {b, FRAME_HEAD, c->len};
     picture p = {0};
     chunk part;
@@ -126,7 +126,7 @@ static mr_status animation_frame(walk *w, const chunk *c, mr_error *err)
     if (s != MR_END)
         return s;
     if (!p.found || p.width != width || p.height != height)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u does not contain a picture of the size it states", n);
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u does not contain an image of the size it states", n);
     if (p.alpha)
         w->facts.flags |= MR_FLAG_ALPHA;
     return MR_OK;
@@ -159,9 +159,9 @@ static mr_status extended(walk *w, run *r, const chunk *head, mr_error *err)
     if (s != MR_END)
         return s;
     if (w->animation ? !w->frames : !w->still.found)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP has a header, but no picture after it");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP has a header, but no image after it");
     if (!w->animation && (w->still.width != w->facts.width || w->still.height != w->facts.height))
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP states %u x %u pixels, but contains a picture of %u x %u",
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP states %u x %u pixels, but contains an image of %u x %u",
                        w->facts.width, w->facts.height, w->still.width, w->still.height);
     if (w->still.alpha)
         w->facts.flags |= MR_FLAG_ALPHA;
@@ -174,7 +174,7 @@ static mr_status simple(walk *w, const chunk *c, mr_error *err)
 {
     MR_TRY(picture_chunk(c, &w->still, err));
     if (!w->still.found)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP starts with an unknown chunk: no picture found");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP starts with an unknown chunk: no image found");
     w->facts.width = w->still.width;
     w->facts.height = w->still.height;
     w->facts.flags = w->still.alpha ? MR_FLAG_ALPHA : 0;
@@ -193,7 +193,7 @@ static mr_status webp_examine(const uint8_t *bytes, size_t len, const mr_image_l
         return mr_fail(err, MR_BAD_SAMPLE, "WebP ends after %zu of %llu bytes: the file is cut short", len,
                        8 + (unsigned long long)size);
     if (size < RIFF_HEAD)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP states a size of %u bytes: no picture fits", size);
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP states a size of %u bytes: too small for an image", size);
     run r = {bytes, RIFF_HEAD, 8 + (size_t)size};
     w.facts.orientation = 1;
     MR_TRY(take_chunk(&w, &r, &first, err));

@@ -94,7 +94,7 @@ static const char *name_other(const uint8_t *bytes, size_t len)
     /* A photograph with a few bytes in front: decoders disagree on those, so the user has to fix it. */
     for (size_t i = 1; i + 2 < len && i <= 64; i++)
         if (mr_codec_jpeg.claims(bytes + i, len - i))
-            return "JPEG with other bytes in front";
+            return "JPEG preceded by other bytes";
     const char *text = name_text(bytes, len < 256 ? len : 256);
     return text ? text : "unknown content";
 }
@@ -195,8 +195,7 @@ mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height,
                               mr_error *err)
 {
     if (!width || !height)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s header states %u x %u pixels: the picture is empty", name, width,
-                       height);
+        return mr_fail(err, MR_BAD_SAMPLE, "%s header states %u x %u pixels: the image is empty", name, width, height);
     if ((uint64_t)width * height > limits->max_pixels)
         return mr_fail(err, MR_BAD_SAMPLE, "%s of %u x %u pixels: more than the limit of %llu pixels (--max-pixels)",
                        name, width, height, (unsigned long long)limits->max_pixels);

@@ -302,7 +302,7 @@ mr_status mr_coded_describe(mr_coded_planner *p, const mr_coded_picture *picture
     MR_TRY(add_weights(&a, err));
     const mr_buf *const all[] = {&out->parts, &out->quants, &out->weights, &out->starts};
     for (size_t i = 0; i < MR_COUNT(all); i++)
-        MR_TRY(mr_buf_status(all[i], err, "describing a picture"));
+        MR_TRY(mr_buf_status(all[i], err, "describing an image"));
     *taken = true;
     return MR_OK;
 }

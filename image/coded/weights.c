@@ -71,7 +71,7 @@ static mr_status make(mr_coded_axis *out, mr_resize_axis *axis, const mr_resize_
     *out = (mr_coded_axis){.side = *side, .taps = (uint32_t)(axis->pairs * 2)};
     out->starts = mr_alloc(axis->outputs + pairs * 2, sizeof *out->starts);
     if (!out->starts)
-        return mr_fail_memory(err, "describing a picture");
+        return mr_fail_memory(err, "describing an image");
     memcpy(out->starts, axis->start, axis->outputs * sizeof *axis->start);
     out->weights = (int32_t *)out->starts + axis->outputs;
     for (size_t i = 0; i < pairs; i++) {

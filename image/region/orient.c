@@ -55,7 +55,7 @@ mr_status mr_orient_pixels(mr_pixels_scratch *s, uint8_t orientation, const uint
     }
     uint8_t *out = mr_pixels_room(&s->turned, stored->width, stored->height, 3);
     if (!out)
-        return mr_fail_memory(err, "turning a picture");
+        return mr_fail_memory(err, "rotating an image");
     *turned = out;
     uint32_t width = stored->width, height = stored->height;
     mr_orient_size(orientation, &width, &height);

@@ -64,7 +64,7 @@ static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size
         return webp_failure(code, err);
     uint32_t width = (uint32_t)config.input.width, height = (uint32_t)config.input.height;
     if (region->left + region->width > width || region->top + region->height > height)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: its picture is smaller than its header states");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: its image is smaller than its header states");
     mr_region cut = widen(region, width, height);
     uint8_t *work = mr_pixels_room(&s->work, cut.width, cut.height, 3);
     if (!work)

@@ -130,7 +130,7 @@ mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, m
     uint32_t taps = max_taps(s), held = s->held.count;
     size_t pairs = (taps + 1) / 2;
     if (!make_room(axis, s->count, pairs))
-        return mr_fail_memory(err, "resizing a picture");
+        return mr_fail_memory(err, "resizing an image");
     axis->outputs = s->count;
     axis->pairs = pairs;
     uint32_t last = held > 2 * pairs ? held - (uint32_t)(2 * pairs) : 0; /* where a window may start */
@@ -175,7 +175,7 @@ mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *s, 
 {
     uint32_t taps = max_taps(s);
     if (!make_float_room(axis, s->count, taps))
-        return mr_fail_memory(err, "resizing a picture");
+        return mr_fail_memory(err, "resizing an image");
     axis->outputs = s->count;
     axis->taps = taps;
     for (uint32_t i = 0; i < s->count; i++) {

@@ -91,7 +91,7 @@ mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *j
     MR_TRY(mr_resize_floats_set(&u->columns, &columns_side, err));
     MR_TRY(mr_resize_floats_set(&u->rows, &rows_side, err));
     if (!make_room(u, in_stride, j))
-        return mr_fail_memory(err, "resizing a picture");
+        return mr_fail_memory(err, "resizing an image");
     const mr_resize_floats *rows = &u->rows;
     float *wide = u->memory, *line = wide + in_stride + LANES;
     uint32_t end = rows->start[rows->outputs - 1] + rows->count[rows->outputs - 1];

@@ -135,7 +135,7 @@ static mr_status check(const mr_resize_job *j, mr_error *err)
                        j->in_height, j->out_width, j->out_height, MAX_SIDE, MR_RESIZE_LONGEST);
     if (!fits(j->out_width, j->crop_left, j->crop_width) || !fits(j->out_height, j->crop_top, j->crop_height))
         return mr_fail(err, MR_MISUSE,
-                       "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: they are not inside it",
+                       "keeping %u x %u pixels at %u, %u of an image resized to %u x %u: they are not inside it",
                        j->crop_width, j->crop_height, j->crop_left, j->crop_top, j->out_width, j->out_height);
     const mr_resize_side across = mr_resize_across(j), down = mr_resize_down(j);
     MR_TRY(check_held(&across, err));
@@ -250,7 +250,7 @@ static mr_status resize(resizing *run, mr_error *err)
     if (!run->direct)
         MR_TRY(mr_resize_axis_set(&r->columns, &run->across, err));
     if (!make_room(run))
-        return mr_fail_memory(err, "resizing a picture");
+        return mr_fail_memory(err, "resizing an image");
     return put_rows(run);
 }
 
@@ -265,14 +265,14 @@ static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_
 {
     size_t count;
     if (__builtin_mul_overflow((size_t)job->crop_width * 3, (size_t)job->crop_height, &count))
-        return mr_fail_memory(err, "resizing a picture");
+        return mr_fail_memory(err, "resizing an image");
     if (count > r->values_room) {
         free(r->values);
         r->values = mr_alloc(count, sizeof *r->values);
         r->values_room = r->values ? count : 0;
     }
     if (!r->values)
-        return mr_fail_memory(err, "resizing a picture");
+        return mr_fail_memory(err, "resizing an image");
     MR_TRY(unrounded_f32(r, job, r->values, err));
     for (size_t i = 0; i < count; i++)
         out[i] = mr_bf16_of(r->values[i]);

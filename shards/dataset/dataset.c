@@ -102,7 +102,7 @@ mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, 
     const mr_local_options o = {
         .dir = dir, .most_bytes = max_bytes, .copies = copies != 0, .manifest = ds->manifest, .source = ds->dir};
     if (ds->local)
-        return mr_fail(err, MR_MISUSE, "%s: has copies in a folder already", ds->path);
+        return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
     if (ds->place && mr_path_inside(dir, ds->place))
         return mr_fail(err, MR_MISUSE, "%s: is inside the dataset that would be copied to it; name another folder",
                        dir);

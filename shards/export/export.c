@@ -110,7 +110,7 @@ static mr_status write_all(job *r, mr_error *err)
     const mr_export_steps steps = {take_sample, take_split, r};
     const char **instead = run->result->instead;
     instead[MR_PART_NAMES] = instead[MR_PART_CLASS_NAMES] = instead[MR_PART_SPLIT_NAMES] = "changed";
-    instead[MR_PART_TURNED] = "placed in the picture as stored";
+    instead[MR_PART_TURNED] = "placed in the image as stored";
     if (r->format->begin)
         MR_TRY(r->format->begin(run, err));
     MR_TRY(mr_export_each(run->dataset, run->options, &steps, run->result, err));
@@ -159,13 +159,13 @@ static mr_status find_format(const char *name, const mr_export_options *o, const
         if (!strcmp(formats[i]->name, name) || (formats[i]->alias && !strcmp(formats[i]->alias, name)))
             f = formats[i];
     if (!f)
-        return mr_fail(err, MR_MISUSE, "%s: is not a format of export", name);
+        return mr_fail(err, MR_MISUSE, "%s: is not an export format", name);
     if (o->shard_size && !f->sharded)
-        return mr_fail(err, MR_MISUSE, "--shard-size: %s has one file for each picture", name);
+        return mr_fail(err, MR_MISUSE, "--shard-size: %s writes one file per image", name);
     if (o->task && !f->tasks)
         return mr_fail(err, MR_MISUSE, "--task: is an option of --to yolo");
     if (o->link && (f->plain || f->sharded))
-        return mr_fail(err, MR_MISUSE, "--link: %s does not link pictures", name);
+        return mr_fail(err, MR_MISUSE, "--link: %s does not link images", name);
     *out = f;
     return MR_OK;
 }

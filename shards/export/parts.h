@@ -21,8 +21,8 @@
     X(KEYPOINTS, "keypoints", "objects with keypoints")                                                                \
     X(CROWDS, "crowds", "objects marked as crowds")                                                                    \
     X(IDS, "ids", "ids of objects")                                                                                    \
-    X(OUTSIDE, "outside", "objects that extend beyond their picture")                                                  \
-    X(TURNED, "turned", "objects in pictures that EXIF turns")                                                         \
+    X(OUTSIDE, "outside", "objects that extend beyond their image")                                                    \
+    X(TURNED, "turned", "objects in images that EXIF rotates")                                                         \
     X(EMPTY_CLASSES, "empty_classes", "classes without a sample")                                                      \
     X(CLASS_NUMBERS, "class_numbers", "numbers of classes")                                                            \
     X(CLASS_NAMES, "class_names", "names of classes")                                                                  \

@@ -54,7 +54,7 @@ static void sweep(const char *parent, const char *name)
 /* Another export to OUT may have removed ours between its creation and its lock. */
 static mr_status swept(const mr_export_temp *t, mr_error *err)
 {
-    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again",
+    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just started; run the command again",
                    t->path);
 }
 

@@ -30,8 +30,7 @@ mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_c
 {
     if (m->split_count && m->class_count > MR_CLASS_COUNTS_MAX / m->split_count)
         return mr_fail(err, MR_MISUSE,
-                       "%s: %zu classes in %zu splits make more counts than %d; without --classes the "
-                       "rest is shown",
+                       "%s: %zu classes in %zu splits exceed the limit of %d counts; omit --classes to see the rest",
                        dir, m->class_count, m->split_count, MR_CLASS_COUNTS_MAX);
     c->width = m->class_count + MR_NOT_CLASSES;
     c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);

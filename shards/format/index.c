@@ -131,7 +131,7 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
 {
     bool is_mdb = strcmp(suffix, "mdb") == 0;
     uint64_t size, bytes = is_mdb ? shard->mdb.bytes : shard->idx.bytes;
-    const char *way_out = is_mdb ? "verify` shows what is whole" : "reindex` rebuilds it";
+    const char *way_out = is_mdb ? "verify` shows what is intact" : "reindex` rebuilds it";
     char name[96];
     int opened = -1;
     snprintf(name, sizeof name, "%s.%s", shard->name, suffix);
@@ -156,8 +156,8 @@ mr_status mr_index_check_digest(const mr_shard *shard, const uint8_t found[16], 
 {
     if (memcmp(found, shard->idx.xxh3_128, sizeof shard->idx.xxh3_128) == 0)
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%s.idx: does not have the manifest's digest; `millrace reindex` rebuilds it",
-                   shard->name);
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s.idx: does not match the digest in the manifest; `millrace reindex` rebuilds it", shard->name);
 }
 
 mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error *err)

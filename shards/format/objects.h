@@ -101,14 +101,14 @@ mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error
 /* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */
 
 #define MR_OBJECT_ODDITIES(X)                                                                                          \
-    X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their picture")                           \
+    X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their image")                             \
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REVERSED, "reversed", "boxes whose sides were in the wrong order (xmax < xmin); \"objects\" has them in order")  \
-    X(REPEATED, "repeated", "objects with the class and the box of another one of their picture")                      \
+    X(REPEATED, "repeated", "objects with the same class and box as another one of their image")                       \
     X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
-    X(TURNED, "turned", "objects in pictures that EXIF turns; \"objects\" places them in the picture as stored")       \
-    X(RESIZED, "resized", "objects in pictures of another size than the source states")                                \
-    X(MASK_RESIZED, "masks_resized", "masks of another size than their picture")                                       \
+    X(TURNED, "turned", "objects in images that EXIF rotates; \"objects\" places them in the image as stored")         \
+    X(RESIZED, "resized", "objects in images of another size than the source states")                                  \
+    X(MASK_RESIZED, "masks_resized", "masks of another size than their image")                                         \
     X(MASK_UNREADABLE, "masks_unreadable", "masks that are not intact PNGs of at most 64 MiB, which \"masks\" lacks")
 
 typedef enum mr_object_oddity {

@@ -26,7 +26,7 @@ typedef struct reader {
 
 static mr_status refuse(const reader *r)
 {
-    return mr_fail(r->err, MR_BAD_DATA, "meta: \"objects\" has a \"%s\" of the wrong form", words[r->current]);
+    return mr_fail(r->err, MR_BAD_DATA, "meta: \"objects\" has an invalid \"%s\"", words[r->current]);
 }
 
 /* Digits, and up to three after a decimal point. */

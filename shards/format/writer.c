@@ -54,9 +54,9 @@ static mr_status lmdb_failed(const mr_writer *w, int code, mr_error *err)
                        "failing disk",
                        w->path);
     if (code == MDB_MAP_FULL)
-        return mr_fail(err, MR_SYSTEM, "%s: the shard has outgrown its map", w->path);
+        return mr_fail(err, MR_SYSTEM, "%s: the shard exceeds its memory map", w->path);
     if (code == ENOMEM)
-        return mr_fail(err, MR_SYSTEM, "%s: no memory or address space left", w->path);
+        return mr_fail(err, MR_SYSTEM, "%s: out of memory or address space", w->path);
     return mr_fail(err, MR_SYSTEM, "%s: %s", w->path, mdb_strerror(code));
 }
 

@@ -82,7 +82,7 @@ static mr_status copy_verified(mr_local *l, const mr_shard *shard, int to, mr_er
     MR_TRY(status);
     MR_TRY(ended);
     if (memcmp(digest.sha256, shard->mdb.sha256, sizeof digest.sha256) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s.mdb: is not what was ingested; `millrace verify` shows the extent",
+        return mr_fail(err, MR_BAD_DATA, "%s.mdb: differs from what was ingested; `millrace verify` shows the extent",
                        shard->name);
     return MR_OK;
 }

@@ -180,7 +180,7 @@ mr_status mr_store_begin(const mr_store *s, const mr_shard *shard, int *fd, mr_e
     name_of(shard, part_suffix, name);
     MR_AUTO(mr_scope_close) int part = openat(s->dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (part < 0)
-        return mr_fail_errno(err, errno, "%s: cannot take copies; shards are read from the dataset", s->path);
+        return mr_fail_errno(err, errno, "%s: cannot store copies; shards are read from the dataset", s->path);
     /* Between opening and locking, another process may have finished it. */
     if (!locked(part, LOCK_EX) || !mr_file_is_at(part, s->dir, name, false))
         return MR_OK;
@@ -201,7 +201,7 @@ mr_status mr_store_end(const mr_store *s, const mr_shard *shard, int fd, mr_stat
     name_of(shard, part_suffix, part);
     name_of(shard, copy_suffix, copy);
     if (status == MR_OK && (fsync(fd) != 0 || renameat(s->dir, part, s->dir, copy) != 0))
-        status = mr_fail_errno(err, errno, "%s: cannot take copies; shards are read from the dataset", s->path);
+        status = mr_fail_errno(err, errno, "%s: cannot store copies; shards are read from the dataset", s->path);
     if (status != MR_OK)
         (void)unlinkat(s->dir, part, 0);
     close(fd);

@@ -153,12 +153,12 @@ static mr_status fail_newer(const json_t *doc, const char *name, mr_error *err)
     const char *needs = json_string_value(json_object_get(doc, "needs"));
     size_t len = needs ? strlen(needs) : 0;
     bool known = len && len <= LONGEST && strspn(needs, "0123456789.") == len;
-    return mr_fail(
-        err, MR_MISUSE,
-        "%s: the dataset is newer, of format %lld, and needs %s%s, or a later one; this is millrace " MILLRACE_VERSION
-        ", which reads formats %d and %d",
-        name, (long long)json_integer_value(json_object_get(doc, "format")),
-        known ? "millrace " : "the millrace that made it", known ? needs : "", MR_FORMAT_LIST, MR_FORMAT_TABLE);
+    return mr_fail(err, MR_MISUSE,
+                   "%s: its format %lld is newer and needs %s%s or later; this is millrace " MILLRACE_VERSION
+                   ", which reads formats %d and %d",
+                   name, (long long)json_integer_value(json_object_get(doc, "format")),
+                   known ? "millrace " : "the millrace that made it", known ? needs : "", MR_FORMAT_LIST,
+                   MR_FORMAT_TABLE);
 }
 
 /* What kind of file it is comes first: the rest may mean something else in another version. */
@@ -173,7 +173,7 @@ static mr_status parse_kind(const json_t *doc, const char *name, unsigned *versi
     if (json_integer_value(format) > MR_FORMAT_TABLE)
         return fail_newer(doc, name, err);
     if (json_integer_value(format) < MR_FORMAT_LIST)
-        return mr_fail(err, MR_BAD_DATA, "%s: \"format\" is %lld; formats count from %d", name,
+        return mr_fail(err, MR_BAD_DATA, "%s: \"format\" is %lld; formats start at %d", name,
                        (long long)json_integer_value(format), MR_FORMAT_LIST);
     *version = (unsigned)json_integer_value(format);
     return MR_OK;
@@ -264,7 +264,7 @@ static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, 
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", dir);
     if (fstatat(fd, MR_MANIFEST, &st, 0) != 0 && errno == ENOENT)
-        return mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made", dir,
+        return mr_fail(err, MR_MISUSE, "%s: not a dataset (no %s); give the folder that `millrace ingest` made", dir,
                        MR_MANIFEST);
     mr_error why;
     mr_status status = read_manifest(fd, sealed, out, digest, &why);

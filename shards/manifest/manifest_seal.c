@@ -62,7 +62,7 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
     mr_hex(found, sizeof found, hex);
     if (memcmp(tail + opening, hex, HEX) != 0)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s: its seal does not fit its text: it was edited or damaged; restore the "
+                       "%s: its seal does not match its text: it was edited or damaged; restore the "
                        "original or ingest again",
                        name);
     return MR_OK;

@@ -63,7 +63,7 @@ static mr_status check_shard(const mr_shard *s, uint64_t first, const char *file
         return mr_fail(err, MR_BAD_DATA, "%.80s: %s: an .mdb of %llu bytes has no room for %llu samples", file, s->name,
                        (ull)s->mdb.bytes, (ull)s->samples);
     if (s->idx.bytes != MR_INDEX_HEADER + s->samples * MR_INDEX_ROW)
-        return mr_fail(err, MR_BAD_DATA, "%.80s: %s: an .idx of %llu bytes does not fit %llu samples", file, s->name,
+        return mr_fail(err, MR_BAD_DATA, "%.80s: %s: an .idx of %llu bytes does not match %llu samples", file, s->name,
                        (ull)s->idx.bytes, (ull)s->samples);
     return MR_OK;
 }
@@ -176,8 +176,8 @@ static mr_status check_ranges(const mr_manifest *m, const char *name, mr_error *
         end += list[i]->shard_count;
     }
     if (m->table.bytes != MR_TABLE_HEADER + (uint64_t)end * MR_TABLE_ROW)
-        return mr_fail(err, MR_BAD_DATA, "%s: a table of %llu bytes does not fit %zu shards", name, (ull)m->table.bytes,
-                       end);
+        return mr_fail(err, MR_BAD_DATA, "%s: a table of %llu bytes does not match %zu shards", name,
+                       (ull)m->table.bytes, end);
     return MR_OK;
 }
 

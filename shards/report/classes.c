@@ -29,10 +29,9 @@ static bool has_labels(const mr_report_facts *f)
 static void add_splits(const mr_report_facts *f, mr_buf *out)
 {
     bool labels = has_labels(f);
-    mr_buf_add_text(out,
-                    "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Splits\"><table><thead><tr>"
-                    "<th scope=\"col\">Split</th><th scope=\"col\" class=\"n\">Samples</th>"
-                    "<th scope=\"col\" class=\"n\">Distinct pictures</th><th scope=\"col\" class=\"n\">Bytes</th>");
+    mr_buf_add_text(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Splits\"><table><thead><tr>"
+                         "<th scope=\"col\">Split</th><th scope=\"col\" class=\"n\">Samples</th>"
+                         "<th scope=\"col\" class=\"n\">Distinct images</th><th scope=\"col\" class=\"n\">Bytes</th>");
     mr_buf_add_text(out,
                     labels ? "<th scope=\"col\" class=\"n\">Without a label</th></tr></thead>\n" : "</tr></thead>\n");
     for (size_t i = 0; i < f->m->split_count; i++) {

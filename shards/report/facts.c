@@ -26,7 +26,7 @@ const mr_bins mr_bins_of[MR_BINS_KINDS] = {
                         "above 4 MiB", NULL}},
     [MR_BINS_FORMAT] = {"Format", {"other", "JPEG", "PNG", "WebP", NULL}},
     [MR_BINS_EXIF] = {"EXIF orientation", {"as stored", "turned or mirrored", NULL}},
-    [MR_BINS_OBJECTS] = {"Objects per picture", {"none", "1", "2", "3 to 5", "6 to 10", "11 to 20", "above 20", NULL}},
+    [MR_BINS_OBJECTS] = {"Objects per image", {"none", "1", "2", "3 to 5", "6 to 10", "11 to 20", "above 20", NULL}},
     [MR_BINS_BOX] = {"Size of a box", {"below 32 x 32 pixels", "below 96 x 96", "larger", NULL}},
     [MR_BINS_LENGTH] = {"Words per caption",
                         {"none", "1 to 5", "6 to 10", "11 to 15", "16 to 25", "26 to 50", "above 50", NULL}},

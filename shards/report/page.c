@@ -53,7 +53,7 @@ static void add_jpegs(const mr_thumbs *t, mr_buf *out)
         return;
     mr_buf_printf(
         out,
-        "<p class=\"note\">Of the %llu JPEGs shown below, %llu were looked at closer: quality %u to %u, about "
+        "<p class=\"note\">Of the %llu JPEGs shown below, %llu were examined in detail: quality %u to %u, about "
         "%.0f on average (on libjpeg's scale); chroma 4:4:4 in %llu, 4:2:2 or 4:4:0 in %llu, 4:2:0 in %llu, "
         "grey %llu.</p>\n",
         (ull)t->jpegs.all, (ull)t->jpegs.read, t->jpegs.lowest, t->jpegs.highest,
@@ -123,10 +123,10 @@ static void add_words(const mr_report_facts *f, mr_buf *out)
 static const struct {
     const char *key, *title;
 } findings[] = {
-    {"rejects", "Pictures that were rejected"},
+    {"rejects", "Rejected images"},
     {"leaks", "Leaks between splits"},
-    {"missing", "Listed by an annotation, but not there"},
-    {"unlisted", "There, but listed by no annotation"},
+    {"missing", "Annotated, but missing"},
+    {"unlisted", "Not listed by any annotation"},
     {"left_out", "Left out"},
     {"collisions", "Names that collide"},
     {"class_notes", "Classes"},
@@ -185,7 +185,7 @@ static const mr_frame_section sections[] = {
     {"objects", "Objects"},
     {"words", "Words"},
     {"samples", "Samples"},
-    {"alike", "Pictures that look alike"},
+    {"alike", "Near-duplicate images"},
     {"findings", "What ingest found"},
 };
 

@@ -9,8 +9,8 @@
 #include "shards/similar/similar.h"
 
 static const char *const titles[MR_SIMILAR_KINDS] = {[MR_SIMILAR_EQUAL] = "The same file in two splits",
-                                                     [MR_SIMILAR_LEAK] = "Alike, in two splits",
-                                                     [MR_SIMILAR_DUPLICATE] = "Alike, in one split"};
+                                                     [MR_SIMILAR_LEAK] = "Near-duplicates in two splits",
+                                                     [MR_SIMILAR_DUPLICATE] = "Near-duplicates in one split"};
 
 typedef struct section {
     const mr_report_facts *f;
@@ -72,7 +72,7 @@ static void add_note(const section *s, bool bytes_only, mr_buf *out)
                         "<p class=\"note\">Only equal files were looked for: the dataset is too large to decode all of "
                         "it for a page. <code>millrace inspect --near-duplicates</code> does.</p>\n");
     else if (!s->found->equal && !s->found->leaks && !s->found->duplicates)
-        mr_buf_add_text(out, "<p>No two pictures look alike.</p>\n");
+        mr_buf_add_text(out, "<p>No two images look alike.</p>\n");
 }
 
 mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_pixels, mr_buf *out, mr_error *err)
@@ -86,7 +86,7 @@ mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_p
     if (f->samples < 2 || f->samples > MR_PAIRS_SAMPLES)
         return MR_OK;
     MR_TRY(mr_similar_find(dir, f->ds, &o, &found, err));
-    mr_html_section(out, "alike", "Pictures that look alike");
+    mr_html_section(out, "alike", "Near-duplicate images");
     for (int kind = 0; kind < MR_SIMILAR_KINDS; kind++)
         MR_TRY(add_kind(&s, (mr_similar_kind)kind, out, err));
     add_note(&s, o.bytes_only, out);

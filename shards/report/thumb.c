@@ -66,7 +66,7 @@ static mr_status check_size(const mr_thumbs *t, const mr_sample_view *v, mr_erro
     MR_TRY(mr_image_examine(v->image, v->image_len, &limits, &facts, err));
     if (facts.width == v->width && facts.height == v->height)
         return MR_OK;
-    return mr_fail(err, MR_BAD_SAMPLE, "a picture of %u x %u pixels is %u x %u in the index", facts.width, facts.height,
+    return mr_fail(err, MR_BAD_SAMPLE, "an image of %u x %u pixels is %u x %u in the index", facts.width, facts.height,
                    v->width, v->height);
 }
 

@@ -208,7 +208,7 @@ static mr_status compare(const mr_seek_job *job, const char *name, const mr_buf 
     if (made->len == job->existing.len && memcmp(made->data, job->existing.data, made->len) == 0)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: is not what its shard gives, though its hashes agree: it was forged; `millrace seek --force` "
+                   "%s: does not match its shard, although its hashes agree: it was forged; `millrace seek --force` "
                    "rebuilds it",
                    name);
 }

@@ -109,7 +109,7 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err)
         problem(job, job->shard->first + i,
                 len ? "its entries in the seek index are not those of its scan; "
                       "`millrace seek --force` rebuilds them"
-                    : "has entries in the seek index, but its scan cannot be "
-                      "entered; `millrace seek --force` rebuilds the seek index");
+                    : "has entries in the seek index, but decoding cannot start within its scan; `millrace seek "
+                      "--force` rebuilds the seek index");
     return MR_OK;
 }

@@ -48,7 +48,7 @@ static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64
     }
     if (*fd < 0 && (errno == ELOOP || errno == ENXIO || errno == ENODEV)) {
         SHARD_PROBLEM(job, MR_PROBLEM_NOT_A_FILE, "%s: is a %s, not a file", name,
-                      errno == ELOOP ? "link that leads nowhere" : "socket or device");
+                      errno == ELOOP ? "dangling link" : "socket or device");
         return MR_OK;
     }
     if (*fd < 0 || fstat(*fd, &st) != 0) {
@@ -149,7 +149,7 @@ static mr_status read_index(mr_verify_job *job, int fd, uint64_t size, mr_error 
     if (status == MR_SYSTEM)
         return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
     if (status != MR_OK) {
-        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s; it became shorter while it was read", why.text);
+        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s; it was truncated while it was being read", why.text);
         return MR_OK;
     }
     bytes.len = size;
@@ -243,8 +243,8 @@ static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to
         digest_problem(job, job->mdb_name, false, found, "");
     else if (whole_size)
         SHARD_PROBLEM(job, MR_PROBLEM_STRUCTURE,
-                      "%s: the digest differs, yet every record is whole as the index sees "
-                      "it: the damage is in LMDB's own pages",
+                      "%s: the digest differs, but every record is intact according to the index: the damage is in "
+                      "LMDB's own pages",
                       job->mdb_name);
     report_damaged_samples(job, read_to);
 }
@@ -263,7 +263,7 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
         return MR_OK;
     }
     if (read_to < bytes)
-        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: became shorter while it was read", job->mdb_name);
+        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: was truncated while it was being read", job->mdb_name);
     bool good = same_digest(job, &digest, &job->shard->mdb);
     if (!good)
         explain(job, &digest, read_to);

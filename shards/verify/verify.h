@@ -26,7 +26,7 @@
     X(DIGEST, "digest", "a file does not have the digest that the manifest states")                                    \
     X(INDEX, "index", "the index does not describe the shard")                                                         \
     X(RECORD, "record", "a sample's bytes differ from their hash")                                                     \
-    X(STRUCTURE, "structure", "every record is whole, but LMDB's own pages are not")                                   \
+    X(STRUCTURE, "structure", "every record is intact, but LMDB's own pages are not")                                  \
     X(PAGE_WALK, "page-walk", "LMDB's pages cannot be walked")                                                         \
     X(META, "meta", "a sample's meta differs from the index")                                                          \
     X(IMAGE, "image", "an image's header differs from the index")                                                      \

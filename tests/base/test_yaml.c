@@ -41,13 +41,12 @@ static void test_refusals(void **state)
         {"a: 1\n--- \nb: 2\n", "f: line 2: a second document"},
         {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "f: line 1: lists and maps are nested more than 16 deep"},
         {"a: [1\n", "f: line 2, column 1: not YAML"},
-        {"a: \"x\\0y\"\n", "f: line 1: a text holds a NUL"},
+        {"a: \"x\\0y\"\n", "f: line 1: a string contains a NUL"},
         {"a: \xFF\n", "not YAML"},
         {"\ta: 1\n", "not YAML"},
-        {"names: [a]\nnc: 1\n'names': [b]\n",
-         "f: line 3: \"names\" is there twice, first in line 1: remove one of them"},
-        {"a:\n  - {x: 1, y: 2, x: 3}\n", "f: line 2: \"x\" is there twice, first in line 2"},
-        {"{a: 1, ? [b] : 2, ? [b] : 3, \"\\u0061\": 4}\n", "f: line 1: \"a\" is there twice"},
+        {"names: [a]\nnc: 1\n'names': [b]\n", "f: line 3: \"names\" occurs twice, first in line 1: remove one of them"},
+        {"a:\n  - {x: 1, y: 2, x: 3}\n", "f: line 2: \"x\" occurs twice, first in line 2"},
+        {"{a: 1, ? [b] : 2, ? [b] : 3, \"\\u0061\": 4}\n", "f: line 1: \"a\" occurs twice"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         mr_yaml y;

@@ -44,7 +44,7 @@ hook() {
     $(sed -n 's/^  entry: //p' "$source/.pre-commit-hooks.yaml") "$@"
 }
 
-expect 0 "dataset: whole" action "" "$digest" "--deep"
+expect 0 "dataset: intact" action "" "$digest" "--deep"
 grep -qx "digest=$digest" output
 grep -q 'failures="0"' verify.xml
 expect 0 "checked digests, indexes and every record in" action "$work/known" "" ""
@@ -106,8 +106,8 @@ expect 2 "::error title=millrace verify::" env DATASET=nowhere GITHUB_ACTIONS=tr
 expect 2 "give the dataset first" "$source/scripts/ci-verify" --deep
 expect 0 "" gitlab "$digest"
 test "$(cat gl-code-quality-report.json)" = "[]"
-expect 0 "dataset: whole as far as checked" hook dataset --expect "$digest"
-expect 1 "not the dataset expected" hook dataset --expect "${digest//[0-9]/0}"
+expect 0 "dataset: intact as far as checked" hook dataset --expect "$digest"
+expect 1 "not the expected dataset" hook dataset --expect "${digest//[0-9]/0}"
 
 printf XXXX | dd of=dataset/train-00000.mdb bs=1 seek=60000 conv=notrunc status=none
 expect 1 "::error file=dataset/train-00000.mdb,title=millrace verify%3A digest::" action "$work/known" "" ""

@@ -61,7 +61,7 @@ static void test_options(void **state)
     SAYS(dir, 2, "", "millrace verify: --json yes: use true or false\n" TRY("verify"), "verify", "ds", "--json=yes");
     SAYS(dir, 2, "", "millrace verify: --j could be --json or --junit\n" TRY("verify"), "verify", "ds", "--j");
     SAYS(dir, 2, "",
-         "millrace: there is no command 'verfiy'; did you mean 'millrace verify'?\n"
+         "millrace: unknown command 'verfiy'; did you mean 'millrace verify'?\n"
          "Try 'millrace --help'.\n",
          "help", "verfiy");
     /* A value may look like an option, and a beginning that only one option has is enough. */
@@ -340,7 +340,7 @@ static void test_lost_files(void **state)
     SAYS(dir, 0, "", "", "reindex", "ds", "--quiet");
 
     remove_file(dir, "ds/train-00000.mdb");
-    said = support_path("millrace: ds: train-00000.mdb: is missing; `millrace verify` shows what is whole\n");
+    said = support_path("millrace: ds: train-00000.mdb: is missing; `millrace verify` shows what is intact\n");
     SAYS(dir, 1, "", said, "inspect", "ds");
     SAYS(dir, 1, NULL, said, "seek", "--force", "ds");
     free(said);
@@ -352,7 +352,7 @@ static void test_another_dataset(void **state)
     support_result r = RUN(dir, "verify", "ds", "--expect", WRONG, "--junit", "x.xml");
     support_assert_status(&r, 1);
     assert_string_equal(r.err, "");
-    assert_holds(r.out, ", expected " WRONG "\nds: whole, but not the dataset expected\n  12 samples in 2 shards ");
+    assert_holds(r.out, ", expected " WRONG "\nds: intact, but not the expected dataset\n  12 samples in 2 shards ");
     assert_holds(r.out, "  checked digests, indexes and every record in ");
     assert_holds(r.out, "/s, with 2 seek indexes\n  digest ");
     support_result_free(&r);
@@ -367,7 +367,7 @@ static void test_another_dataset(void **state)
     assert_holds(r.out, "\"ok\": false,\n \"whole\": true,\n");
     support_result_free(&r);
     r = RUN(dir, "verify", "ds", "--expect", WRONG, "--quick");
-    assert_holds(r.out, "\nds: whole as far as checked, but not the dataset expected\n");
+    assert_holds(r.out, "\nds: intact as far as checked, but not the expected dataset\n");
     support_result_free(&r);
 
     remove_file(dir, "ds/val-00000.idx");

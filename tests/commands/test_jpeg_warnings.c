@@ -189,7 +189,7 @@ static void harmless_images_are_used(void **state)
     json_decref(RUN(ALONE_1, 0, "ingest", s.source, s.dst, "--max-rejects", "0", "--check", "decode", "--json"));
     support_result r = support_millrace("verify", s.dst, "--decode", (char *)NULL);
     support_assert_status(&r, 0);
-    assert_non_null(strstr(r.out, "dst: whole\n"));
+    assert_non_null(strstr(r.out, "dst: intact\n"));
     for (int i = 0; i < MR_ODDITY_COUNT; i++)
         assert_int_equal(support_occurrences(r.err, mr_oddity_words[i]), s.odd[i] > 0);
     support_result_free(&r);

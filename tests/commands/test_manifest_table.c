@@ -91,7 +91,7 @@ static void test_every_command_reads_it(void **state)
     }
     expect(0, "\"$M\" inspect table", "format 2");
     expect(0, "\"$M\" inspect table --json", "\"format\": 2");
-    expect(0, "\"$M\" verify table --deep", "table: whole");
+    expect(0, "\"$M\" verify table --deep", "table: intact");
 }
 
 /* One rank of the host reads the table; what differs from its files is noticed. */

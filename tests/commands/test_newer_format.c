@@ -8,8 +8,8 @@
 #include "tests/support/json.h"
 #include "tests/support/shards/shard.h"
 
-static const char words[] = "ds: manifest.json: the dataset is newer, of format 3, and needs millrace 7.12, or a later "
-                            "one; this is millrace ";
+static const char words[] = "ds: manifest.json: its format 3 is newer and needs millrace 7.12 or "
+                            "later; this is millrace ";
 
 /* DS: the drawn dataset, of which the manifest says that it is of format 3, and `more`. */
 static void make_newer(const char *dir, const char *more)
@@ -72,10 +72,10 @@ static void reports_for_machines(void **state)
         assert_non_null(strstr(r.err, words));
         assert_null(strstr(r.out, "damaged"));
         if (i > 1)
-            assert_non_null(strstr(r.out, "the dataset is newer, of format 3, and needs millrace 7.12"));
+            assert_non_null(strstr(r.out, "its format 3 is newer and needs millrace 7.12"));
         char *xml = (char *)support_read(junit, NULL);
         assert_non_null(strstr(xml, "failures=\"0\" errors=\"1\""));
-        assert_non_null(strstr(xml, "<error message=\"ds: manifest.json: the dataset is newer, of format 3"));
+        assert_non_null(strstr(xml, "<error message=\"ds: manifest.json: its format 3 is newer"));
         assert_null(strstr(xml, "<failure"));
         free(xml);
         support_result_free(&r);
@@ -94,7 +94,7 @@ static void what_it_needs_may_be_unknown(void **state)
         char *dir = support_path("%s/%zu", (char *)*state, i), *ds = support_path("%s/ds", dir);
         make_newer(dir, more[i]);
         assert_int_equal(mr_dataset_open(ds, &opened, &err), MR_MISUSE);
-        assert_non_null(strstr(err.text, "is newer, of format 3, and needs the millrace that made it, or a later one"));
+        assert_non_null(strstr(err.text, "format 3 is newer and needs the millrace that made it or later"));
         free(ds);
         free(dir);
     }

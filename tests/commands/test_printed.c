@@ -161,7 +161,7 @@ static void test_manifest(void **state)
     char *edited = support_path("%.*s\"layout\": \"" EVIL_JSON "\"%s", (int)(at - text), text,
                                 at + strlen("\"layout\": \"imagenette\""));
     support_write_text(path, edited);
-    SHOWS(1, "its seal does not fit its text", "inspect", "ds");
+    SHOWS(1, "its seal does not match its text", "inspect", "ds");
     char *ds = support_path("%s/ds", dir);
     dataset_seal(ds);
     SHOWS(0, "\\x1B", "inspect", "ds");

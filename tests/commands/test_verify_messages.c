@@ -55,8 +55,8 @@ static void test_quick(void **state)
 {
     const scene *s = *state;
     draw_dataset(s->ds);
-    expect(0, WORDS(": whole as far as checked\n"), "--quick", s->ds);
-    expect(0, WORDS(": whole\n"), "--deep", s->ds);
+    expect(0, WORDS(": intact as far as checked\n"), "--quick", s->ds);
+    expect(0, WORDS(": intact\n"), "--deep", s->ds);
 }
 
 /* A picture that cannot be decoded, and two more samples that share it. */
@@ -72,11 +72,11 @@ static void test_unsound_and_shared(void **state)
                              {"d.png", p, NULL, true, 1}};
     const made_split split = {"train", samples, 4, 4};
     dataset_make(s->ds, &split, 1);
-    expect(0, WORDS(": whole\n"), "--deep", s->ds);
+    expect(0, WORDS(": intact\n"), "--deep", s->ds);
     expect(1,
-           WORDS("train-00000: not sound, 3 of 4 samples cannot be decoded, 1 whole", "ds: not sound",
-                 "ingest with --check decode", "sample 2 (c.png): its image, stored under sample 1, cannot be decoded",
-                 "!damaged"),
+           WORDS("train-00000: contains undecodable images, 3 of 4 samples cannot be decoded, 1 intact",
+                 "ds: contains undecodable images", "ingest with --check decode",
+                 "sample 2 (c.png): its image, stored under sample 1, cannot be decoded", "!damaged"),
            "--decode", s->ds);
     picture_free(&p);
     picture_free(&good);
@@ -108,17 +108,17 @@ static void test_files_beside(void **state)
     draw_dataset(s->ds);
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
         put(s, harmless[i]);
-        expect(0, WORDS(harmless[i], ": is not part of the dataset", "ds: whole\n"), "--deep", s->ds);
+        expect(0, WORDS(harmless[i], ": is not part of the dataset", "ds: intact\n"), "--deep", s->ds);
     }
     put(s, "val-00001.mdb");
     expect(1,
-           WORDS("val-00001.mdb: is not a shard of the manifest", "ds: whole, but 1 file too many\n", "next: move ",
+           WORDS("val-00001.mdb: is not a shard of the manifest", "ds: intact, but 1 unexpected file\n", "next: move ",
                  "!damaged"),
            "--deep", s->ds);
     put(s, "val-100000.idx");
-    expect(1, WORDS("ds: whole as far as checked, but 2 files too many\n"), "--quick", s->ds);
+    expect(1, WORDS("ds: intact as far as checked, but 2 unexpected files\n"), "--quick", s->ds);
     const char *other = "--expect=0000000000000000000000000000000000000000000000000000000000000000";
-    expect(1, WORDS("ds: whole, but not the dataset expected, and 2 files too many\n", "next: move "), other, s->ds);
+    expect(1, WORDS("ds: intact, but not the expected dataset, and 2 unexpected files\n", "next: move "), other, s->ds);
     char *mdb = support_path("%s/val-00000.mdb", s->ds);
     assert_int_equal(truncate(mdb, 4096), 0);
     expect(1, WORDS("ds: damaged, 1 of 3 shards", "next: restore the damaged", "next: move "), "--deep", s->ds);
@@ -203,7 +203,7 @@ static void test_ranks_read_different_datasets(void **state)
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         support_result r = two_places(s, beside, tries[i].command, tries[i].option, tries[i].other);
         support_assert_status(&r, 1);
-        if (!strstr(r.err, "rank 1 reads the dataset ") || strstr(r.err, "Signal") || strstr(r.out, "whole"))
+        if (!strstr(r.err, "rank 1 reads the dataset ") || strstr(r.err, "Signal") || strstr(r.out, "intact"))
             fail_msg("%s%s", r.out, r.err);
         support_result_free(&r);
     }

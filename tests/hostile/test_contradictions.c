@@ -107,7 +107,7 @@ static void test_labels_beyond_the_classes(void **out)
     for (int level = MR_VERIFY_QUICK; level <= MR_VERIFY_FULL; level++)
         expect(s, (mr_verify_level)level, MR_PROBLEM_MANIFEST, 1,
                "has 3 classes, but its label in train-00000.idx is 3 (1 ");
-    expect_words(s, 1, "verify", "--no-sha256", "yet its 3 samples are whole");
+    expect_words(s, 1, "verify", "--no-sha256", "but its 3 samples are intact");
     expect_words(s, 0, "inspect", "--classes", "(beyond the classes)");
     support_result r = support_millrace("inspect", "--classes", "--json", s->ds, (char *)NULL);
     json_t *doc = json_loads(r.out, 0, NULL);

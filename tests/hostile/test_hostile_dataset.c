@@ -125,7 +125,7 @@ static void test_shapes(void **state)
 {
     (void)state;
     edit("\"millrace\"", "\"format\": 1, \"millrace\"", 1);
-    expect_all_refuse("its object has a key twice");
+    expect_all_refuse("duplicate key in an object");
     size_t deep = 1000000;
     char *nested = malloc(deep + 64);
     memset(nested, '[', deep);

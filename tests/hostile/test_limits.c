@@ -267,7 +267,7 @@ static const bound bounds[] = {
     {"depth of JSON", 2048, json_depth, "maximum parsing depth", NULL, false},
     {"splits", 1000, splits, "1001 splits are more than 1000", NULL, false},
     {"shards", 100000, shards, "100001 shards are more than 100000", NULL, true},
-    {"counts of classes", 4194304, class_counts, "more counts than 4194304", NULL, false},
+    {"counts of classes", 4194304, class_counts, "the limit of 4194304 counts", NULL, false},
     {"bytes of a manifest", 256 << 20, manifest_bytes, "more than the limit of 268435456", "manifest.json: ", true},
     {"arrays of an .npz", 65536, npz_arrays, "more than 65536 arrays", NULL, true},
     {"tensors of an index", 262144, index_tensors, "the limit is 262144", "'a', which is not there", true},

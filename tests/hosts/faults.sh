@@ -130,7 +130,7 @@ each_disk() {
     fsfreeze -f disk
     until_true said_or_ended
     fsfreeze -u disk # what waits in the kernel cannot end before
-    expect_disk "a disk that hangs" " has done nothing for $stall s, and waits for no other rank: "
+    expect_disk "a disk that hangs" " has made no progress for $stall s and is not waiting for another rank: "
     millrace eval one disk/run >/dev/null || fail "a disk that hangs: the checkpoint is damaged"
     echo "ok: a shared disk that hangs"
 

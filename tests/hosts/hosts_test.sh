@@ -197,7 +197,7 @@ fi
 
 mkdir private
 on h2 mount -t tmpfs tmpfs "$work/private"
-refused 2 "rank 1 on h2: private/d.partial.owner: was made by rank 0 on h1 and is not there; " \
+refused 2 "rank 1 on h2: private/d.partial.owner: was created by rank 0 on h1, but is not visible here; " \
     h1:1,h2:1 millrace ingest source private/d --quiet
 ranks h1:1,h2:1 millrace train one "${model[@]}" --steps 3 --output private/run >out 2>&1 || fail "a private --output"
 grep -q "^millrace: rank 1 on h2: private/run/.*: --output is on a disk that the hosts do not share, " out ||
@@ -206,7 +206,7 @@ on h2 umount "$work/private"
 echo "ok: DATASET or --output on a disk that the hosts do not share"
 
 taken_over() {
-    grep -q '^millrace: .* has given no sign of life, and is replaced$' out
+    grep -q '^millrace: .* is not responding; taking over$' out
 }
 if [ -e "$no_locks" ]; then
     begin_apart
@@ -243,7 +243,7 @@ if [ -e "$no_locks" ]; then
     code=0
     wait "$first" || code=$?
     [ "$code" = 3 ] || fail "exit code $code instead of 3 for a run whose folder another one had"
-    grep -q "^millrace: run: its owner's file .millrace-owner is gone: " first || fail "a run whose folder another one had"
+    grep -q "^millrace: run: lost ownership of this folder: its lock file .millrace-owner was removed" first || fail "a run whose folder another one had"
     echo "ok: a dead owner's folder is taken over, one that only slept ends"
 fi
 

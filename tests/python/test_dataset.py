@@ -57,7 +57,7 @@ def test_a_dataset_of_a_later_format_is_not_damaged(dataset: millrace.Dataset, t
     shutil.copytree(dataset.path, tmp_path / "later")
     manifest = tmp_path / "later" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"format": 1,', '"format": 3, "needs": "7.12",', 1))
-    words = "later: manifest.json: the dataset is newer, of format 3, and needs millrace 7.12"
+    words = "later: manifest.json: its format 3 is newer and needs millrace 7.12"
     with pytest.raises(millrace.MisuseError, match=words):
         millrace.Dataset(tmp_path / "later")
     with pytest.raises(millrace.MisuseError, match=words):
@@ -72,7 +72,7 @@ def test_an_index_of_another_dataset_is_refused(dataset: millrace.Dataset, tmp_p
     index.write_bytes(data)
     mixed = millrace.Dataset(tmp_path / "mixed")
     for read in (lambda: mixed["train"][0], lambda: mixed["train"].labels, lambda: images(mixed)):
-        with pytest.raises(millrace.BadDataError, match="train-00000.idx: does not have the manifest's digest"):
+        with pytest.raises(millrace.BadDataError, match="train-00000.idx: does not match the digest in the manifest"):
             read()
     assert len(mixed["val"][0]["image"]) > 0
 

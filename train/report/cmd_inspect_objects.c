@@ -55,7 +55,7 @@ mr_status cmd_objects_read(const char *dir, const mr_dataset *ds, cmd_objects *o
     size_t splits = m->split_count ? m->split_count : 1;
     if (m->class_count > MR_CLASS_COUNTS_MAX / splits)
         return mr_fail(err, MR_MISUSE,
-                       "%s: %zu classes in %zu splits make more counts than %d; without --objects the rest is shown",
+                       "%s: %zu classes in %zu splits exceed the limit of %d counts; omit --objects to see the rest",
                        dir, m->class_count, m->split_count, MR_CLASS_COUNTS_MAX);
     out->width = m->class_count + 1;
     out->counts = mr_alloc(out->width * splits, sizeof *out->counts);

@@ -177,7 +177,7 @@ static mr_status finish(mr_export_run *run, parquet *p, const mr_split *split, m
     MR_TRY(put(p, p->line.data, p->line.len, err));
     MR_TRY(stop(p, MR_OK, false, err));
     if (fstatat(run->out.dirfd, mr_buf_text(&p->file), &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return mr_fail_errno(err, errno, "%s: its writer did not make it", mr_buf_text(&p->file));
+        return mr_fail_errno(err, errno, "%s: the Parquet writer produced no file", mr_buf_text(&p->file));
     run->out.files++;
     run->out.bytes += (uint64_t)st.st_size;
     mr_hub_card_split(run, &p->card, split)->file_bytes += (uint64_t)st.st_size;

@@ -214,10 +214,11 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     bool ours = false;
     MR_TRY(is_ours(out, &ours, err));
     if (!ours)
-        return mr_fail(err, MR_MISUSE,
-                       "%s: no export made this file, and --force replaces nothing else; choose another name, or "
-                       "remove it yourself",
-                       out);
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: this file was not written by an export, and --force replaces nothing else; choose another name, or "
+            "remove it yourself",
+            out);
     return MR_OK;
 }
 

@@ -90,8 +90,8 @@ static void faults(void **state)
         {"[[[[[]]]]]", "!4 nested more than 4 deep"},
         {"[1, NaN]", "!4 not JSON: JSON has no NaN: write null or a number (Python's json.dump writes it unless "
                      "allow_nan=False)"},
-        {"{\"a\":1,\"b\":{\"a\":1},\"\\u0061\":2}", "!26 its object has the key \"a\" twice: remove one of them"},
-        {"[{\"x\":{}},{\"x\":1,\"y\":[{\"k\":1,\"k\":1}]}]", "!31 its object has the key \"k\" twice"},
+        {"{\"a\":1,\"b\":{\"a\":1},\"\\u0061\":2}", "!26 duplicate key \"a\" in an object: remove one of them"},
+        {"[{\"x\":{}},{\"x\":1,\"y\":[{\"k\":1,\"k\":1}]}]", "!31 duplicate key \"k\" in an object"},
         {"[1] x", "!4 not JSON: parse error: trailing garbage"},
         {"[1] \"x", "!4 not JSON: other text follows after its end"},
         {"[1]\f", "!3 not JSON: it holds a form feed or vertical tab"},
@@ -125,7 +125,7 @@ static void many_keys(void **state)
         }
         mr_buf_add_text(&text, "\"z\":0}");
         char *got = tokens_of(mr_buf_text(&text), text.len, 0, NULL), wanted[100];
-        snprintf(wanted, sizeof wanted, "!%zu its object has the key twice: remove one of them", second);
+        snprintf(wanted, sizeof wanted, "!%zu duplicate key in an object: remove one of them", second);
         assert_string_equal(got, twice ? wanted : "0{ 0}");
         free(got);
     }

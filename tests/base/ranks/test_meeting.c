@@ -52,7 +52,7 @@ static void who_waits_alone_ends(void **state)
     (void)state;
     assert_int_equal(wait_alone("0", text), 3);
     assert_non_null(strstr(text, "rank 0 on "));
-    assert_non_null(strstr(text, " has waited for 1 s for all ranks to meet: "));
+    assert_non_null(strstr(text, " timed out after 1 s waiting for the other ranks to start: "));
     assert_int_equal(wait_alone("1", text), 3); /* later, where nobody has ended it */
     assert_non_null(strstr(text, "rank 1 on "));
 }

@@ -28,8 +28,8 @@ static void say(const char *text)
 static void lost(mr_ranks *ranks, const mr_error *why)
 {
     (void)ranks;
-    atomic_fetch_add(&lost_count, strstr(why->text, "process 4711 on node7 has taken it") != NULL ||
-                                      strstr(why->text, "its owner's file owner is gone") != NULL);
+    atomic_fetch_add(&lost_count, strstr(why->text, "process 4711 on node7 took over") != NULL ||
+                                      strstr(why->text, "its lock file owner was removed") != NULL);
 }
 
 static mr_owner_options options(int dir)
@@ -183,7 +183,7 @@ static void a_folder_that_was_taken_is_noticed(void **state)
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
     put(dir, &card);
     assert_int_equal(mr_owner_check(mine, &err), MR_SYSTEM);
-    assert_non_null(strstr(err.text, "folder: process 4711 on node7 has taken it"));
+    assert_non_null(strstr(err.text, "folder: process 4711 on node7 took over"));
     while (!atomic_load(&lost_count)) /* ends by the limit of the test if it does not */
         usleep(1000);
     mr_owner_release(mine);
@@ -202,7 +202,7 @@ static void a_file_that_is_gone_is_noticed(void **state)
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
     assert_int_equal(unlinkat(dir, "owner", 0), 0);
     assert_int_equal(mr_owner_check(mine, &err), MR_SYSTEM);
-    assert_non_null(strstr(err.text, "folder: its owner's file owner is gone: "));
+    assert_non_null(strstr(err.text, "folder: lost ownership of this folder: its lock file owner was removed"));
     while (!atomic_load(&lost_count)) /* ends by the limit of the test if it does not */
         usleep(1000);
     mr_owner_release(mine);

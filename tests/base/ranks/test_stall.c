@@ -148,9 +148,9 @@ static void test_sentences(void **state)
     mr_stall_explain(&(mr_stall){MR_STALL_SILENT, 7, true}, "node9", 60, &err);
     assert_string_equal(err.text, "rank 7 on node9 has not been heard from for 30 s; the run ends after 60 s");
     mr_stall_explain(&(mr_stall){MR_STALL_IDLE, 7, false}, "node9", 60, &err);
-    assert_non_null(strstr(err.text, "rank 7 on node9 has done nothing for 60 s"));
+    assert_non_null(strstr(err.text, "rank 7 on node9 has made no progress for 60 s"));
     mr_stall_explain(&(mr_stall){MR_STALL_LOCKED, 0, false}, "node9", 60, &err);
-    assert_non_null(strstr(err.text, "all ranks have waited for one another for 60 s"));
+    assert_non_null(strstr(err.text, "all ranks have been waiting for one another for 60 s"));
 }
 
 #define WITH_BEATS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

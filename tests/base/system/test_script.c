@@ -36,7 +36,7 @@ static void a_missing_script_is_named(void **state)
     mr_error err;
     (void)state;
     assert_int_equal(mr_script_find("none.py", "MILLRACE_TEST_SCRIPT", "the test", &script, &err), MR_SYSTEM);
-    assert_non_null(strstr(err.text, "/none.py: the test is missing: reinstall millrace, or name one by "
+    assert_non_null(strstr(err.text, "/none.py: the test is missing: reinstall millrace, or set the path of one in "
                                      "MILLRACE_TEST_SCRIPT"));
     mr_script_free(&script);
 }

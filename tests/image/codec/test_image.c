@@ -64,7 +64,7 @@ static void tells_codecs_by_content(void **state)
          "ftypheic",
          12, "HEIC"},
         {"PK\3\4", 4, "ZIP"},
-        {"\r\n\xff\xd8\xff\xe0", 6, "JPEG with other bytes in front"},
+        {"\r\n\xff\xd8\xff\xe0", 6, "JPEG preceded by other bytes"},
         {"\xff\xd8", 2, "unknown content"},
         {"RIFF....WAVE", 12, "unknown content"},
         {"RIFF....WEB", 11, "unknown content"},
@@ -261,15 +261,15 @@ static void refuses_jpegs_with_a_reason(void **state)
     refuse(jpeg_patched(2, "\0\x10", 2), "impossible length");
     refuse(jpeg_patched(2, "\0\x0e\x08\0\x10\0\x10\2", 8), "2 components");
     refuse(jpeg_patched(2, "\0\1", 2), "impossible length");
-    refuse(jpeg_patched(5, "\0\0", 2), "the picture is empty");
-    refuse(jpeg_patched(7, "\0\0", 2), "the picture is empty");
+    refuse(jpeg_patched(5, "\0\0", 2), "the image is empty");
+    refuse(jpeg_patched(7, "\0\0", 2), "the image is empty");
     refuse(jpeg_patched(5, "\xff\xff\xff\xff", 4), "65535 x 65535 pixels: more than the limit");
     refuse(jpeg_patched(7, "\xff\xff", 2), "sides above 65500");
     refuse(jpeg_patched(11, "\x50", 1), "sampling factors");
     refuse(jpeg_patched(11, "\x44", 1), "interleaves 18 blocks");
     refuse(jpeg_patched(10, "\x09", 1), "names component 1");
     refuse(picture_splice(p, sos, p.bytes + sof, sos - sof), "two frame headers");
-    refuse(picture_splice(p, sos, "\xff\xd8", 2), "second picture");
+    refuse(picture_splice(p, sos, "\xff\xd8", 2), "second image");
     refuse(picture_splice(p, 2, "\xff\x80", 2), "marker 0xff80");
     q = picture_copy(p.bytes, sos);
     refuse(picture_splice(q, sos, "\xff\xd9", 2), "no scan between them");
@@ -315,7 +315,7 @@ static void refuses_pngs_with_a_reason(void **state)
     picture p = make_png(9, 5, 3, 8, false), q;
     size_t plte = png_chunk(p, "PLTE"), idat = png_chunk(p, "IDAT"), iend = png_chunk(p, "IEND");
     (void)state;
-    refuse(png_patched(0, "\0\0\0\0", 4), "the picture is empty");
+    refuse(png_patched(0, "\0\0\0\0", 4), "the image is empty");
     refuse(png_patched(0, "\0\0\xff\xff\0\0\xff\xff", 8), "65535 x 65535 pixels: more than the limit");
     refuse(png_patched(0, "\xff\xff\xff\xff", 4), "more than the limit");
     refuse(png_patched(0, "\0\x0f\x42\x41", 4), "sides above 1000000");
@@ -352,20 +352,20 @@ static void refuses_webps_with_a_reason(void **state)
 {
     (void)state;
     refuse(webp_patched(false, false, 4, "\xff\xff\0\0", 4), "of 65543 bytes: the file is cut short");
-    refuse(webp_patched(false, false, 4, "\4\0\0\0", 4), "no picture fits");
+    refuse(webp_patched(false, false, 4, "\4\0\0\0", 4), "too small for an image");
     refuse(webp_patched(false, false, 12, "JUNK", 4), "unknown chunk");
     refuse(webp_patched(false, false, 16, "\xff\xff\xff\xff", 4), "goes past the end");
     refuse(webp_patched(false, false, 23, "\x9e", 1), "damaged header");
-    refuse(webp_patched(false, false, 26, "\0\0", 2), "the picture is empty");
+    refuse(webp_patched(false, false, 26, "\0\0", 2), "the image is empty");
     refuse(webp_patched(false, true, 20, "\x2e", 1), "damaged header");
     refuse(webp_patched(true, false, 24, "\xff\xff\xff\xff\xff\xff", 6), "16777216 x 16777216 pixels");
-    refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 exceeds the picture");
+    refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 exceeds the image");
     picture p = webp_patched(true, false, 58, "\x12\0\0", 3); /* libwebp goes by the picture inside */
     mr_image_limits chunks = {.max_segments = 3};
     mr_image_facts f;
     mr_error err;
     assert_int_equal(mr_image_examine(p.bytes, p.len, NULL, &f, &err), MR_BAD_SAMPLE);
-    assert_non_null(strstr(err.text, "frame 1 does not contain a picture of the size"));
+    assert_non_null(strstr(err.text, "frame 1 does not contain an image of the size"));
     assert_int_equal(mr_image_examine(p.bytes, p.len, &chunks, &f, &err), MR_BAD_SAMPLE);
     assert_non_null(strstr(err.text, "more than 3 chunks"));
     picture_free(&p);

@@ -130,7 +130,8 @@ static void test_damaged_index(void **state)
     mr_loader_options o = options(MR_ON_BAD_FAIL);
     seen_list s = run_ranks(ds, o, 1, 2, 0);
     assert_int_equal(s.status, MR_BAD_DATA);
-    assert_non_null(strstr(s.error.text, "train-00002.idx: does not have the manifest's digest; `millrace reindex`"));
+    assert_non_null(
+        strstr(s.error.text, "train-00002.idx: does not match the digest in the manifest; `millrace reindex`"));
     seen_free(&s);
     mr_dataset_free(ds);
     support_tmpdir_remove(whole);

@@ -189,8 +189,8 @@ static void test_damaged_rows(void **state)
         uint8_t value = (uint8_t)(1 + mr_random_below(&r, 255));
         hurt_byte(dir, "train-00000.idx", at, value);
         assert_int_equal(mr_dataset_read(ds, "train", mr_random_below(&r, 40), &v, &err), MR_BAD_DATA);
-        assert_string_equal(err.text,
-                            "train-00000.idx: does not have the manifest's digest; `millrace reindex` rebuilds it");
+        assert_string_equal(
+            err.text, "train-00000.idx: does not match the digest in the manifest; `millrace reindex` rebuilds it");
         assert_null(v.image);
         assert_int_equal(mr_dataset_read_meta(ds, "train", n, &v, &err), MR_BAD_DATA);
         assert_int_equal(mr_dataset_read_meta(ds, "train", 40, &v, &err), MR_OK);

@@ -55,7 +55,7 @@ static void damaged_labels_are_refused(void **state)
     assert_int_equal(mr_dataset_labels(ds, "train", labels, &err), MR_OK);
     hurt_byte(dir, "train-00002.idx", 64 + 2 * 64 + 48, 1); /* another label, which could as well be right */
     assert_int_equal(mr_dataset_labels(ds, "train", labels, &err), MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "train-00002.idx: does not have the manifest's digest; `millrace reindex`"));
+    assert_non_null(strstr(err.text, "train-00002.idx: does not match the digest in the manifest; `millrace reindex`"));
     mr_dataset_free(ds);
 }
 

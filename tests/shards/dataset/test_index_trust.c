@@ -14,7 +14,8 @@
 
 enum { SAMPLES = 30, PER_SHARD = 10, SECOND = 12 };
 
-static const char words[] = "train-00001.idx: does not have the manifest's digest; `millrace reindex` rebuilds it";
+static const char words[] =
+    "train-00001.idx: does not match the digest in the manifest; `millrace reindex` rebuilds it";
 
 /* The same pictures under the same names; only the labels, of one digit each, tell two such datasets apart. */
 static void make_twin(const char *dir, unsigned shift)
@@ -128,8 +129,9 @@ static void another_datasets_index_is_refused(void **state)
     expect_commands_refuse(dir, *state);
     support_result r = support_millrace("reindex", dir, (char *)NULL); /* what the message says says what is left */
     support_assert_status(&r, 1);
-    assert_non_null(strstr(r.err, "train-00001.mdb: its digest is not the manifest's; copy the shard again from where "
-                                  "the dataset came from, or ingest again"));
+    assert_non_null(strstr(r.err,
+                           "train-00001.mdb: its digest does not match the manifest; copy the shard again from where "
+                           "the dataset came from, or ingest again"));
     support_result_free(&r);
     free(dir);
     free(twin);

@@ -127,7 +127,7 @@ static void objects_of_turned_pictures_are_counted(void **state)
     mkdir(ds, 0777);
     dataset_make(ds, &split, 1);
     char *losses = losses_of(ds, out, "coco", "auto");
-    assert_string_equal(losses, "turned 1: placed in the picture as stored");
+    assert_string_equal(losses, "turned 1: placed in the image as stored");
     picture_free(&exif);
     picture_free(&p);
     free(losses);

@@ -106,9 +106,9 @@ static void options_of_other_formats_are_refused(void **state)
          "obb");
     SAYS(NULL, 2, "", "millrace: --task: is an option of --to yolo\n", "export", ds, out, "--to", "tar", "--task",
          "obb");
-    SAYS(NULL, 2, "", "millrace: --shard-size: voc has one file for each picture\n", "export", ds, out, "--to", "voc",
+    SAYS(NULL, 2, "", "millrace: --shard-size: voc writes one file per image\n", "export", ds, out, "--to", "voc",
          "--shard-size", "1MB");
-    SAYS(NULL, 2, "", "millrace: --link: parquet does not link pictures\n", "export", ds, out, "--to", "parquet",
+    SAYS(NULL, 2, "", "millrace: --link: parquet does not link images\n", "export", ds, out, "--to", "parquet",
          "--link", dir);
     SAYS(NULL, 2, "", "millrace: --task pose: no object has keypoints\n", "export", ds, out, "--to", "yolo", "--task",
          "pose");
@@ -160,7 +160,8 @@ static void a_writer_that_fails_is_heard(void **state)
     } rows[] = {
         {"echo no space for this >&2; exit 3", 3, "data/train-00000.parquet: no space for this\n"},
         {"cat > /dev/null; echo bad rows >&2; exit 1", 1, "data/train-00000.parquet: bad rows\n"},
-        {"cat > /dev/null", 3, "data/train-00000.parquet: its writer did not make it: No such file or directory\n"},
+        {"cat > /dev/null", 3,
+         "data/train-00000.parquet: the Parquet writer produced no file: No such file or directory\n"},
         {"kill -9 $$", 3, "data/train-00000.parquet: was killed by signal 9 (Killed)\n"},
     };
     char *dir = *state, *ds = support_path("%s/ds", dir), *out = support_path("%s/out", dir);

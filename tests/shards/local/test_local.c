@@ -303,7 +303,7 @@ static void a_damaged_shard_is_not_copied(void **state)
     int fd = -1;
     stage(ds, &p, 0, 1);
     assert_false(mr_dataset_open_copy(ds, &split->shards[0], &fd));
-    HANG_WHILE(!remark_is(ds, "train-00000.mdb: is not what was ingested"));
+    HANG_WHILE(!remark_is(ds, "train-00000.mdb: differs from what was ingested"));
     for (size_t i = 1; i < split->shard_count; i++) {
         HANG_WHILE(!mr_dataset_open_copy(ds, &split->shards[i], &fd));
         close(fd);

@@ -101,8 +101,8 @@ static void test_refusals(void **state)
     } trials[] = {
         {"\"dataset\"", "\"checkpoint\"", "not the manifest"},
         {"\"millrace\":\"dataset\",", "", "not the manifest"},
-        {"\"format\":1", "\"format\":0", "\"format\" is 0; formats count from 1"},
-        {"\"format\":1", "\"format\":-1", "\"format\" is -1; formats count from 1"},
+        {"\"format\":1", "\"format\":0", "\"format\" is 0; formats start at 1"},
+        {"\"format\":1", "\"format\":-1", "\"format\" is -1; formats start at 1"},
         {"\"format\":1", "\"format\":3.0", "\"format\" is not an integer"},
         {"\"format\":1", "\"format\":2", "\"table\" is missing"},
         {"\"format\":1", "\"format\":\"1\"", "\"format\" is not an integer"},
@@ -138,7 +138,7 @@ static void test_refusals(void **state)
         {"\"bytes\":8192", "\"bytes\":8191", "pages"},
         {"\"bytes\":8192", "\"bytes\":0", "pages"},
         {"\"bytes\":500", "\"bytes\":8193", "pages"},
-        {"\"bytes\":256", "\"bytes\":320", "does not fit 3 samples"},
+        {"\"bytes\":256", "\"bytes\":320", "does not match 3 samples"},
         {"\"xxh3_128\":\"0", "\"xxh3_128\":\"", "\"xxh3_128\" is not 32 hexadecimal digits"},
         {"\"xxh3_128\":\"0", "\"xxh3_128\":\"g", "\"xxh3_128\" is not 32 hexadecimal digits"},
         {"\"sha256\":\"0", "\"sha256\":\"00", "train-00000.mdb: \"sha256\" is not 64 hexadecimal digits"},
@@ -214,7 +214,7 @@ static void test_open(void **state)
     uint8_t digest[32], expected[32];
     assert_int_equal(mr_manifest_open(none, &m, digest, &err), MR_MISUSE);
     assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_MISUSE);
-    assert_non_null(strstr(err.text, "no dataset there"));
+    assert_non_null(strstr(err.text, "not a dataset"));
     support_write_text(path, good);
     assert_int_equal(mr_manifest_open(path, &m, digest, &err), MR_MISUSE);
     assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_BAD_DATA);
@@ -235,7 +235,7 @@ static void test_open(void **state)
     mr_manifest_free(m);
     m = NULL;
     assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "its seal does not fit its text"));
+    assert_non_null(strstr(err.text, "its seal does not match its text"));
     assert_int_equal(mr_manifest_open_edited(dir, &m, digest, &err), MR_OK);
     free(sealed);
     free(edited);

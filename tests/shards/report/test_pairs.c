@@ -58,8 +58,8 @@ static void copies_are_shown_in_pairs(void **state)
     assert_string_equal(found, again);
     assert_non_null(strstr(found, "<section id=\"alike\""));
     assert_non_null(strstr(found, "<h3>The same file in two splits: 1</h3>"));
-    assert_non_null(strstr(found, "<h3>Alike, in two splits: 1</h3>"));
-    assert_non_null(strstr(found, "<h3>Alike, in one split: 1</h3>"));
+    assert_non_null(strstr(found, "<h3>Near-duplicates in two splits: 1</h3>"));
+    assert_non_null(strstr(found, "<h3>Near-duplicates in one split: 1</h3>"));
     assert_int_equal(support_occurrences(found, "class=\"pair\""), 3);
     assert_int_equal(support_occurrences(found, "<figure"), 6);
     assert_int_equal(support_occurrences(found, "val/c1/13.jpg"), 0);
@@ -83,7 +83,7 @@ static void the_section_is_limited(void **state)
         put(dir, "val", 100 + i, 100 + i, (alike_edit){.gain = 1.2});
     }
     char *ds = ingested(dir), *found = section_of(ds, 0);
-    assert_non_null(strstr(found, "Alike, in two splits: 12"));
+    assert_non_null(strstr(found, "Near-duplicates in two splits: 12"));
     assert_int_equal(support_occurrences(found, "class=\"pair\""), MR_PAIRS_SHOWN);
     assert_non_null(strstr(found, "The first 8; "));
     free(found);
@@ -98,8 +98,8 @@ static void a_page_says_that_nothing_looks_alike(void **state)
     char *ds = ingested(dir), *page = support_path("%s/page.html", dir);
     support_expect(0, "report", ds, "-o", page, "-q", (char *)NULL);
     char *text = (char *)support_read(page, NULL);
-    assert_non_null(strstr(text, "<a href=\"#alike\">Pictures that look alike</a>"));
-    assert_non_null(strstr(text, "<p>No two pictures look alike.</p>"));
+    assert_non_null(strstr(text, "<a href=\"#alike\">Near-duplicate images</a>"));
+    assert_non_null(strstr(text, "<p>No two images look alike.</p>"));
     free(text);
     free(page);
     free(ds);

@@ -235,7 +235,7 @@ static void test_damaged_shard(void **state)
     support_result r = support_millrace("seek", "--json", dir, (char *)NULL);
     support_assert_status(&r, 1);
     assert_non_null(strstr(r.err, "train-00001.mdb: sample 27: its image differs"));
-    assert_non_null(strstr(r.err, "train-00002.idx: does not have the manifest's digest"));
+    assert_non_null(strstr(r.err, "train-00002.idx: does not match the digest in the manifest"));
     assert_non_null(strstr(r.out, "\"failed\": 2"));
     support_result_free(&r);
     assert_true(support_exists(first) && !support_exists(second) && !support_exists(third));

@@ -79,7 +79,7 @@ static void forged_ones_do_not(void **state)
         support_expect(0, "verify", "-q", "--deep", dir, (char *)NULL); /* its hashes are right */
         support_expect(1, "verify", "-q", "--decode", dir, (char *)NULL);
         expect_checked(dir, 1,
-                       "train-00001.seek: is not what its shard gives, though its hashes agree: it was forged; "
+                       "train-00001.seek: does not match its shard, although its hashes agree: it was forged; "
                        "`millrace seek --force` rebuilds it");
         expect_checked(dir, 1, "3 seek indexes checked, 1 not good");
         forged++;
@@ -108,7 +108,7 @@ static void other_ways_to_be_wrong(void **state)
     bytes[12] = 1;
     seek_seal(bytes, len);
     support_write(path, bytes, len);
-    expect_checked(dir, 1, "train-00000.seek: is not what its shard gives");
+    expect_checked(dir, 1, "train-00000.seek: does not match its shard");
     bytes[12] = 16;
     bytes[len / 2] ^= 1;
     support_write(path, bytes, len);

@@ -156,7 +156,7 @@ static void test_command(void **state)
     const char *github[] = {"verify", "ds", "--format", "github", NULL};
     r = support_millrace_under(github, &in);
     support_assert_status(&r, 1);
-    assert_non_null(strstr(r.out, "ds: whole, but 1 file too many\n")); /* people read the log, too */
+    assert_non_null(strstr(r.out, "ds: intact, but 1 unexpected file\n")); /* people read the log, too */
     assert_non_null(strstr(r.out, "\n::error file=ds/manifest.json,title=millrace verify%3A extra::val-00009.mdb"));
     support_result_free(&r);
     const char *junit[] = {"verify", "nowhere", "--format", "junit", NULL};

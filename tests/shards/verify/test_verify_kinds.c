@@ -459,7 +459,7 @@ static void test_words(void **out)
     support_result_free(&r);
     r = support_millrace("verify", "--decode", s->ds, (char *)NULL);
     support_assert_status(&r, 0);
-    assert_non_null(strstr(r.out, ": whole\n"));
+    assert_non_null(strstr(r.out, ": intact\n"));
     support_result_free(&r);
     change(s, "val-00001.mdb", 70, 1);
     r = support_millrace("verify", s->ds, (char *)NULL);

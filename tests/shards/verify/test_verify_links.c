@@ -34,7 +34,7 @@ static void files_may_be_links(void **state)
         uint64_t at = i == 0 ? 5100 : 100;
         assert_int_equal(rename(path, kept), 0);
         assert_int_equal(symlink(kept, path), 0);
-        expect_verdict(ds, 0, "ds: whole");
+        expect_verdict(ds, 0, "ds: intact");
         if (i < 2) {
             hurt_byte(ds, files[i], at, 1);
             support_expect(1, "verify", ds, (char *)NULL);
@@ -44,11 +44,11 @@ static void files_may_be_links(void **state)
             assert_int_equal(symlink(path, kept), 0);
             support_result r = support_millrace("verify", ds, (char *)NULL);
             support_assert_status(&r, 1);
-            assert_non_null(strstr(r.out, "is a link that leads nowhere, not a file"));
+            assert_non_null(strstr(r.out, "is a dangling link, not a file"));
             support_result_free(&r);
             assert_int_equal(rename(away, kept), 0);
         }
-        expect_verdict(ds, 0, "ds: whole");
+        expect_verdict(ds, 0, "ds: intact");
         free(path);
         free(kept);
         free(away);
@@ -72,7 +72,7 @@ static void an_index_behind_a_link_is_rebuilt(void **state)
     hurt_byte(ds, files[1], 112, 1);
     expect_verdict(ds, 1, "reindex");
     support_expect(0, "reindex", ds, (char *)NULL);
-    expect_verdict(ds, 0, "ds: whole");
+    expect_verdict(ds, 0, "ds: intact");
     free(ds);
 }
 
@@ -83,7 +83,7 @@ static void the_dataset_may_be_a_link(void **state)
     assert_int_equal(mkdir(ds, 0777), 0);
     draw_dataset(ds);
     assert_int_equal(symlink("ds", link), 0);
-    expect_verdict(link, 0, "link: whole");
+    expect_verdict(link, 0, "link: intact");
     hurt_byte(ds, files[0], 5100, 1);
     support_expect(1, "verify", link, (char *)NULL);
     free(link);

@@ -310,7 +310,7 @@ static void test_permissions(void **state)
     support_result r = support_millrace("verify", s->ds, (char *)NULL);
     support_assert_status(&r, 3);
     assert_non_null(strstr(r.err, "train-00000.mdb: cannot open: Permission denied"));
-    assert_non_null(strstr(r.out, "train-00000: cannot be read whole, all "));
+    assert_non_null(strstr(r.out, "train-00000: cannot be read completely, all "));
     assert_non_null(strstr(r.out, "1 of 3 shards"));
     assert_null(strstr(r.out, "restore the damaged"));
     support_result_free(&r);

@@ -310,8 +310,8 @@ static void test_a_stopped_rank_ends_all(void **state)
 static void test_an_idle_rank_ends_all(void **state)
 {
     (void)state;
-    stall_and_end("sleep", "1", "1", "has done nothing for 1 s");
-    stall_and_end("sleep-late", "1", "1", "has done nothing for 1 s"); /* though a thread exchanges gradients */
+    stall_and_end("sleep", "1", "1", "has made no progress for 1 s");
+    stall_and_end("sleep-late", "1", "1", "has made no progress for 1 s"); /* though a thread exchanges gradients */
 }
 
 int main(void)

@@ -90,7 +90,7 @@ static void test_bad_files(void **state)
     } trials[] = {
         {"{}", "train/_annotations.createml.json: byte 1: not a CreateML annotation file: it does not hold a list"},
         {"[3]", "its list holds something that is not an object"},
-        {"[{\"image\":\"a\",\"image\":\"b\"}]", "its object has the key \"image\" twice"},
+        {"[{\"image\":\"a\",\"image\":\"b\"}]", "duplicate key \"image\" in an object"},
         {"[{\"image\":\"a\"}", "not JSON"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {

@@ -227,7 +227,7 @@ static void test_bad_yaml(void **state)
     } trials[] = {
         {"names: [a, b]\nnc: 3\n", "data.yaml: line 2: nc is 3, but names has 2 classes"},
         {"names: {0: a, 2: b}\n", "class 2 where one before it is missing"},
-        {"names: {0: a, 0: b}\n", "line 1: \"0\" is there twice"},
+        {"names: {0: a, 0: b}\n", "line 1: \"0\" occurs twice"},
         {"names: {0: a, 00: b}\n", "class 0 twice"},
         {"names: {x: a}\n", "line 1: a key of names is not the number"},
         {"names: [[a]]\n", "line 1: the name of a class is a list"},

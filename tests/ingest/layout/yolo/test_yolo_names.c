@@ -96,7 +96,7 @@ static void contradictions_are_named(void **state)
          "notes.json: class 0 is \"dog\", in data.yaml"},
         {"notes.json", "{\"categories\":[{\"id\":3,\"name\":\"dog\"}]}", "notes.json: has 1 categories, but none with"},
         {"notes.json", "{\"categories\":[],\"categories\":[]}",
-         "its object has a key twice, near '\"categories\"': remove one of them"},
+         "duplicate key in an object, near '\"categories\"': remove one of them"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *dir = tree();
@@ -178,7 +178,7 @@ static void settings_of_several_files(void **state)
     support_put(dir, "data.yaml", "names: [cat, dog]\nnc: 2.5\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: line 2: nc is not a number of classes");
     support_put(dir, "data.yaml", "train: images/train\nnames: [cat, dog]\ntrain: images/val\n");
-    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: line 3: \"train\" is there twice, first in line 1");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: line 3: \"train\" occurs twice, first in line 1");
     support_tmpdir_remove(dir);
 }
 

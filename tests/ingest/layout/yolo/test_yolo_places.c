@@ -132,7 +132,7 @@ static void darknet_lists(void **state)
     support_put(dir, "voc.names", "aeroplane\n"); /* Darknet comes with it */
     expect_boxes(dir, samples);
     support_put(dir, "obj.data", "classes = 1\ntrain = a\ntrain = b\n");
-    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "obj.data: line 3: \"train\" is there twice, first in line 2");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "obj.data: line 3: \"train\" occurs twice, first in line 2");
     support_put(dir, "obj.data", "classes = 2\nnames = obj.names\n");
     support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "obj.data: line 1: nc is 2, but names has 1 classes");
     support_put(dir, "obj.data", "names = gone.names\n");
