@@ -313,14 +313,14 @@ static void test_an_export_takes_its_place(void **state)
 {
     (void)state;
     static const char lines[] =
-        "mkdir files; echo old >files/old; ln -s nowhere lost\n"
+        "$M export clean files --split val -q; ln -s nowhere lost\n"
         "say() { (\"$@\") >said 2>&1; echo $? $(ls -d files*) $(ls files | head -1) \\\n"
         "    $(grep -o 'cannot take the place of\\|is a link' said); }\n"
         "say with apart,refused $M export clean files --force -q\n"
         "say with apart $M export clean files --force -q\n"
         "say $M export clean lost\n"
         "said with taken $M export clean a.tar -q; stat -c '%s' a.tar; said $M export clean a.tar -q --force\n";
-    expect("3 files old cannot take the place of\n0 files train\n2 files train is a link\n"
+    expect("3 files val cannot take the place of\n0 files train\n2 files train is a link\n"
            "2 millrace: a.tar: exists already; --force replaces it\n0\n0\n",
            lines);
 }
