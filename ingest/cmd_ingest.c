@@ -48,91 +48,90 @@ static mr_status take_max_rejects(void *field, const char *text, mr_error *err)
 
 static const mr_option options[] = {
     {"layout", 0, MR_ARG_TEXT, MR_FIELD(request, o.layout),
-     .words = (const char *const[]){MR_LAYOUTS(LAYOUT_NAME) NULL}, .group = "Source:", .help = "detected if not given"},
+     .words = (const char *const[]){MR_LAYOUTS(LAYOUT_NAME) NULL},
+     .group = "Source:", .help = "layout of the source (default: detected)"},
     {"config", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.config), .value = "NAME",
-     .help = "newyorker, hub: the config (matching, ranking, explanation ...)"},
+     .help = "newyorker, hub: config (matching, ranking, explanation ...)", .rare = true},
     {"label-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.label_column), .value = "NAME",
-     .help = "take labels from this column (imagenette: noisy_labels_25; newyorker, hub, webdataset: any; table: one, "
-             "or several as A,B,C)"},
+     .help =
+         "label column; imagenette: noisy_labels_25; newyorker, hub, webdataset: any; table: one, or several as A,B,C"},
     {"label-separator", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.label_separator), .value = "CHARS",
-     .help = "table: the characters between two classes of a cell (found by looking: | or ;); '' for none"},
+     .help = "table: separator of several classes in a cell (default: detected, | or ;); '' for none", .rare = true},
     {"class-pattern", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.class_pattern), .value = "PATTERN",
-     .help = "table: the class is in the file's name: '{class}_#' fits Abyssinian_12.jpg; # is a number, * anything"},
+     .help = "table: the class is in the file's name: '{class}_#' fits Abyssinian_12.jpg; # is a number, * anything",
+     .rare = true},
     {"image-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.image_column), .value = "NAME",
-     .help = "hub: the column with the images, detected by its type if not given; webdataset: the member (seg.png); "
-             "table: the column that names them"},
+     .help =
+         "image column; hub: detected by default; webdataset: the member (seg.png); table: the column of file names"},
     {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.text_column), .value = "NAME",
-     .help = "hub, webdataset, table: also keep this column's text as the sample's captions"},
+     .help = "column with captions; hub, webdataset, table"},
     {"split-map", 0, MR_ARG_OTHER, .take = take_split_map, .value = "FROM=TO,..",
-     .help = "store split or folder FROM as split TO (test=val); an empty TO leaves FROM out"},
+     .help = "rename a split (test=val); FROM may be a folder; an empty TO excludes FROM"},
     {"root", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.root), .value = "FOLDER",
-     .help = "the dataset is this folder of the source; detected if not given"},
+     .help = "folder of the dataset in the source; detected by default"},
     {"exclude", 0, MR_ARG_LIST, MR_FIELD(request, left_out), .value = "PATH", .alias = "leave-out",
-     .help = "ignore this file, folder or pattern ('train/*.png') of the source; may be repeated"},
+     .help = "exclude a file, folder or pattern of the source; for example 'train/*.png'; may be repeated"},
     {"annotations", 0, MR_ARG_LIST, MR_FIELD(request, annotations), .value = "FILE",
-     .help =
-         "coco: the JSON with the annotations, in the source or anywhere on disk; may be repeated; found by its name "
-         "and content if not given"},
+     .help = "coco: JSON file with annotations; in the source or elsewhere; detected by default; may be repeated"},
     {"class-depth", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_layout.class_depth), .value = "N", .low = 1, .high = 16,
-     .help = "imagenette, roboflow: the class is the path of N folders below the split (1: train/CLASS; 2: "
-             "train/animals/cat is class animals/cat)"},
+     .help = "imagenette, roboflow: folder levels that make a class (2: train/animals/cat is class animals/cat)",
+     .rare = true},
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
-     .help = "imagenette, roboflow, coco, yolo, voc, createml, ilsvrc, imagefolder, table: also take images that no "
-             "annotation file or split lists"},
+     .help = "also ingest images that no annotations list; or no list of a split"},
     {"skip-unmatched", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.skip_unmatched),
-     .help =
-         "leave out images without an annotation and annotation files without an image, which are an error otherwise"},
+     .help = "skip images and annotations without the other; by default these are errors"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
-     .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},
+     .group = "Dataset:", .help = "target size of a shard; from 4KiB to 64GiB"},
     {"manifest", 0, MR_ARG_WORD, MR_FIELD(request, o.format), .words = MR_WORDS("auto", "1", "2"), .standard = "auto",
      .help = "format of the manifest: 1 lists the shards in manifest.json, up to 100000 per split; 2 in a table beside "
-             "it, which opens faster and holds 2000000; auto: 1 where that is enough"},
+             "it, which opens faster and holds 2000000; auto: 1 where that is enough",
+     .rare = true},
     {"shuffle", 0, MR_ARG_COUNT, MR_FIELD(request, o.seed), .value = "SEED", .high = INT64_MAX,
-     .given = offsetof(request, o.shuffle), .help = "shuffle the samples of each split with this seed"},
+     .given = offsetof(request, o.shuffle), .help = "shuffle each split with this seed"},
     {"seek-index", 0, MR_ARG_COUNT, MR_FIELD(request, o.seek_every), .value = "N", .high = MR_SEEK_EVERY_MAX,
      .standard = "16", .optional = "16", .given = offsetof(request, o.seek),
-     .help = "make seek indexes with an entry every N MCUs: crops decode faster, for 1 to 2 % of space"},
+     .help = "make seek indexes, for fast crops; an entry every N MCUs, 1 to 2 % of space"},
     {"no-seek-index", 0, MR_ARG_SET, MR_FIELD(request, o.seek), .low = false,
-     .help = "make none; 'millrace seek' can make them later"},
-    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, o.force),
-     .help = "replace a finished dataset at DATASET once the new one is complete"},
+     .help = "no seek index; 'millrace seek' can add it later"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, o.force), .help = "replace DATASET once the new one is complete"},
     {"check", 0, MR_ARG_WORD, MR_FIELD(request, o.decode), .words = MR_WORDS("header", "decode"), .standard = "header",
-     .group = "Checks and limits:", .help = "header: structure to the end marker; decode: every pixel"},
+     .group = "Checks and limits:",
+     .help = "how images are checked; header: structure to the end marker; decode: every pixel"},
     {"max-rejects", 0, MR_ARG_OTHER, .take = take_max_rejects, .value = "N or N%", .standard = "1%",
-     .help = "fail with exit code 1 if more images are rejected; unsafe and duplicate names count as well"},
+     .help = "fail if more images are rejected; exit code 1; unsafe and duplicate names count as well"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, o.limits.max_pixels), .value = "N", .low = 1,
-     .help = "reject images with more pixels (default " MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS) ")"},
+     .help = "reject images with more pixels (default " MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS) ")", .rare = true},
     {"max-scans", 0, MR_ARG_COUNT, MR_FIELD(request, o.limits.max_scans), .value = "N", .low = 1,
-     .help = "reject JPEGs with more scans (default 256, fewer for large ones)"},
+     .help = "reject JPEGs with more scans (default 256, fewer for large ones)", .rare = true},
     {"max-file", 0, MR_ARG_SIZE, MR_FIELD(request, o.for_source.max_entry), .value = "SIZE", .low = 1,
-     .high = MR_RECORD_MAX, .help = "reject larger image files (default 1GiB)"},
+     .high = MR_RECORD_MAX, .help = "reject larger image files (default 1GiB)", .rare = true},
     {"max-files", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_source.max_entries), .value = "N", .low = 1,
-     .high = UINT32_MAX - 1, .help = "reject a source with more files (default 20000000)"},
+     .high = UINT32_MAX - 1, .help = "reject a source with more files (default 20000000)", .rare = true},
     {"max-ratio", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_source.max_ratio), .value = "N", .low = 1,
-     .help = "reject an archive that unpacks to more than N times its size, and metas larger than N times the files "
-             "that they are made from (default 100; the first 64 MiB are free)"},
+     .help = "reject archives that unpack to more than N times their size, and metas larger than N times their files "
+             "(default 100; the first 64 MiB are exempt)",
+     .rare = true},
     {"fail-on-leak", 0, MR_ARG_WORD, MR_FIELD(request, o.fail_on_leak), .optional = "equal",
      .words =
          (const char *const[]){[MR_LEAK_NONE] = "none", [MR_LEAK_EQUAL] = "equal", [MR_LEAK_ALIKE] = "alike", NULL},
-     .help =
-         "fail with exit code 1 if an image is in two splits, byte for byte or, with =alike, also as copies that look "
-         "alike, which --near-duplicates looks for"},
+     .help = "fail if two splits share an image; exit code 1; with =alike, near-duplicates count as well"},
     {"near-duplicates", 0, MR_ARG_FLAG, MR_FIELD(request, o.near),
-     .help = "compare all pictures, whatever their names: report those that look alike, in two splits or in one"},
+     .help = "report near-duplicates; within splits and across them"},
     {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, o.near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
      .standard = MR_TEXT_OF(MR_NEAR_DISTANCE_STANDARD), .given = offsetof(request, near_distance_given),
-     .help = "with --near-duplicates: compare pictures whose hashes differ in at most N of 63 bits"},
+     .help = "with --near-duplicates: compare images whose hashes differ in at most N of 63 bits", .rare = true},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, o.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
-     .group = "Execution:", .help = "threads (default: one per processor; under mpirun 1 per rank)"},
+     .group = "Execution:", .help = "threads; default: one per processor, under mpirun 1 per rank"},
     {"dry-run", 0, MR_ARG_FLAG, MR_FIELD(request, o.dry_run),
-     .help = "check everything, report what would be done, write nothing; DATASET may be left out with a single SRC"},
+     .help = "check and report, but write nothing; with one SRC, DATASET is optional"},
     {"report", 0, MR_ARG_PATH, MR_FIELD(request, report), .value = "FILE",
-     .help = "also write the report here, even if ingest fails"},
+     .help = "also write the report to FILE; even if ingest fails"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true,
      .help = "print one JSON object instead of the summary"},
     {"progress-fd", 0, MR_ARG_COUNT, MR_FIELD(request, progress_fd), .value = "N", .low = 3, .high = 1 << 20,
-     .own = true, .help = "write progress to this open descriptor, a JSON object per line: step, done, total, bytes"},
+     .own = true, .help = "write progress to file descriptor N, a JSON object per line: step, done, total, bytes",
+     .rare = true},
     MR_OPTION_STALL(request, stall),
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, o.quiet), .own = true, .help = "no progress and no summary"},
     {0},
@@ -313,7 +312,7 @@ const mr_command cmd_ingest = {
     .title = "turn image folders and archives into a dataset",
     .usage = "SRC... DATASET",
     .example = "millrace ingest imagenette2-160.tgz imagenette",
-    .summary = "Turns image datasets into shards of the untouched encoded bytes.",
+    .summary = "Converts image datasets into shards of their original encoded bytes.",
     .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...) or - for an archive on "
              "standard input; several are merged into one tree.  A folder with downloaded archives is read "
              "without unpacking them.  DATASET must not exist yet; it appears at the end, complete, in one "
@@ -323,16 +322,17 @@ const mr_command cmd_ingest = {
              "  millrace ingest flowers/ flowers.mr --split-map valid=,test=val\n"
              "  millrace ingest train2017.zip val2017.zip annotations_trainval2017.zip coco\n"
              "  millrace ingest hub-download/ cartoons.mr --text-column image_description\n"
-             "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n"
-             "\n"
-             "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  "
-             "MILLRACE_PYTHON names the Python to use instead of python3; MILLRACE_PARQUET_READER names "
-             "another program, which gets a Parquet file on standard input and its name, /dev/stdin, as "
-             "the last argument, and writes a tar stream.\n"
-             "\n"
-             "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed; 130 or 143 "
-             "interrupted by SIGINT (Ctrl-C) or SIGTERM (129, 138, 140: by SIGHUP, SIGUSR1, SIGUSR2), "
-             "with DATASET unchanged or, if the message says so, new and complete.",
+             "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n",
+    .more = "\n"
+            "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  "
+            "MILLRACE_PYTHON names the Python to use instead of python3; MILLRACE_PARQUET_READER names "
+            "another program, which gets a Parquet file on standard input and its name, /dev/stdin, as "
+            "the last argument, and writes a tar stream.\n"
+            "\n"
+            "SIGINT (Ctrl-C) ends with exit status 130, SIGTERM with 143, SIGHUP, SIGUSR1 and SIGUSR2 with 129, 138 "
+            "and 140; DATASET is unchanged unless the message says that it is complete.\n"
+            "\n"
+            "Exit status: 0 done; 1 the data is bad; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

@@ -7,14 +7,15 @@
 
 const mr_option cmd_decoding_options[] = {
     {"device", 0, MR_ARG_TEXT, MR_FIELD(mr_decoding, device), .value = "NAME", .standard = "cpu", .own = true,
-     .help = "a device of 'millrace devices', for --decode-on"},
+     .help = "device to decode on; 'millrace devices' lists them"},
     {"decode-on", 0, MR_ARG_WORD, MR_FIELD(mr_decoding, on),
      .words =
          (const char *const[]){
              [MR_DECODE_ON_AUTO] = "auto", [MR_DECODE_ON_HOST] = "host", [MR_DECODE_ON_DEVICE] = "device", NULL},
      .standard = "auto", .own = true,
      .help = "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are "
-             "the same"},
+             "identical",
+     .rare = true},
     {0},
 };
 

@@ -5,9 +5,10 @@
 #include "shards/dataset/dataset_ranks.h"
 
 const mr_option cmd_local_options[] = {
-    {"local", 0, MR_ARG_PATH, MR_FIELD(mr_local_request, dir), .value = "DIR", .own = true, .help = MR_LOCAL_HELP},
+    {"local", 0, MR_ARG_PATH, MR_FIELD(mr_local_request, dir), .value = "DIR", .own = true, .help = MR_LOCAL_HELP,
+     .rare = true},
     {"local-size", 0, MR_ARG_SIZE, MR_FIELD(mr_local_request, size), .value = "SIZE", .low = 1, .high = INT64_MAX,
-     .own = true, .help = MR_LOCAL_SIZE_HELP},
+     .own = true, .help = MR_LOCAL_SIZE_HELP, .rare = true},
     {0},
 };
 

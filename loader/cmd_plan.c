@@ -27,8 +27,7 @@ typedef struct memory {
 
 static const mr_option options[] = {
     {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
-    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true,
-     .group = "What is printed:", .help = "print one JSON object"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .group = "Output:", .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {0},
 };

@@ -21,15 +21,16 @@ static mr_status take_augment(void *field, const char *text, mr_error *err)
 
 const mr_option cmd_transform_options[] = {
     {"augment", 0, MR_ARG_OTHER, .take = take_augment, .value = "train|eval|center", .standard = "train",
-     .group = "How pictures are shown:",
-     .help = "train: a random part of 0.08 to 1 of the area, ratio 3/4 to 4/3, mirrored half of the time; eval: the "
-             "whole picture made square; center: the middle, as in ImageNet evaluation"},
+     .group = "Transform:",
+     .help =
+         "how images are cropped and flipped; train: a random crop of 0.08 to 1 of the area, ratio 3/4 to 4/3, and "
+         "random horizontal flips; eval: the whole image made square; center: the center, as in ImageNet evaluation"},
     {"orientation", 0, MR_ARG_WORD, MR_FIELD(mr_transform, apply_orientation), .words = MR_WORDS("ignore", "apply"),
-     .standard = "ignore", .help = "EXIF orientation; the reference trainers ignore it"},
+     .standard = "ignore", .help = "EXIF orientation; the reference trainers ignore it", .rare = true},
     {"bicubic", 0, MR_ARG_FLAG, MR_FIELD(mr_transform, bicubic),
-     .help = "resize with the bicubic filter (default: bilinear)"},
+     .help = "resize with the bicubic filter (default: bilinear)", .rare = true},
     {"decoder", 0, MR_ARG_WORD, MR_FIELD(mr_transform, libjpeg), .words = MR_WORDS("auto", "libjpeg"),
      .standard = "auto", .own = true,
-     .help = "for JPEGs: millrace's own where possible, or libjpeg-turbo for all; the pixels are the same"},
+     .help = "JPEG decoder; millrace's own where possible, or libjpeg-turbo; the pixels are identical", .rare = true},
     {0},
 };

@@ -123,27 +123,28 @@ const mr_command cmd_train = {
     .title = "fine-tune a model from a dataset, alone or among ranks",
     .usage = "DATASET",
     .example = "millrace train flowers --pretrained ViT-B_16.npz --output run",
-    .summary = "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its "
-               "pictures and their words.  The same options, number of ranks, placement of them on hosts "
-               "and kind of processor give the same bits; for a Vision Transformer any division of batch x "
-               "grad-accum x ranks gives the same course to rounding (BridgeTower's negatives are those of "
-               "a batch).",
+    .summary = "Fine-tunes a Vision Transformer on images and labels, or BridgeTower on images and texts.",
     .notes = "Examples:\n"
              "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
-             "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 "
-             "--layers 2 --heads 4 \\\n"
-             "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
              "  millrace train flowers --output run --resume\n"
-             "  srun --mpi=pmix -n 8 millrace train flowers --output run --resume --checkpoint-every 10m\n"
-             "  millrace train flowers --model ViT-L_16 --plan\n"
-             "  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt --batch 8 "
-             "--output run\n"
-             "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
-             "  tensorboard --logdir run/tensorboard\n"
-             "\n"
-             "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or SIGINT, "
-             "SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 to any rank ended the run (after a checkpoint, when "
-             "--output is given; without it they end the program).",
+             "  millrace train flowers --model ViT-L_16 --plan",
+    .more =
+        "\n"
+        "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 --layers 2 --heads 4 "
+        "\\\n"
+        "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
+        "  srun --mpi=pmix -n 8 millrace train flowers --output run --resume --checkpoint-every 10m\n"
+        "  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt --batch 8 "
+        "--output run\n"
+        "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
+        "  tensorboard --logdir run/tensorboard\n"
+        "\n"
+        "Equal options, ranks, placement on hosts and kind of processor give equal bits.  For a Vision Transformer "
+        "any division of batch x grad-accum x ranks gives equal results up to rounding; BridgeTower's negatives are "
+        "those of a batch.  SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 to any rank "
+        "stops the run, after a checkpoint if --output is given.\n"
+        "\n"
+        "Exit status: 0 done; 1 the data is bad; 2 usage error; 3 system error, or stopped by a signal.",
     .options = mr_setting_rows,
     .arguments = arguments,
     .run = start,

@@ -108,14 +108,22 @@ static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *va
     return mr_option_take(e->row, e->request, NULL, err);
 }
 
+/* MR_END: printed. */
+static mr_status help(const mr_cli_line *l, const mr_option *row, const char *value, mr_error *err)
+{
+    if (value && (row != &mr_help_options[0] || strcmp(value, "all") != 0))
+        return mr_fail(err, MR_MISUSE, "--%s=%s: use --help, --help=all or --usage", row->name, value);
+    mr_help which = row != &mr_help_options[0] ? MR_HELP_USAGE : value ? MR_HELP_ALL : MR_HELP_SHORT;
+    MR_TRY(mr_cli_help(l->command, which, err));
+    return MR_END;
+}
+
 mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
 {
     const mr_option *row = e->row;
     mr_cli_entry *first = mr_cli_first(l, e);
-    if (row == &mr_help_options[0] || row == &mr_help_options[1]) {
-        MR_TRY(mr_cli_help(l->command, row != &mr_help_options[0], err));
-        return MR_END;
-    }
+    if (row == &mr_help_options[0] || row == &mr_help_options[1])
+        return help(l, row, value, err);
     if (value && !*value) /* typically an unset variable in a script */
         return mr_fail(err, MR_MISUSE, "--%s: the value is empty; leave the option out for its default", row->name);
     value = value ? value : row->optional;

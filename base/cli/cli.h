@@ -43,15 +43,16 @@ typedef struct mr_option {
     const char *value;    /* name of the value in help; NULL: the words themselves */
     const char *standard; /* the default, as text; NULL: the field stays as the command set it */
     const char *optional; /* the value when the option is given without one; NULL: a value is required */
-    const char *help;
-    const char *group; /* heading, in the first row of a group */
-    const char *alias; /* the name of an earlier version: accepted, and shown nowhere */
+    const char *help;     /* the first clause, up to a ';', has to do where rows are `rare` */
+    const char *group;    /* heading, in the first row of a group */
+    const char *alias;    /* the name of an earlier version: accepted, and shown nowhere */
     const char *const *words;
     uint64_t low, high;
     size_t given; /* offset of a bool that becomes true when the option is given; 0: none */
     bool above;   /* MR_ARG_REAL: `low` itself is excluded */
     bool own;     /* ranks of one run may differ in it: it controls how the work is done, not what is done */
     bool hidden;  /* not in --help */
+    bool rare;    /* in --help=all only */
     const struct mr_option *rows;
     mr_status (*take)(void *field, const char *text, mr_error *err);
 } mr_option;
@@ -75,6 +76,7 @@ typedef struct mr_command {
     const char *example;      /* a whole command line, shown when one is missing */
     const char *summary;      /* a paragraph */
     const char *notes;        /* examples, exit codes; lines that begin with a blank are printed as they are */
+    const char *more;         /* more of them, for --help=all; or NULL */
     const mr_option *options;
     const mr_option *arguments; /* rows without a name; each is required; a list takes all the rest */
     mr_status (*check)(void *request, mr_error *err); /* after parsing: checks across options; or NULL */
@@ -101,7 +103,7 @@ void mr_cli_release(mr_cli *cli); /* a zeroed one is fine */
         "stall-timeout", 0, MR_ARG_COUNT, MR_FIELD(type, field), .value = "SECONDS", .high = UINT32_MAX,               \
                                                                  .standard = "60", .help = MR_STALL_HELP               \
     }
-#define MR_STALL_HELP "end the run when a rank makes no progress for this long, among several (0: never)"
+#define MR_STALL_HELP "abort if a rank makes no progress for so long (0: never)"
 
 /* After mr_cli_parse(): calls mr_ranks_begin(), checks that all ranks run the same build and were given the same
  * command and options, except paths and rows marked `own`, and begins to watch for ranks that stall (mr_ranks_watch()).
@@ -121,8 +123,9 @@ bool mr_option_has_value(const mr_option *row);
 /* Appends the value's name in help: "N", "drop|pad|partial". */
 void mr_option_add_value(const mr_option *row, mr_buf *out);
 
-/* `--help`, or the short `--usage`, on standard output.  MR_SYSTEM: out of memory. */
-mr_status mr_cli_help(const mr_command *command, bool brief, mr_error *err);
+/* On standard output: how to call a command, the options that most people use, or all. */
+typedef enum mr_help { MR_HELP_USAGE, MR_HELP_SHORT, MR_HELP_ALL } mr_help;
+mr_status mr_cli_help(const mr_command *command, mr_help which, mr_error *err); /* MR_SYSTEM: out of memory */
 extern const mr_option mr_help_options[]; /* options of every command: help, usage */
 
 #endif

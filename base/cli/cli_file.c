@@ -15,8 +15,8 @@ enum { FEW = 10 }; /* commands with no more options than that are not worth a fi
 
 const mr_option mr_file_options[] = {
     {"options", 0, MR_ARG_PATH, .value = "FILE",
-     .help = "take options from a YAML file (name: value); what the command line gives counts"},
-    {"write-config", 0, MR_ARG_FLAG, .own = true, .help = "print the options as a file of this kind, and exit"},
+     .help = "read options from a YAML file (name: value); the command line takes precedence"},
+    {"write-config", 0, MR_ARG_FLAG, .own = true, .rare = true, .help = "print the options as YAML and exit"},
     {0},
 };
 

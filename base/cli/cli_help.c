@@ -13,14 +13,16 @@
 enum { WIDTH = 79, MIN_WIDTH = 50, MAX_WIDTH = 110, HELP_COLUMN = 29, USAGE_COLUMN = 12 };
 
 const mr_option mr_help_options[] = {
-    {"help", '?', MR_ARG_FLAG, .help = "print this help"},
-    {"usage", 0, MR_ARG_FLAG, .help = "print a short usage message"},
+    {"help", '?', MR_ARG_TEXT, .words = MR_WORDS("all"), .optional = "", .help = "print this help, or all of it"},
+    {"usage", 0, MR_ARG_FLAG, .rare = true, .help = "print a short usage message"},
     {0},
 };
 
 typedef struct page {
     mr_buf text;
     size_t column, width;
+    bool all;          /* rows marked `rare`, too */
+    const char *group; /* printed before its first row that is shown */
 } page;
 
 static size_t terminal_width(void)
@@ -94,17 +96,26 @@ static bool shows_default(const mr_option *row)
     return row->standard && *row->standard && strcmp(row->standard, "0") != 0;
 }
 
+/* Up to the first ';' that is not in parentheses. */
+static size_t first_clause(const char *text)
+{
+    size_t len = 0;
+    for (int depth = 0; text[len] && (text[len] != ';' || depth); len++)
+        depth += (text[len] == '(') - (text[len] == ')');
+    return len;
+}
+
 static void add_option(page *p, const mr_option *row)
 {
     MR_AUTO(mr_buf_free) mr_buf help = {0};
     mr_buf *out = &p->text;
-    size_t begin = out->len;
-    if (row->group) {
-        mr_buf_printf(out, "\n%s%s%s\n", mr_sgr(stdout, MR_BOLD), row->group, mr_sgr(stdout, MR_PLAIN));
-        begin = out->len;
-    }
-    if (row->hidden)
+    p->group = row->group ? row->group : p->group;
+    if (row->hidden || (row->rare && !p->all))
         return;
+    if (p->group)
+        mr_buf_printf(out, "\n%s%s%s\n", mr_sgr(stdout, MR_BOLD), p->group, mr_sgr(stdout, MR_PLAIN));
+    p->group = NULL;
+    size_t begin = out->len;
     if (row->key)
         mr_buf_printf(out, "  -%c, ", row->key);
     mr_buf_printf(out, "%s--%s", row->key ? "" : "      ", row->name);
@@ -113,7 +124,9 @@ static void add_option(page *p, const mr_option *row)
     if (p->column + 2 > HELP_COLUMN)
         end_line(p);
     indent(p, HELP_COLUMN);
-    mr_buf_printf(&help, shows_default(row) ? "%s (default %s)" : "%s", row->help, row->standard);
+    mr_buf_add(&help, row->help, p->all ? strlen(row->help) : first_clause(row->help));
+    if (shows_default(row))
+        mr_buf_printf(&help, " (default %s)", row->standard);
     add_paragraph(p, mr_buf_text(&help), help.len, HELP_COLUMN);
     end_line(p);
 }
@@ -127,8 +140,18 @@ static void add_options(page *p, const mr_option *rows)
             add_option(p, row);
 }
 
+static size_t count_rare(const mr_option *rows)
+{
+    size_t count = 0;
+    for (const mr_option *row = rows; row->name || row->kind == MR_ARG_TABLE; row++)
+        count += row->kind == MR_ARG_TABLE ? count_rare(row->rows) : row->rare && !row->hidden;
+    return count;
+}
+
 static void add_help(page *p, const mr_command *c)
 {
+    size_t rare = count_rare(c->options);
+    p->all = p->all || !rare;
     mr_buf_printf(&p->text, "Usage: millrace %s [OPTION...]%s%s\n", c->name, *c->usage ? " " : "", c->usage);
     add_paragraph(p, c->summary, strlen(c->summary), 0);
     end_line(p);
@@ -144,6 +167,10 @@ static void add_help(page *p, const mr_command *c)
         add_options(p, mr_file_options);
     end_line(p);
     add_notes(p, c->notes);
+    if (p->all && c->more)
+        add_notes(p, c->more);
+    if (!p->all)
+        mr_buf_printf(&p->text, "\n'millrace %s --help=all' shows %zu more options.\n", c->name, rare);
 }
 
 /* ---- --usage ---------------------------------------------------------------------------------------------------- */
@@ -189,11 +216,11 @@ static void add_short_usage(page *p, const mr_command *c)
     end_line(p);
 }
 
-mr_status mr_cli_help(const mr_command *command, bool brief, mr_error *err)
+mr_status mr_cli_help(const mr_command *command, mr_help which, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    page p = {.width = terminal_width()};
-    (brief ? add_short_usage : add_help)(&p, command);
+    page p = {.width = terminal_width(), .all = which == MR_HELP_ALL};
+    (which == MR_HELP_USAGE ? add_short_usage : add_help)(&p, command);
     text = p.text;
     MR_TRY(mr_buf_status(&text, err, "writing help"));
     for (size_t at = 0, len; at < text.len; at += len) {

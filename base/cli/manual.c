@@ -208,6 +208,8 @@ static void add_command_page(mr_buf *out, const mr_command *const *all, const mr
 {
     notes n = {{0}, {0}, {0}};
     take_notes(&n, c->notes);
+    if (c->more)
+        take_notes(&n, c->more);
     add_title(out, c->name);
     mr_buf_printf(out, ".SH NAME\nmillrace\\-%s \\- ", c->name);
     add_lower(out, c->title);

@@ -25,9 +25,7 @@ void mr_dataset_stage_warn(const mr_dataset *ds, const mr_ranks *ranks);
 
 /* Of the options. */
 #define MR_LOCAL_HELP                                                                                                  \
-    "copy shards to this folder on a disk of each host, in the order in which they are first read, and read the "      \
-    "copies"
-#define MR_LOCAL_SIZE_HELP                                                                                             \
-    "remove copies that no one uses, the longest unused first, beyond so much (default: no limit)"
+    "cache shards in this folder on a local disk of each host; they are copied in the order of their first use"
+#define MR_LOCAL_SIZE_HELP "size limit of --local; the least recently used copies are removed first (default: no limit)"
 
 #endif

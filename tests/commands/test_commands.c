@@ -79,6 +79,38 @@ static bool is_wrapped(const char *text)
     return true;
 }
 
+static size_t count_lines(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += *text == '\n';
+    return count;
+}
+
+/* Two screens of what most people use; the rest, with details, on demand. */
+static void test_help_of_many_options(void **state)
+{
+    static const char *const commands[] = {"train", "ingest", "replay", "bench", "predict"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        support_result some = RUN(*state, commands[i], "--help"), all = RUN(*state, commands[i], "--help=all");
+        support_assert_status(&some, 0);
+        support_assert_status(&all, 0);
+        if (count_lines(some.out) > 60)
+            fail_msg("%zu lines:\n%s", count_lines(some.out), some.out);
+        char *hint = support_path("\n'millrace %s --help=all' shows ", commands[i]);
+        assert_holds(some.out, hint);
+        assert_null(strstr(all.out, hint));
+        assert_holds(all.out, "      --max-pixels=N ");
+        assert_null(strstr(some.out, "--max-pixels"));
+        assert_holds(all.out, "\nExit status: 0 done;");
+        free(hint);
+        support_result_free(&some);
+        support_result_free(&all);
+    }
+    SAYS(*state, 2, "", "millrace seek: --help=some: use --help, --help=all or --usage\nTry 'millrace seek --help'.\n",
+         "seek", "--help=some");
+}
+
 static void test_help(void **state)
 {
     const char *dir = *state;
@@ -99,12 +131,12 @@ static void test_help(void **state)
     }
     /* Examples can be pasted, however long they are. */
     support_result r = RUN(dir, "help", "train");
-    assert_holds(r.out, "\n  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt "
-                        "--batch 8 --output run\n");
+    assert_holds(r.out, "\n  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 "
+                        "--output run\n");
     support_result_free(&r);
     SAYS(dir, 0,
          "Usage: millrace seek [-q?] [--every=N] [--force] [--check] [--drop] [--jobs=N]\n"
-         "            [--json] [--quiet] [--help] [--usage] DATASET\n",
+         "            [--json] [--quiet] [--help[=all]] [--usage] DATASET\n",
          "", "seek", "--usage");
 }
 
@@ -387,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_options),
         TEST(test_help),
+        TEST(test_help_of_many_options),
         TEST(test_places_that_are_not_there),
         TEST(test_places_without_a_name),
         TEST(test_what_is_read_is_not_written_over),

@@ -22,158 +22,162 @@ typedef enum mr_setting_life {
 /* X(kind, type, field, word, argument, default, life, help, other members of mr_option) */
 #define MR_SETTINGS(X)                                                                                                 \
     X(MR_ARG_TEXT, const char *, model, "model", "NAME", "ViT-B_16", MR_FIXED,                                         \
-      "ViT-B_16, ViT-B_32, ViT-L_16, ViT-L_32, ViT-H_14, or vit with a shape of its own; bridgetower-large, or "       \
-      "bridgetower with --config or a shape of its own: pictures and words",                                           \
-      .group = "The model:")                                                                                           \
+      "ViT-{B,L}_{16,32}, ViT-H_14, bridgetower-large, vit or bridgetower; the last two take their dimensions from "   \
+      "options",                                                                                                       \
+      .group = "Model:")                                                                                               \
     X(MR_ARG_PATH, const char *, config, "config", "FILE", "", MR_FIXED,                                               \
-      "bridgetower: its shape, the hub's config.json")                                                                 \
+      "bridgetower: dimensions, as config.json of the hub")                                                            \
     X(MR_ARG_PATH, const char *, pretrained, "pretrained", "FILE", "", MR_FIXED,                                       \
-      "start from these weights: vit: Google's .npz or a weights.npz of ours, with a new head; or the folder of a "    \
-      "run of ours, with its head, whose classes meet by name; "                                                       \
-      "bridgetower: .safetensors, its index, or a folder with them")                                                   \
+      "initial weights; vit: Google's .npz, a weights.npz written by millrace (the head is reinitialised), or the "    \
+      "folder of a run (with its head; classes are matched by name); bridgetower: .safetensors, its index, or their "  \
+      "folder")                                                                                                        \
     X(MR_ARG_PATH, const char *, pretrained_classes, "pretrained-classes", "FILE", "", MR_FIXED,                       \
-      "vit: take the head of --pretrained's .npz as well; FILE has the name of one of its classes in each line, in "   \
-      "their order, and classes meet by name")                                                                         \
+      "vit: keep the head of --pretrained's .npz; FILE lists its classes in order, one per line; they are matched by " \
+      "name",                                                                                                          \
+      .rare = true)                                                                                                    \
     X(MR_ARG_PATH, const char *, tokenizer, "tokenizer", "FILE", "", MR_FIXED,                                         \
       "bridgetower: tokenizer.json, or vocab.json beside merges.txt (default: in the folder of --config or "           \
-      "--pretrained); 'millrace tokenizer' learns one")                                                                \
+      "--pretrained)",                                                                                                 \
+      .rare = true)                                                                                                    \
     X(MR_ARG_COUNT, uint64_t, image_size, "image-size", "PIXELS", "0", MR_FIXED,                                       \
-      "side of the square the model sees (0: the model's own; vit: 224)")                                              \
-    X(MR_ARG_COUNT, uint64_t, patch, "patch", "PIXELS", "0", MR_FIXED, "side of a patch (0: the model's own)")         \
-    X(MR_ARG_COUNT, uint64_t, hidden, "hidden", "N", "0", MR_FIXED, "width of a token (0: the model's own)")           \
-    X(MR_ARG_COUNT, uint64_t, layers, "layers", "N", "0", MR_FIXED, "blocks (0: the model's own)")                     \
-    X(MR_ARG_COUNT, uint64_t, heads, "heads", "N", "0", MR_FIXED, "attention heads (0: the model's own)")              \
-    X(MR_ARG_COUNT, uint64_t, mlp, "mlp", "N", "0", MR_FIXED, "width inside the MLP (0: the model's own)")             \
+      "input size in pixels; 0: the model's default (vit: 224)")                                                       \
+    X(MR_ARG_COUNT, uint64_t, patch, "patch", "PIXELS", "0", MR_FIXED,                                                 \
+      "patch size in pixels (0: the model's default)", .rare = true)                                                   \
+    X(MR_ARG_COUNT, uint64_t, hidden, "hidden", "N", "0", MR_FIXED, "hidden size (0: the model's default)",            \
+      .rare = true)                                                                                                    \
+    X(MR_ARG_COUNT, uint64_t, layers, "layers", "N", "0", MR_FIXED, "transformer layers (0: the model's default)",     \
+      .rare = true)                                                                                                    \
+    X(MR_ARG_COUNT, uint64_t, heads, "heads", "N", "0", MR_FIXED, "attention heads (0: the model's default)",          \
+      .rare = true)                                                                                                    \
+    X(MR_ARG_COUNT, uint64_t, mlp, "mlp", "N", "0", MR_FIXED, "hidden size of the MLP (0: the model's default)",       \
+      .rare = true)                                                                                                    \
     X(MR_ARG_COUNT, uint64_t, cross_layers, "cross-layers", "N", "0", MR_FIXED,                                        \
-      "bridgetower: layers where pictures and words meet (0: the model's own)")                                        \
+      "bridgetower: cross-modal layers (0: the model's default)", .rare = true)                                        \
     X(MR_ARG_COUNT, uint64_t, embed, "embed", "N", "0", MR_FIXED,                                                      \
-      "bridgetower: width of an embedding (0: the model's own)")                                                       \
-    X(MR_ARG_COUNT, uint64_t, max_text, "max-text", "N", "128", MR_FIXED,                                              \
-      "bridgetower: tokens of a text that are read")                                                                   \
+      "bridgetower: size of an embedding (0: the model's default)", .rare = true)                                      \
+    X(MR_ARG_COUNT, uint64_t, max_text, "max-text", "N", "128", MR_FIXED, "bridgetower: truncate texts to N tokens",   \
+      .rare = true)                                                                                                    \
     X(MR_ARG_TEXT, const char *, freeze, "freeze", "PART", "none", MR_FIXED,                                           \
-      "what does not learn: vit: backbone (all but the head), or N: the embedding and the first N blocks; "            \
+      "parameters to freeze; vit: backbone (all but the head), or N: the embedding and the first N blocks; "           \
       "bridgetower: images, text or both")                                                                             \
-    X(MR_ARG_TEXT, const char *, split, "split", "NAME", "train", MR_FIXED, "split to learn from",                     \
-      .group = "What is seen:")                                                                                        \
+    X(MR_ARG_TEXT, const char *, split, "split", "NAME", "train", MR_FIXED, "training split", .group = "Data:")        \
     X(MR_ARG_TEXT, const char *, eval_split, "eval-split", "NAME", "", MR_FIXED,                                       \
-      "split to evaluate on (default: val, otherwise test, otherwise none)")                                           \
+      "evaluation split (default: val, otherwise test)")                                                               \
     X(MR_ARG_TEXT, const char *, text_column, "text-column", "NAME", "", MR_FIXED,                                     \
-      "bridgetower: where a picture's words are: a column, or captions (default: image_description, otherwise "        \
-      "captions)")                                                                                                     \
+      "bridgetower: column with the texts, or captions (default: image_description, otherwise captions)",              \
+      .rare = true)                                                                                                    \
     X(MR_ARG_TEXT, const char *, loss, "loss", NULL, "auto", MR_FIXED,                                                 \
-      "vit: ce: one label per sample; bce: any number of them, also none (auto: what the dataset has)",                \
+      "vit: loss function; ce: exactly one label per sample; bce: any number of labels, including none; auto: as the " \
+      "dataset has them",                                                                                              \
       .words = MR_WORDS("auto", "ce", "bce"))                                                                          \
-    X(MR_ARG_REAL, double, label_smoothing, "label-smoothing", "SHARE", "0", MR_FIXED,                                 \
-      "vit: share of a label that is spread over all classes")                                                         \
+    X(MR_ARG_REAL, double, label_smoothing, "label-smoothing", "P", "0", MR_FIXED, "vit: label smoothing",             \
+      .rare = true)                                                                                                    \
     X(MR_ARG_TEXT, const char *, class_weights, "class-weights", NULL, "none", MR_FIXED,                               \
-      "vit: balanced: rare classes count as much as frequent ones", .words = MR_WORDS("none", "balanced"))             \
+      "vit: balanced: weight classes by inverse frequency", .words = MR_WORDS("none", "balanced"), .rare = true)       \
     X(MR_ARG_FLAG, bool, expand_captions, "expand-captions", NULL, "", MR_FIXED,                                       \
-      "every pair of a picture and one of its captions is a sample (default: one of them per epoch, at random)")       \
-    X(MR_ARG_REAL, double, scale_min, "scale-min", "SHARE", "0.05", MR_FIXED,                                          \
-      "smallest part of a picture's area that a training crop shows")                                                  \
-    X(MR_ARG_FLAG, bool, flip, "flip", NULL, "", MR_FIXED, "mirror half of the training pictures")                     \
+      "use every image-caption pair as a sample (default: one random caption per image and epoch)", .rare = true)      \
+    X(MR_ARG_REAL, double, scale_min, "scale-min", "P", "0.05", MR_FIXED,                                              \
+      "minimum area of a random training crop, as a fraction of the image", .rare = true)                              \
+    X(MR_ARG_FLAG, bool, flip, "flip", NULL, "", MR_FIXED, "random horizontal flips")                                  \
     X(MR_ARG_TEXT, const char *, orientation, "orientation", NULL, "ignore", MR_FIXED,                                 \
-      "EXIF orientation; the reference trainers ignore it", .words = MR_WORDS("ignore", "apply"))                      \
-    X(MR_ARG_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT,                                                   \
-      "damaged samples, each counted once, that a rank may skip before the run ends")                                  \
+      "EXIF orientation; the reference trainers ignore it", .words = MR_WORDS("ignore", "apply"), .rare = true)        \
+    X(MR_ARG_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT, "damaged samples that each rank may skip",        \
+      .rare = true)                                                                                                    \
     X(MR_ARG_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", MR_FIXED,                                    \
-      "a larger picture is a damaged sample")                                                                          \
+      "treat larger images as damaged samples", .rare = true)                                                          \
     X(MR_ARG_TEXT, const char *, on_bad, "on-bad", NULL, "replace", MR_KEPT,                                           \
-      "what takes the place of such a sample: the next good one, or nothing", .words = MR_WORDS("replace", "mask"))    \
-    X(MR_ARG_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples per rank and micro-step",                   \
-      .group = "How it learns:")                                                                                       \
+      "replace a damaged sample by the next good one, or mask it", .words = MR_WORDS("replace", "mask"), .rare = true) \
+    X(MR_ARG_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "batch size per rank and micro-step",                \
+      .group = "Optimization:")                                                                                        \
     X(MR_ARG_COUNT, uint64_t, eval_batch, "eval-batch", "N", "0", MR_KEPT,                                             \
-      "samples per rank and step of evaluations (0: as --batch); a loss of pictures and words depends on it")          \
+      "batch size per rank in evaluations (0: as --batch); the loss of an image-text model depends on it",             \
+      .rare = true)                                                                                                    \
     X(MR_ARG_TEXT, const char *, tail, "tail", NULL, "partial", MR_FIXED,                                              \
-      "samples at the end of an epoch that do not fill a batch: a smaller batch, one padded with samples that do "     \
-      "not count, or none",                                                                                            \
-      .words = MR_WORDS("partial", "pad", "drop"))                                                                     \
-    X(MR_ARG_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT, "micro-steps per update")                   \
-    X(MR_ARG_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED, "updates of the whole run (default: by --epochs)")   \
-    X(MR_ARG_COUNT, uint64_t, epochs, "epochs", "N", "10", MR_FIXED, "passes over the split, unless --steps is given") \
+      "samples at the end of an epoch that do not fill a batch: use a smaller batch, pad it with samples of weight "   \
+      "0, or drop them",                                                                                               \
+      .words = MR_WORDS("partial", "pad", "drop"), .rare = true)                                                       \
+    X(MR_ARG_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT,                                             \
+      "micro-steps per update; gradient accumulation")                                                                 \
+    X(MR_ARG_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED, "updates in total; by default --epochs decides")     \
+    X(MR_ARG_COUNT, uint64_t, epochs, "epochs", "N", "10", MR_FIXED, "epochs, without --steps")                        \
     X(MR_ARG_REAL, double, lr, "lr", "RATE", "0", MR_FIXED,                                                            \
-      "learning rate (0: 0.03 for sgd, 0.001 for adamw, 0.00001 for bridgetower)")                                     \
+      "learning rate; 0: 0.03 for sgd, 0.001 for adamw, 0.00001 for bridgetower")                                      \
     X(MR_ARG_TEXT, const char *, warmup, "warmup", "N", "", MR_FIXED,                                                  \
-      "updates of linear warm-up (default: 500, or a tenth of a shorter run)")                                         \
-    X(MR_ARG_TEXT, const char *, decay, "decay", NULL, "cosine", MR_FIXED, "of the rate, after warm-up",               \
-      .words = MR_WORDS("cosine", "linear", "none"))                                                                   \
+      "linear warm-up, in updates; default: 500, at most a tenth of the run")                                          \
+    X(MR_ARG_TEXT, const char *, decay, "decay", NULL, "cosine", MR_FIXED, "learning rate schedule after warm-up",     \
+      .words = MR_WORDS("cosine", "linear", "none"), .rare = true)                                                     \
     X(MR_ARG_TEXT, const char *, optimizer, "optimizer", NULL, "sgd", MR_FIXED, "SGD with momentum, or AdamW",         \
       .words = MR_WORDS("sgd", "adamw"))                                                                               \
-    X(MR_ARG_REAL, double, momentum, "momentum", "M", "0.9", MR_FIXED, "of sgd")                                       \
-    X(MR_ARG_REAL, double, adam_eps, "adam-eps", "E", "1e-8", MR_FIXED, "of adamw")                                    \
-    X(MR_ARG_REAL, double, weight_decay, "weight-decay", "D", "0", MR_FIXED, "pull of all parameters towards zero")    \
-    X(MR_ARG_REAL, double, clip, "clip", "NORM", "1", MR_FIXED,                                                        \
-      "largest norm of all gradients together, 0 for no limit")                                                        \
+    X(MR_ARG_REAL, double, momentum, "momentum", "M", "0.9", MR_FIXED, "momentum of SGD", .rare = true)                \
+    X(MR_ARG_REAL, double, adam_eps, "adam-eps", "E", "1e-8", MR_FIXED, "epsilon of AdamW", .rare = true)              \
+    X(MR_ARG_REAL, double, weight_decay, "weight-decay", "D", "0", MR_FIXED, "weight decay")                           \
+    X(MR_ARG_REAL, double, clip, "clip", "NORM", "1", MR_FIXED, "clip the global gradient norm (0: off)")              \
     X(MR_ARG_REAL, double, ema, "ema", "D", "0", MR_FIXED,                                                             \
-      "keep a mean of the weights, D of the old and 1 - D of the new at each update, and make it the model that is "   \
-      "evaluated and kept (0: none; 0.999, for example)")                                                              \
-    X(MR_ARG_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED, "share of activations dropped, at three places")  \
+      "use an exponential moving average of the weights; it is what is evaluated and saved; D: its decay, for "        \
+      "example 0.999 (0: off)")                                                                                        \
+    X(MR_ARG_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED, "dropout rate")                                   \
     X(MR_ARG_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                           \
-      "bridgetower: equal pictures in a batch are not negatives of one another")                                       \
+      "bridgetower: equal images in a batch are not negatives of one another", .rare = true)                           \
     X(MR_ARG_FLAG, bool, gather_negatives, "gather-negatives", NULL, "", MR_FIXED,                                     \
-      "bridgetower: the negatives are the samples of all ranks, not of the rank's own batch")                          \
-    X(MR_ARG_COUNT, uint64_t, seed, "seed", "N", "42", MR_FIXED, "of order, crops, dropout and start values")          \
-    X(MR_ARG_TEXT, const char *, device, "device", "NAME", "cpu", MR_KEPT, "where the arithmetic is done",             \
-      .own = true, .group = "How the work is done:")                                                                   \
-    X(MR_ARG_TEXT, const char *, precision, "precision", NULL, "float32", MR_KEPT,                                     \
-      "of activations and of what is multiplied; parameters, sums, norms and losses are float32 in any case",          \
-      .words = MR_WORDS("float32", "bf16"))                                                                            \
+      "bridgetower: take negatives from all ranks, not from the rank's own batch only", .rare = true)                  \
+    X(MR_ARG_COUNT, uint64_t, seed, "seed", "N", "42", MR_FIXED, "random seed")                                        \
+    X(MR_ARG_TEXT, const char *, device, "device", "NAME", "cpu", MR_KEPT,                                             \
+      "device to compute on; 'millrace devices' lists them", .own = true, .group = "Execution:")                       \
+    X(MR_ARG_TEXT, const char *, precision, "precision", "TYPE", "float32", MR_KEPT,                                   \
+      "float32 or bf16; of activations and matrix products", .words = MR_WORDS("float32", "bf16"))                     \
     X(MR_ARG_COUNT, uint64_t, threads, "threads", "N", "0", MR_KEPT,                                                   \
-      "threads per rank, for the model and for the loader (0: the available processors, shared by the ranks)",         \
-      .own = true)                                                                                                     \
+      "threads per rank; 0: the available processors, shared by the ranks", .own = true)                               \
     X(MR_ARG_COUNT, uint64_t, loader_threads, "loader-threads", "N", "0", MR_KEPT,                                     \
-      "threads per rank for reading and decoding (0: as --threads)", .own = true)                                      \
-    X(MR_ARG_COUNT, uint64_t, prefetch, "prefetch", "N", "2", MR_KEPT, "batches prepared ahead, per rank",             \
-      .own = true)                                                                                                     \
+      "threads per rank that read and decode (0: as --threads)", .own = true, .rare = true)                            \
+    X(MR_ARG_COUNT, uint64_t, prefetch, "prefetch", "N", "2", MR_KEPT, "batches to prefetch per rank", .own = true,    \
+      .rare = true)                                                                                                    \
     X(MR_ARG_TEXT, const char *, decoder, "decoder", NULL, "auto", MR_KEPT,                                            \
-      "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same",                      \
-      .words = MR_WORDS("auto", "libjpeg"), .own = true)                                                               \
+      "JPEG decoder: millrace's own where possible, or libjpeg-turbo; the pixels are identical",                       \
+      .words = MR_WORDS("auto", "libjpeg"), .own = true, .rare = true)                                                 \
     X(MR_ARG_TEXT, const char *, decode_on, "decode-on", NULL, "auto", MR_KEPT,                                        \
-      "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are the same", \
-      .words = MR_WORDS("auto", "host", "device"), .own = true)                                                        \
+      "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are "          \
+      "identical",                                                                                                     \
+      .words = MR_WORDS("auto", "host", "device"), .own = true, .rare = true)                                          \
     X(MR_ARG_TEXT, const char *, recompute, "recompute", NULL, "no", MR_KEPT,                                          \
-      "keep only the inputs of a model's blocks and compute the rest again in the backward pass: less memory, up to "  \
-      "a third more work, the same results to the bit",                                                                \
-      .optional = "yes", .words = MR_WORDS("no", "yes"))                                                               \
+      "activation checkpointing; less memory, up to a third more work, identical results", .optional = "yes",          \
+      .words = MR_WORDS("no", "yes"))                                                                                  \
     X(MR_ARG_TEXT, const char *, exchange, "exchange", NULL, "flat", MR_KEPT,                                          \
-      "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
-      .words = MR_WORDS("flat", "buckets"))                                                                            \
+      "sum gradients over ranks after the backward pass, or in buckets during it",                                     \
+      .words = MR_WORDS("flat", "buckets"), .rare = true)                                                              \
     X(MR_ARG_TEXT, const char *, exchange_type, "exchange-type", NULL, "float32", MR_KEPT,                             \
-      "of gradients on their way between hosts; they are added up in float32", .words = MR_WORDS("float32", "bf16"))   \
-    X(MR_ARG_PATH, const char *, local, "local", "DIR", "", MR_ONCE, MR_LOCAL_HELP, .own = true)                       \
-    X(MR_ARG_SIZE, uint64_t, local_size, "local-size", "SIZE", "0", MR_ONCE, MR_LOCAL_SIZE_HELP, .own = true)          \
+      "type of gradients sent between hosts; they are summed in float32", .words = MR_WORDS("float32", "bf16"),        \
+      .rare = true)                                                                                                    \
+    X(MR_ARG_PATH, const char *, local, "local", "DIR", "", MR_ONCE, MR_LOCAL_HELP, .own = true, .rare = true)         \
+    X(MR_ARG_SIZE, uint64_t, local_size, "local-size", "SIZE", "0", MR_ONCE, MR_LOCAL_SIZE_HELP, .own = true,          \
+      .rare = true)                                                                                                    \
     X(MR_ARG_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                           \
-      "evaluate, and write a checkpoint, every N updates (0: at the end only)", .group = "What is printed and kept:")  \
-    X(MR_ARG_OTHER, mr_pace, checkpoint_every, "checkpoint-every", "UPDATES|MINUTESm", "", MR_KEPT,                    \
-      "also write a checkpoint this often, without evaluating it, for example 500 or 10m (default: only when "         \
-      "evaluating)",                                                                                                   \
-      .take = mr_pace_take)                                                                                            \
-    X(MR_ARG_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "a line every N updates")            \
+      "evaluate and save every N updates; 0: at the end only", .group = "Output:")                                     \
+    X(MR_ARG_OTHER, mr_pace, checkpoint_every, "checkpoint-every", "N", "", MR_KEPT,                                   \
+      "also save every N updates, or Nm minutes; without evaluating, for example 500 or 10m", .take = mr_pace_take)    \
+    X(MR_ARG_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "print a line every N updates",      \
+      .rare = true)                                                                                                    \
     X(MR_ARG_PATH, const char *, output, "output", "DIR", "", MR_ONCE,                                                 \
-      "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
+      "output directory (default: none); for checkpoints, results and TensorBoard files")                              \
     X(MR_ARG_FLAG, bool, overwrite_output, "overwrite-output", NULL, "", MR_ONCE,                                      \
-      "start over where --output holds an older run, which is removed once this one is ready to start")                \
+      "replace an older run in --output; once the new one is ready to start")                                          \
     X(MR_ARG_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                         \
-      "checkpoints kept: the newest N, and the best (0: all)")                                                         \
+      "checkpoints to keep; the newest N and the best (0: all)")                                                       \
     X(MR_ARG_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                          \
-      "continue from the newest checkpoint of --output, with the options it was started with, on any number of ranks " \
-      "that "                                                                                                          \
-      "shares its updates evenly; where there is none, begin, if --model or --pretrained is given")                    \
+      "continue from the newest checkpoint in --output; with its options, on any number of ranks that divides its "    \
+      "batch; otherwise start from scratch, if --model or --pretrained is given")                                      \
     X(MR_ARG_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                             \
-      "end with a checkpoint after N updates of this run, as a time limit would")                                      \
+      "stop with a checkpoint after N updates of this run, as a time limit would", .rare = true)                       \
     X(MR_ARG_PATH, const char *, log, "log", "FILE", "", MR_ONCE,                                                      \
-      "append one JSON line per update; give it again to a resumed run, which repeats the updates after its "          \
-      "checkpoint",                                                                                                    \
-      .own = true)                                                                                                     \
+      "append a JSON line per update; give it again when resuming", .own = true, .rare = true)                         \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
-      "first updates that do not count for samples per second")                                                        \
+      "exclude the first N updates from samples per second", .rare = true)                                             \
     X(MR_ARG_FLAG, bool, profile, "profile", NULL, "", MR_ONCE,                                                        \
-      "say at the end what each family of operations took, beside what this machine can do at most; operations of a "  \
-      "device that queues them are waited for one by one")                                                             \
-    X(MR_ARG_COUNT, uint64_t, stall_timeout, "stall-timeout", "SECONDS", "60", MR_ONCE, MR_STALL_HELP)                 \
-    X(MR_ARG_TEXT, const char *, plan, "plan", NULL, "no", MR_ONCE,                                                    \
-      "print parameters, FLOPs, memory and steps of the run, and do not run it", .optional = "table",                  \
-      .words = MR_WORDS("no", "table", "json"))                                                                        \
+      "print time per operation type next to the machine's peak; operations of a device that queues them are waited "  \
+      "for one by one",                                                                                                \
+      .rare = true)                                                                                                    \
+    X(MR_ARG_COUNT, uint64_t, stall_timeout, "stall-timeout", "SECONDS", "60", MR_ONCE, MR_STALL_HELP, .rare = true)   \
+    X(MR_ARG_TEXT, const char *, plan, "plan", "table|json", "no", MR_ONCE, "only print FLOPs, memory and steps",      \
+      .optional = "table", .words = MR_WORDS("no", "table", "json"))                                                   \
     X(MR_ARG_FLAG, bool, quiet, "quiet", NULL, "", MR_ONCE, "no progress, no table", .own = true, .key = 'q')
 
 typedef struct mr_settings {
