@@ -3,7 +3,7 @@
 
     paths_of.py ROOT DOCUMENT...
 
-A path has a slash and begins with a folder of the tree's top level, or ends like a source file.  Of a file that a reader is to
+A path has a slash and begins with a folder of the top level or of tests/, or ends like a source file.  Of a file that a reader is to
 write (mylayout.c) only the folder has to be there; names in capitals or with * stand for others, and FOLDER/NAME may be a test.
 """
 import glob
@@ -36,7 +36,8 @@ def exists(root, beside, path):
 
 def main():
     root, documents = sys.argv[1], sys.argv[2:]
-    tops = {name for name in os.listdir(root) if os.path.isdir(os.path.join(root, name))} - {"build"}
+    folders = [root, os.path.join(root, "tests")]
+    tops = {f.name for folder in folders for f in os.scandir(folder) if f.is_dir()} - {"build", "static"}
     missing, found = [], 0
     for document in documents:
         with open(os.path.join(root, document), encoding="utf-8") as f:
