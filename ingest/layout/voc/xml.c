@@ -49,8 +49,10 @@ static void compare_names(mr_voc_build *b, uint32_t entry, uint32_t xml)
     size_t len;
     const char *name = mr_tree_path(b->tree, entry, &len), *slash = memrchr(name, '/', len);
     size_t dir = slash ? (size_t)(slash - name) + 1 : 0;
+    if (!a->file_len)
+        return;
     const char *said = (const char *)a->names.data + a->file_at;
-    if (!a->file_len || (a->file_len == len - dir && !memcmp(said, name + dir, a->file_len)))
+    if (a->file_len == len - dir && !memcmp(said, name + dir, a->file_len))
         return;
     mr_buf_add(&path, name, dir);
     mr_buf_add(&path, said, a->file_len);

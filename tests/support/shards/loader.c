@@ -185,7 +185,9 @@ static void see(seen_list *s, mr_loader *l, const mr_batch *b, const mr_loader_o
             .weight = f->weight,
             .label = f->label,
             .meta = f->meta ? mr_hash64(f->meta, f->meta_len) : 0,
-            .bytes = each ? mr_hash64(data + i * each, each) : mr_hash64(data + f->offset, f->length),
+            .bytes = each        ? mr_hash64(data + i * each, each)
+                     : f->length ? mr_hash64(data + f->offset, f->length)
+                                 : mr_hash64("", 0),
         };
     }
     s->batches++;
