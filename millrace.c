@@ -34,7 +34,7 @@ static void usage(FILE *stream)
                     "  millrace sample pictures --layout imagenette\n"
                     "  millrace ingest pictures dataset\n"
                     "  millrace verify dataset\n\n"
-                    "Exit codes: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed.\n");
+                    "Exit codes: 0 done; 1 the data is bad; 2 usage error; 3 system error.\n");
 }
 
 static int unknown(const char *word)

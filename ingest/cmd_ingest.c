@@ -309,7 +309,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_ingest = {
     .name = "ingest",
-    .title = "turn image folders and archives into a dataset",
+    .title = "convert image folders and archives into a dataset",
     .usage = "SRC... DATASET",
     .example = "millrace ingest imagenette2-160.tgz imagenette",
     .summary = "Converts image datasets into shards of their original encoded bytes.",

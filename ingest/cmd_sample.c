@@ -35,18 +35,16 @@ static mr_status take_sides(void *field, const char *text, mr_error *err)
 
 static const mr_option options[] = {
     {"layout", 0, MR_ARG_TEXT, MR_FIELD(request, layout_name),
-     .words = (const char *const[]){MR_SKETCH_LAYOUTS(LAYOUT_NAME) NULL}, .help = "the layout to draw"},
+     .words = (const char *const[]){MR_SKETCH_LAYOUTS(LAYOUT_NAME) NULL}, .help = "layout of the files"},
     {"variant", 0, MR_ARG_TEXT, MR_FIELD(request, sketch.variant), .value = "FORMAT",
      .help = "roboflow: folder (default), multi-class, coco or clip"},
     {"images", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.images), .value = "N", .low = MR_SKETCH_MIN_IMAGES,
-     .high = MR_SKETCH_MAX_IMAGES, .standard = "120", .help = "pictures to draw, 10 to 100000"},
-    {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.seed), .value = "S", .standard = "1",
-     .help = "another seed draws other pictures"},
+     .high = MR_SKETCH_MAX_IMAGES, .standard = "120", .help = "number of images, 10 to 100000"},
+    {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.seed), .value = "S", .standard = "1", .help = "random seed"},
     {"size", 0, MR_ARG_OTHER, MR_FIELD(request, sketch), .take = take_sides, .value = "MIN[:MAX]",
      .help = "shorter side in pixels, 32 to 4096 (default: depends on the layout)"},
     {"simple", 0, MR_ARG_FLAG, MR_FIELD(request, sketch.simple),
-     .help = "pictures that a small model learns in a minute or two: a plain background with one large figure in the "
-             "middle, or one at a side or both"},
+     .help = "easy images, for a small model: one large shape on a plain background, or one at a side or both"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
@@ -164,11 +162,11 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_sample = {
     .name = "sample",
-    .title = "draw a small dataset to try everything with",
+    .title = "draw a small dataset for tests and demos",
     .usage = "DIR --layout LAYOUT",
     .example = "millrace sample shapes --layout imagenette",
     .summary = "Draws a dataset of shapes into DIR, in the exact names and files of a layout.",
-    .notes = "The class of a picture is its shape; boxes, polygons and captions describe what was drawn. "
+    .notes = "The class of an image is its shape; boxes, polygons and captions describe what was drawn. "
              "Equal arguments give equal bytes. DIR must be new or empty.\n"
              "\n"
              "  millrace sample shapes --layout imagenette\n"

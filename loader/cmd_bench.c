@@ -370,12 +370,12 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_bench = {
     .name = "bench",
-    .title = "how fast the loader is, compared with the machine's limits",
+    .title = "measure the loader against the machine's limits",
     .usage = "DATASET",
     .example = "millrace bench imagenette",
     .summary = "Measures the loader from a warm page cache, alternating with the best that the machine can do "
                "with the same records, in the same order, on as many threads: plain pread and memcpy for the "
-               "stage read, the image library's decode of the whole picture for the others.  Figures are "
+               "stage read, the image library's decode of the whole image for the others.  Figures are "
                "medians over the turns.",
     .notes = "Examples:\n"
              "  millrace bench imagenette\n"
@@ -384,7 +384,7 @@ const mr_command cmd_bench = {
              "  mpirun -n 8 millrace bench imagenette --threads 2\n"
              "  millrace bench imagenette --stage decode --device opencl\n"
              "\n"
-             "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 1 a sample is damaged; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

@@ -245,7 +245,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_plan = {
     .name = "plan",
-    .title = "what a run will see, step by step, without running it",
+    .title = "print what a run will load, step by step, without running it",
     .usage = "DATASET",
     .example = "millrace plan imagenette --global-batch 64",
     .summary = "Prints what a run will see: its steps, what happens to the tail, the memory per rank, and with "
@@ -257,8 +257,8 @@ const mr_command cmd_plan = {
              "  millrace plan imagenette --split val --global-batch 64 --tail partial\n"
              "  millrace plan imagenette --global-batch 64 --batches : --json | jq .steps\n"
              "\n"
-             "Exit status: 0 done; 1 the manifest is damaged; 2 wrong use or no such dataset; 3 the "
-             "system failed.",
+             "Exit status: 0 done; 1 the manifest is damaged; 2 usage error or no such dataset; 3 system error"
+             ".",
     .options = options,
     .arguments = arguments,
     .check = check,

@@ -216,7 +216,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_replay = {
     .name = "replay",
-    .title = "load batches again: digests, and what was in them",
+    .title = "load batches again, and print their digests and samples",
     .usage = "DATASET",
     .example = "millrace replay imagenette --global-batch 64",
     .summary = "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 "
@@ -231,7 +231,7 @@ const mr_command cmd_replay = {
              "  millrace replay imagenette --global-batch 64 --size 224 --device opencl\n"
              "  mpirun -n 4 millrace replay imagenette --global-batch 64 --batches 0:10 --json\n"
              "\n"
-             "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 1 a sample is damaged; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

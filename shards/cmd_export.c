@@ -22,18 +22,17 @@ typedef struct request {
 
 static const mr_option options[] = {
     {"to", 0, MR_ARG_TEXT, MR_FIELD(request, to), .words = MR_WORDS(MR_EXPORTS(WORD) "webdataset"),
-     .help = "the format, see below (default: tar if OUT ends in .tar, else folder)"},
-    {"split", 0, MR_ARG_TEXT, MR_FIELD(request, options.split), .value = "SPLIT", .help = "only this split"},
+     .help = "output format, see below (default: tar if OUT ends in .tar, otherwise folder)"},
+    {"split", 0, MR_ARG_TEXT, MR_FIELD(request, options.split), .value = "SPLIT", .help = "export only this split"},
     {"task", 0, MR_ARG_WORD, MR_FIELD(request, options.task),
      .words = MR_WORDS("auto", "detect", "segment", "obb", "pose"), .standard = "auto",
-     .help = "yolo: what a label is; auto: what most objects have"},
+     .help = "yolo: type of labels; auto: what most objects have"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, options.shard_size), .low = 1, .high = (uint64_t)1 << 50,
-     .value = "SIZE",
-     .help = "tar: numbered tars of about this size in the folder OUT; parquet: files of about this size (500MB)"},
+     .value = "SIZE", .help = "tar, parquet: approximate size of a file (tar: default one file; parquet: 500MB)"},
     {"link", 0, MR_ARG_PATH, MR_FIELD(request, options.link), .value = "FOLDER",
-     .help = "FOLDER holds the source: hard-link pictures that are still there unchanged, and write the others"},
+     .help = "hard-link unchanged images from the source in FOLDER"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force),
-     .help = "replace OUT, if an export made all that is in it"},
+     .help = "replace OUT, if an export made everything in it"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object at the end"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true, .help = "no progress, no summary"},
     {0},
@@ -179,11 +178,11 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_export = {
     .name = "export",
-    .title = "write the source files back, or a format that others read",
+    .title = "write the source files again, or another format",
     .usage = "DATASET OUT",
     .example = "millrace export imagenette pictures",
     .summary =
-        "Writes the pictures of a dataset, byte for byte, with their labels, captions and objects, in a format that "
+        "Writes the images of a dataset, byte for byte, with their labels, captions and objects, in a format that "
         "other programs read; or the ingested files at their source paths.  Each record is checked against its "
         "hash on the way.  OUT appears only when it is complete; what the format cannot hold is counted and "
         "printed.",
@@ -199,7 +198,7 @@ const mr_command cmd_export = {
                 "A file keeps the name that it has in the source, without its folders. Names that are not safe on "
                 "every "
                 "file system are changed, and of equal ones the second becomes NAME-2; both are counted.\n\n"
-                "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
+                "Exit status: 0 done; 1 a sample is damaged; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

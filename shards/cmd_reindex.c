@@ -41,8 +41,7 @@ static const mr_option options[] = {
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .own = true,
      .help = "threads (default: one per processor)"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
-    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true,
-     .help = "no progress, and no output when all is well"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "no progress, and no output on success"},
     {0},
 };
 
@@ -187,13 +186,13 @@ const mr_command cmd_reindex = {
     .example = "millrace reindex imagenette",
     .summary = "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, "
                "so the new one is equal to the lost one bit for bit.  The shard's digest is checked first; "
-               "indexes that are good stay as they are.",
+               "intact indexes are kept.",
     .notes = "Examples:\n"
              "  millrace reindex imagenette\n"
              "  millrace verify --quick imagenette || millrace reindex imagenette\n"
              "\n"
-             "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset "
-             "there; 3 the system failed.",
+             "Exit status: 0 every index is good now; 1 a shard is damaged; 2 usage error or no dataset "
+             "there; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

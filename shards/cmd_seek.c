@@ -31,16 +31,16 @@ typedef struct request {
 static const mr_option options[] = {
     {"every", 0, MR_ARG_COUNT, MR_FIELD(request, options.every), .value = "N", .high = MR_SEEK_EVERY_MAX,
      .standard = "16", .given = offsetof(request, every_given),
-     .help = "an entry every N MCUs of a row; 0: one per row, the smallest index"},
-    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force), .help = "also rebuild those that are intact"},
+     .help = "one entry every N MCUs of a row (0: one per row, the smallest index)"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force), .help = "rebuild intact indexes, too"},
     {"check", 0, MR_ARG_FLAG, MR_FIELD(request, options.check),
-     .help = "write nothing: make each again and compare, which finds forged ones, too"},
-    {"drop", 0, MR_ARG_FLAG, MR_FIELD(request, drop), .help = "remove the seek indexes; nothing but speed is lost"},
+     .help = "only compare each index with a rebuilt one; detects tampering"},
+    {"drop", 0, MR_ARG_FLAG, MR_FIELD(request, drop), .help = "remove the seek indexes; only speed is lost"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024,
-     .alias = "threads", .own = true, .help = "threads (default: the processors; under mpirun 1 per rank)"},
+     .alias = "threads", .own = true, .help = "threads (default: one per processor; under mpirun 1 per rank)"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
-     .help = "no progress, and no output when all is well"},
+     .help = "no progress, and no output on success"},
     {0},
 };
 
@@ -314,14 +314,14 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_seek = {
     .name = "seek",
-    .title = "add or drop the index that lets crops decode their own rows",
+    .title = "add or remove seek indexes, which make crops decode faster",
     .usage = "DATASET",
     .example = "millrace seek imagenette",
-    .summary = "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG "
-               "can be entered, so that a crop decodes little more than its own rows.  It takes about 1 % "
-               "of the data's space and one entropy decode an image to make.  It changes no pixel and no "
-               "digest, can be dropped at any time, and is ignored where it is damaged.  Files that are "
-               "whole are kept, so an interrupted run goes on where it was.",
+    .summary =
+        "Makes a seek index beside each shard, NAME.seek: the points of each JPEG where decoding can start, so "
+        "that a crop decodes little more than its own rows.  It takes about 1 % of the dataset's space, and one "
+        "entropy decode per image to make.  It changes no pixel and no digest, can be removed at any time, and is "
+        "ignored where it is damaged.  Intact files are kept, so an interrupted run continues where it stopped.",
     .notes = "Examples:\n"
              "  millrace seek imagenette\n"
              "  millrace seek --every 8 imagenette\n"
@@ -330,8 +330,8 @@ const mr_command cmd_seek = {
              "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n"
              "\n"
              "Exit status: 0 every shard has its seek index now, or with --check those that are there are right; "
-             "1 a shard is damaged, or with --check a seek index; 2 wrong use or no "
-             "dataset there; 3 the system failed.",
+             "1 a shard is damaged, or with --check a seek index; 2 usage error or no "
+             "dataset there; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

@@ -34,8 +34,8 @@ typedef struct request {
 
 static const mr_option options[] = {
     {"image", 0, MR_ARG_PATH, MR_FIELD(request, image), .value = "FILE",
-     .help = "write the encoded image to FILE ('-': standard output) and print nothing else"},
-    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "let --image replace FILE, if it is a picture"},
+     .help = "write the encoded image to FILE (-: standard output) and print nothing else"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace FILE of --image, if it is an image"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -254,18 +254,18 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_show = {
     .name = "show",
-    .title = "one sample's facts and meta, or its image",
+    .title = "show a sample, or extract its image",
     .usage = "DATASET SPLIT N",
     .example = "millrace show imagenette train 17",
-    .summary = "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within "
+    .summary = "Shows one sample: its properties, and its metadata as in the source.  N counts from 0 within "
                "SPLIT.",
     .notes = "Examples:\n"
              "  millrace show imagenette train 17\n"
              "  millrace show imagenette val 0 --image first.jpg\n"
              "  millrace show --json coco val 3 | jq .meta.annotations\n"
              "\n"
-             "Exit status: 0 done; 1 the sample is damaged; 2 wrong use or no such sample; 3 the system "
-             "failed.",
+             "Exit status: 0 done; 1 the sample is damaged; 2 usage error or no such sample; 3 system error"
+             ".",
     .options = options,
     .arguments = arguments,
     .check = check,

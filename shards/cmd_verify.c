@@ -45,29 +45,29 @@ static mr_status take_digest(void *field, const char *text, mr_error *err)
 
 static const mr_option options[] = {
     {"quick", 0, MR_ARG_FLAG, MR_FIELD(request, quick),
-     .help = "sizes, manifest and indexes only: seconds for terabytes, but no image byte is read"},
+     .help = "check sizes, manifest and indexes only; takes seconds, reads no image"},
     {"deep", 0, MR_ARG_FLAG, MR_FIELD(request, deep),
-     .help = "also walk LMDB's pages and compare metas and image headers with the index"},
+     .help = "also check LMDB's pages, and compare metas and image headers with the index"},
     {"decode", 0, MR_ARG_FLAG, MR_FIELD(request, decode),
-     .help = "also decode every pixel, and rebuild seek indexes to compare (implies --deep)"},
+     .help = "also decode every image, and compare seek indexes with rebuilt ones (implies --deep)"},
     {"no-sha256", 0, MR_ARG_FLAG, MR_FIELD(request, options.no_sha256),
-     .help = "XXH3 alone: finds every accident, ten times faster, but no forgery"},
+     .help = "check XXH3 only: ten times faster, detects corruption but no tampering"},
     {"expect", 0, MR_ARG_OTHER, MR_FIELD(request, options.expect), .take = take_digest, .value = "DIGEST",
-     .help = "insist on this dataset digest (inspect prints it)"},
+     .help = "fail unless the dataset has this digest (inspect prints it)"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, options.limits.max_pixels), .value = "N", .low = 1,
-     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "with --decode: a larger picture is a problem"},
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "with --decode: report larger images"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
      .help = "threads (default: one per processor)"},
     {"format", 0, MR_ARG_WORD, MR_FIELD(request, format), .own = true, .words = format_words, .standard = "text",
      .help =
-         "what is printed: text, one JSON object with every problem, JUnit XML, annotations of a GitHub workflow after "
-         "the text, a Code Quality report of GitLab, or SARIF"},
+         "output format: text, one JSON object with every problem, JUnit XML, text with annotations of GitHub, GitLab "
+         "Code Quality, or SARIF"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "the same as --format json"},
     {"junit", 0, MR_ARG_PATH, MR_FIELD(request, junit), .value = "FILE",
      .help = "also write JUnit XML, a test case per shard"},
     MR_OPTION_STALL(request, stall),
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
-     .help = "no progress, and no output when all is well"},
+     .help = "no progress, and no output on success"},
     {0},
 };
 
@@ -202,22 +202,22 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_verify = {
     .name = "verify",
-    .title = "prove that a dataset is whole",
+    .title = "prove that a dataset is intact",
     .usage = "DATASET",
     .example = "millrace verify imagenette",
-    .summary = "Proves that a dataset is whole: every file's size and digest, every index row, every "
+    .summary = "Proves that a dataset is intact: every file's size and digest, every index row, every "
                "record's hash.  On damage, names the damaged shards, samples and source files, and "
-               "says what is whole.  Nothing is changed.",
-    .notes = "Examples:\n"
-             "  millrace verify imagenette                       everything, all processors\n"
-             "  millrace verify --quick imagenette               before a run\n"
-             "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
-             "  millrace verify --format sarif imagenette > verify.sarif\n"
-             "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
-             "\n"
-             "Exit status: 0 whole; 1 damage found; 2 wrong use, no dataset there, or one of a later format; 3 the "
-             "system failed, "
-             "or keeps back a file or a part of one (the report is printed all the same).",
+               "says what is intact.  Nothing is changed.",
+    .notes =
+        "Examples:\n"
+        "  millrace verify imagenette                       everything, all processors\n"
+        "  millrace verify --quick imagenette               before a run\n"
+        "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
+        "  millrace verify --format sarif imagenette > verify.sarif\n"
+        "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
+        "\n"
+        "Exit status: 0 intact; 1 damage found; 2 usage error, no dataset there, or one of a later format; 3 system "
+        "error, or a file could not be read completely (the report is still printed).",
     .options = options,
     .arguments = arguments,
     .check = check,

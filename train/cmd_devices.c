@@ -125,7 +125,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_devices = {
     .name = "devices",
-    .title = "what --device of train, eval and predict can name here",
+    .title = "list the devices that --device accepts",
     .usage = "",
     .example = "millrace devices",
     .summary = "Lists the devices that a model can be computed on, and which of them this machine has.",
@@ -133,7 +133,7 @@ const mr_command cmd_devices = {
              "  millrace devices\n"
              "  millrace devices --json | jq -r '.devices[] | select(.here) | .name'\n"
              "\n"
-             "Exit status: 0 done; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

@@ -204,22 +204,21 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_eval = {
     .name = "eval",
-    .title = "loss and accuracy of a trained model on a split",
+    .title = "evaluate a trained model on a split",
     .usage = "DATASET RUN",
     .example = "millrace eval flowers run",
     .summary = "Evaluates a trained model on a whole split, every sample once; under mpirun the ranks share "
                "it, and the result is the same.  RUN is the --output of millrace train, or one "
-               "step-NNNNNNNN in it.  Classes meet by name.  A model of pictures and words is evaluated by its "
-               "loss in batches of --batch, and by recall: how often the picture that belongs to a text is "
-               "among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts "
-               "are one; ties count against.  A model of several labels per sample is evaluated by its mean "
-               "average precision (mAP) and by F1, of each class as well.",
+               "step-NNNNNNNN in it.  Classes are matched by name.  An image-text model is evaluated by its "
+               "loss in batches of --batch, and by recall at 1, 5 and 10, from text to image and from image to text; "
+               "equal images and equal texts count as one, ties count against.  A multi-label model is evaluated by "
+               "its mean average precision (mAP) and by F1, of each class as well.",
     .notes = "Examples:\n"
              "  millrace eval flowers run\n"
              "  millrace eval flowers run --split test --best --json\n"
              "  mpirun -n 4 millrace eval flowers run/step-00000200\n"
              "\n"
-             "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

@@ -186,7 +186,7 @@ static mr_status check_options(const mr_predict_request *q, const mr_session *t,
     if (t->checkpoint.model.card->text)
         return MR_OK;
     if (q->embeddings || q->find)
-        return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
+        return mr_fail(err, MR_MISUSE, "%s: is a classifier; --embeddings and --find are for image-text models",
                        t->path);
     if (t->several && q->top_given)
         return mr_fail(err, MR_MISUSE,
@@ -232,21 +232,21 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_predict = {
     .name = "predict",
-    .title = "what a trained model says of each sample",
+    .title = "print a model's predictions for each sample",
     .usage = "DATASET RUN",
     .example = "millrace predict flowers run",
     .summary = "Prints for each sample of a split its number, source path, label and the classes that a "
-               "trained model finds likeliest, with probabilities.  RUN is the --output of millrace train, "
-               "or one step-NNNNNNNN in it.  Classes meet by name, in whatever order the dataset has them.  "
-               "A model of several labels per sample prints the probability of every class, and those that count as "
-               "found.  A model of pictures and words finds for each sample's words the nearest pictures of the "
-               "split; samples without words are left out.",
+               "trained model finds most likely, with probabilities.  RUN is the --output of millrace train, "
+               "or one step-NNNNNNNN in it.  Classes are matched by name, in whatever order the dataset has them.  "
+               "A multi-label model prints the probability of every class, and those that count as "
+               "found.  An image-text model retrieves for each sample's text the nearest images of the "
+               "split; samples without text are skipped.",
     .notes = "Examples:\n"
              "  millrace predict flowers run --split test --top 1 > predictions.csv\n"
              "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n"
              "  millrace predict cartoons run --top 3 --embeddings cartoons.npz\n"
              "\n"
-             "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

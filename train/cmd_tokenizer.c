@@ -32,13 +32,13 @@ typedef struct request {
 
 static const mr_option options[] = {
     {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, column), .value = "NAME",
-     .help = "the member of a sample's meta that holds its text (default: image_description, otherwise captions)"},
+     .help = "column with the texts (default: image_description, otherwise captions)"},
     {"split", 0, MR_ARG_TEXT, MR_FIELD(request, split), .value = "SPLIT", .standard = "train",
-     .help = "learn from this split"},
+     .help = "training split"},
     {"size", 0, MR_ARG_COUNT, MR_FIELD(request, size), .value = "N", .low = MIN_SIZE, .high = MAX_SIZE,
-     .standard = "8000", .help = "tokens in all, from 261; fewer where no more pairs occur twice"},
+     .standard = "8000", .help = "vocabulary size, at least 261; smaller if no pair is left that occurs twice"},
     {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "FILE", .standard = "tokenizer.json",
-     .help = "write it there"},
+     .help = "output file"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace FILE, if it is a tokenizer"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "no progress, no summary"},
     {0},
@@ -265,7 +265,7 @@ const mr_command cmd_tokenizer = {
              "  millrace tokenizer cartoons --text-column image_description\n"
              "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n"
              "\n"
-             "Exit status: 0 done; 1 the data is bad, or has no text; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 1 the data is bad, or has no text; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

@@ -120,7 +120,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_train = {
     .name = "train",
-    .title = "fine-tune a model from a dataset, alone or among ranks",
+    .title = "fine-tune a model on a dataset, on one or several ranks",
     .usage = "DATASET",
     .example = "millrace train flowers --pretrained ViT-B_16.npz --output run",
     .summary = "Fine-tunes a Vision Transformer on images and labels, or BridgeTower on images and texts.",

@@ -80,7 +80,7 @@ typedef struct mr_command {
     const mr_option *options;
     const mr_option *arguments; /* rows without a name; each is required; a list takes all the rest */
     mr_status (*check)(void *request, mr_error *err); /* after parsing: checks across options; or NULL */
-    int (*run)(int argc, char **argv); /* returns the exit code: 0 done, 1 bad data, 2 wrong use, 3 system */
+    int (*run)(int argc, char **argv); /* returns the exit code: 0 done, 1 bad data, 2 usage error, 3 system error */
 } mr_command;
 
 typedef struct mr_cli {
@@ -103,7 +103,7 @@ void mr_cli_release(mr_cli *cli); /* a zeroed one is fine */
         "stall-timeout", 0, MR_ARG_COUNT, MR_FIELD(type, field), .value = "SECONDS", .high = UINT32_MAX,               \
                                                                  .standard = "60", .help = MR_STALL_HELP               \
     }
-#define MR_STALL_HELP "abort if a rank makes no progress for so long (0: never)"
+#define MR_STALL_HELP "abort if a rank makes no progress for this long (0: never)"
 
 /* After mr_cli_parse(): calls mr_ranks_begin(), checks that all ranks run the same build and were given the same
  * command and options, except paths and rows marked `own`, and begins to watch for ranks that stall (mr_ranks_watch()).

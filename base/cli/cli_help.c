@@ -18,6 +18,9 @@ const mr_option mr_help_options[] = {
     {0},
 };
 
+/* Of commands without rare options. */
+static const mr_option plain_help = {"help", '?', MR_ARG_FLAG, .help = "print this help"};
+
 typedef struct page {
     mr_buf text;
     size_t column, width;
@@ -162,7 +165,8 @@ static void add_help(page *p, const mr_command *c)
         end_line(p);
     add_options(p, c->options);
     end_line(p);
-    add_options(p, mr_help_options);
+    add_option(p, rare ? &mr_help_options[0] : &plain_help);
+    add_options(p, &mr_help_options[1]);
     if (mr_cli_takes_file(c))
         add_options(p, mr_file_options);
     end_line(p);

@@ -37,7 +37,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_completion = {
     .name = "completion",
-    .title = "what bash, zsh or fish offer after TAB",
+    .title = "print a completion script for bash, zsh or fish",
     .usage = "bash|zsh|fish",
     .example = "millrace completion bash",
     .summary = "Prints a script that completes commands, options and their values.  An installed millrace comes with "
@@ -47,7 +47,7 @@ const mr_command cmd_completion = {
              "  eval \"$(millrace completion zsh)\"                             in ~/.zshrc, after compinit\n"
              "  millrace completion fish > ~/.config/fish/completions/millrace.fish\n"
              "\n"
-             "Exit status: 0 done; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

@@ -21,7 +21,7 @@ typedef struct request {
 
 static const mr_option options[] = {
     {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "DIR",
-     .help = "write all pages into this folder: millrace.1, millrace-COMMAND.1"},
+     .help = "write all pages to this folder: millrace.1, millrace-COMMAND.1"},
     MR_OPTION_QUIET_IGNORED,
     {0},
 };
@@ -95,7 +95,7 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_manual = {
     .name = "manual",
-    .title = "manual pages, for man",
+    .title = "print manual pages, for man",
     .usage = "[COMMAND]",
     .example = "millrace manual ingest | man -l -",
     .summary =
@@ -105,7 +105,7 @@ const mr_command cmd_manual = {
              "  millrace manual ingest | man -l -\n"
              "  millrace manual --output ~/.local/share/man/man1\n"
              "\n"
-             "Exit status: 0 done; 2 wrong use; 3 the system failed.",
+             "Exit status: 0 done; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

@@ -128,7 +128,7 @@ typedef struct notes {
     mr_buf text, examples, status;
 } notes;
 
-/* "Exit status: 0 done; 1 the data is bad; 2 wrong use.", as a list; a ';' in parentheses does not separate. */
+/* "Exit status: 0 done; 1 the data is bad; 2 usage error.", as a list; a ';' in parentheses does not separate. */
 static void add_status(mr_buf *out, const char *text, size_t len)
 {
     const char *end = text + len;
@@ -246,8 +246,8 @@ static void add_program_page(mr_buf *out, const mr_command *const *all)
         add_escaped(out, all[i]->title, strlen(all[i]->title));
         mr_buf_add_text(out, "\n");
     }
-    mr_buf_add_text(out, ".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\nthe data is bad\n.TP\n.B 2\nwrong use\n"
-                         ".TP\n.B 3\nthe system failed\n"
+    mr_buf_add_text(out, ".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\nthe data is bad\n.TP\n.B 2\nusage error\n"
+                         ".TP\n.B 3\nsystem error\n"
                          ".SH EXAMPLES\nTo try it without a download:\n.PP\n.EX\n"
                          "millrace sample pictures \\-\\-layout imagenette\n"
                          "millrace ingest pictures dataset\n"

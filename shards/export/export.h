@@ -19,13 +19,13 @@
 /* The formats: their names, and what is in them, for help. */
 #define MR_EXPORTS(X)                                                                                                  \
     X(folder, "every file of the source at its path")                                                                  \
-    X(imagenette, "SPLIT/CLASS/picture, as torchvision and Keras read it")                                             \
-    X(imagefolder, "the hub's: SPLIT/CLASS/picture with SPLIT/metadata.jsonl")                                         \
-    X(coco, "annotations/instances_SPLIT.json, captions_SPLIT.json, SPLIT/picture")                                    \
-    X(yolo, "data.yaml, SPLIT/images/picture, SPLIT/labels/picture.txt")                                               \
+    X(imagenette, "SPLIT/CLASS/image, as torchvision and Keras read it")                                               \
+    X(imagefolder, "the hub's: SPLIT/CLASS/image with SPLIT/metadata.jsonl")                                           \
+    X(coco, "annotations/instances_SPLIT.json, captions_SPLIT.json, SPLIT/image")                                      \
+    X(yolo, "data.yaml, SPLIT/images/image, SPLIT/labels/image.txt")                                                   \
     X(voc, "Pascal VOC: JPEGImages/, Annotations/, ImageSets/Main/SPLIT.txt")                                          \
     X(parquet, "the hub's: data/SPLIT-00000-of-00001.parquet, written by Python's pyarrow")                            \
-    X(tar, "WebDataset: picture, .json (the meta) and .cls (the label); also called webdataset")
+    X(tar, "WebDataset: image, .json (the meta) and .cls (the label); also called webdataset")
 
 typedef enum mr_export_task { /* of yolo */
                               MR_TASK_AUTO,

@@ -31,21 +31,20 @@ typedef struct request {
 static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     {"croissant", 0, MR_ARG_FLAG, MR_FIELD(request, croissant),
-     .help = "print a Croissant 1.1 description instead: the files with their SHA-256, classes, splits"},
-    {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes),
-     .help = "list every class with its number of samples in each split"},
+     .help = "print a Croissant 1.1 description: files with their SHA-256, classes, splits"},
+    {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes), .help = "count the samples of each class in each split"},
     {"objects", 0, MR_ARG_FLAG, MR_FIELD(request, objects),
-     .help = "read every meta; count the objects of each class, their sizes, and pictures without any"},
+     .help = "read all metas; count objects by class and size, and images without objects"},
     {"near-duplicates", 0, MR_ARG_FLAG, MR_FIELD(request, near),
-     .help = "decode every picture; list those that look like another one: leaks between splits, and duplicates"},
+     .help = "decode all images; list near-duplicates within splits, and leaks between them"},
     {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
      .standard = MR_TEXT_OF(MR_NEAR_DISTANCE_STANDARD), .given = offsetof(request, near_distance_given),
-     .help = "compare pictures whose hashes differ in at most N of 63 bits; more finds more and takes longer"},
+     .help = "compare images whose hashes differ in at most N of 63 bits; more finds more and takes longer"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .given = offsetof(request, max_pixels_given),
-     .help = "with --near-duplicates: do not compare larger pictures"},
+     .help = "with --near-duplicates: skip larger images"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .alias = "threads",
-     .own = true, .help = "threads for --near-duplicates (default: the processors)"},
+     .own = true, .help = "threads for --near-duplicates (default: one per processor)"},
     MR_OPTION_QUIET_IGNORED,
     {0},
 };
@@ -278,7 +277,7 @@ const mr_command cmd_inspect = {
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has the wrong size, or the manifest or an index "
-             "or a checkpoint is damaged; 2 wrong use or neither there; 3 the system failed.",
+             "or a checkpoint is damaged; 2 usage error or neither there; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

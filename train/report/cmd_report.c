@@ -22,13 +22,13 @@ typedef struct request {
 
 static const mr_option options[] = {
     {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "FILE", .standard = "report.html",
-     .help = "the page; - for standard output"},
+     .help = "output file (-: standard output)"},
     {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, seed), .value = "S", .standard = "0",
-     .given = offsetof(request, seeded), .help = "of a dataset: another seed shows other samples"},
+     .given = offsetof(request, seeded), .help = "random seed of the samples that are shown"},
     {"dataset", 0, MR_ARG_PATH, MR_FIELD(request, dataset), .value = "DATASET",
-     .help = "of a run: where its dataset is now, for the pictures"},
+     .help = "with RUN: where its dataset is now, to show images"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
-     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "do not show larger pictures"},
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "do not show larger images"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
@@ -90,14 +90,14 @@ static int start(int argc, char **argv)
 
 const mr_command cmd_report = {
     .name = "report",
-    .title = "a page about a dataset or a run, for people",
+    .title = "write an HTML report of a dataset or a run",
     .usage = "DATASET|RUN",
     .example = "millrace report imagenette -o imagenette.html",
     .summary =
         "Writes one HTML file that needs no network: splits and classes, sizes and formats, a wall of samples with "
         "their boxes, polygons and captions, and what ingest left out.  Of a training run (the --output of millrace "
-        "train): curves, where time went, confusions, the most confident mistakes, what words found.  It has small "
-        "copies of some pictures: publish it only where these may be published.",
+        "train): curves, where time went, confusions, the most confident mistakes, retrieval results.  It has "
+        "thumbnails of some images: publish it only where these may be published.",
     .notes =
         "Examples:\n"
         "  millrace report imagenette -o imagenette.html\n"
@@ -107,7 +107,7 @@ const mr_command cmd_report = {
         "The page is at most about 5 MB.  Objects, captions and lists of labels are counted in up to 50,000 samples, "
         "chosen evenly; the page says so.\n"
         "\n"
-        "Exit status: 0 done; 1 the dataset or the run is damaged; 2 wrong use or neither there; 3 the system failed.",
+        "Exit status: 0 done; 1 the dataset or the run is damaged; 2 usage error or neither there; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

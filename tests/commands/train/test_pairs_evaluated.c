@@ -362,7 +362,7 @@ static void a_classifier_reads_no_text(void **state)
     for (size_t i = 0; i < 3; i++) {
         support_result r =
             train_command(2, dir, 0, "predict", "data", "classes", asked[i][0], asked[i][1], (char *)NULL);
-        assert_non_null(strstr(r.err, "is a model of classes; --embeddings and --find are for pictures and words"));
+        assert_non_null(strstr(r.err, "is a classifier; --embeddings and --find are for image-text models"));
         support_result_free(&r);
     }
 }

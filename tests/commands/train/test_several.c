@@ -174,7 +174,7 @@ static void what_does_not_fit_is_refused(void **state)
          "--class-weights: is for classifiers"},
         {{"eval", "single", "one-label", "--threshold", "0.5"}, "is not a model of several labels per sample"},
         {{"predict", "data", "refusing", "--top", "3"}, "--top: refusing/step-00000001 is a model of several labels"},
-        {{"predict", "data", "refusing", "--find", "images"}, "--embeddings and --find are for pictures and words"},
+        {{"predict", "data", "refusing", "--find", "images"}, "--embeddings and --find are for image-text models"},
     };
     const char *dir = *state;
     train_expect(0, dir, 0, "--steps", "1", "--eval-every", "0", "--output", "refusing", (char *)NULL);
