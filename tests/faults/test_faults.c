@@ -41,7 +41,8 @@ typedef struct scene {
     "</bndbox></object></annotation>' >voc/train/$n.xml; printf '%s{\"image\":\"%s.jpg\",\"annotations\":[{\"label\":" \
     "\"a\",\"coordinates\":{\"x\":5,\"y\":5,\"width\":4,\"height\":4}}]}' \"$c\" $n "                                  \
     ">>createml/train/_annotations.createml.json; c=,; done; printf ']' >>createml/train/_annotations.createml.json; " \
-    "printf 'train: images\\nval: val.txt\\nnames: [a, b]\\n' >yolo/data.yaml; echo train/images/1.jpg >yolo/val.txt"
+    "printf 'train: train/images\\nval: val.txt\\nnames: [a, b]\\n' >yolo/data.yaml; echo train/images/1.jpg "         \
+    ">yolo/val.txt"
 
 /* The same as a tar of class tars, and a flat val with its table. */
 #define IMAGENET                                                                                                       \
