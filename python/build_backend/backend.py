@@ -38,7 +38,7 @@ _NEEDED = {
 }
 _SOURCES = (
     "CMakeLists.txt millrace.c millrace.h millrace.map millrace.pc.in LICENSE README.md "
-    "base cli jpeg pixels shards ingest loader device train report"
+    "base image shards ingest loader device train"
 ).split()
 
 

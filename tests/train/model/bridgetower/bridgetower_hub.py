@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The hub's side of test_train_pairs_hub.c; exit status 77 (skipped) where python does not have what a mode needs.
+"""The hub's side of test_pairs_hub.c; exit status 77 (skipped) where python does not have what a mode needs.
 
     bridgetower_hub.py embed CHECKPOINT INPUT OURS  transformers' model from the folder CHECKPOINT, given pixels, tokens and
                                                     seen of INPUT (.npz); prints the largest difference of its embeddings
