@@ -70,7 +70,7 @@ mr_status mr_device_computes(const char *word, mr_type type, mr_error *err)
     MR_TRY(find(word, &card, err));
     if (card->types & 1U << type)
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "--precision %s: --device %s does not compute in it; use --precision %s",
+    return mr_fail(err, MR_MISUSE, "--precision %s: --device %s does not support it; use --precision %s",
                    mr_type_word(type), word, mr_type_word(type == MR_BF16 ? MR_F32 : MR_BF16));
 }
 

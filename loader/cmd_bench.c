@@ -81,7 +81,7 @@ static void bottleneck(const request *q, const mr_bench_result *r, unsigned worl
     } steps[] = {
         {"copying records out of the page cache", r->read_ms},
         {"hashing records", r->hash_ms},
-        {"decoding pictures", r->decode_ms},
+        {"decoding images", r->decode_ms},
         {"resizing and normalising", r->resize_ms},
     };
     size_t top = 0;
@@ -206,7 +206,7 @@ static void print_decoders(const mr_bench_result *r)
     else if (r->own_jpegs && !r->seek_jpegs)
         printf("  no seek index: `millrace seek` creates one, so that crops decode faster\n");
     if (s->pictures)
-        printf("  millrace's decoder, %s pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, "
+        printf("  millrace's decoder, %s images one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, "
                "upsampling and colour %.3f ms\n",
                mr_text_count(s->pictures, count), s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
 }
@@ -227,7 +227,7 @@ static mr_status print_device(const request *q, const mr_bench_on_device *d, mr_
     MR_AUTO(mr_buf_free) mr_buf work = {0};
     const mr_device *device = q->bench.device;
     double all = (double)(d->counts.device + d->counts.host);
-    printf("  decoded on %s: %.1f %% of the pictures, %llu of %llu flagged\n", device->card->name,
+    printf("  decoded on %s: %.1f %% of the images, %llu of %llu flagged\n", device->card->name,
            100 * (double)d->counts.device / all, (unsigned long long)d->counts.flagged,
            (unsigned long long)(d->counts.device + d->counts.host));
     printf("  per image: %.1f us of a host thread to read and hash, %.1f us to describe or decode; %.1f us of the "

@@ -173,7 +173,7 @@ static void print_memory(const mr_plan_request *q, const mr_schedule *s, const m
     printf("; plus ");
     if (q->threads > 1)
         printf("for each of %u threads ", q->threads);
-    printf("one encoded file%s\n", m->estimate ? "" : " and one decoded picture");
+    printf("one encoded file%s\n", m->estimate ? "" : " and one decoded image");
 }
 
 static void print_batches(const mr_plan_request *q, const mr_schedule *s)

@@ -50,7 +50,7 @@ static const char *left_out(const mr_evaluation *r, char text[60])
 {
     text[0] = '\0';
     if (r->damaged)
-        snprintf(text, 60, "; %llu damaged sample%s left out", (ull)r->damaged, r->damaged == 1 ? "" : "s");
+        snprintf(text, 60, "; %llu damaged sample%s skipped", (ull)r->damaged, r->damaged == 1 ? "" : "s");
     return text;
 }
 
@@ -65,8 +65,7 @@ static mr_status print_recall(const mr_session *t, const char *split, const mr_e
         const double *share = way ? r->recall.image_to_text : r->recall.text_to_image;
         for (int k = 0; k < MR_RECALLS; k++)
             snprintf(cell[way][k], sizeof cell[way][k], "%.4f", share[k]);
-        mr_table_row(table, way ? "pictures find words" : "words find pictures", cell[way][0], cell[way][1],
-                     cell[way][2]);
+        mr_table_row(table, way ? "image to text" : "text to image", cell[way][0], cell[way][1], cell[way][2]);
     }
     return mr_table_print(table, stdout, err);
 }

@@ -143,7 +143,7 @@ static mr_status choose_column(request *q, mr_error *err)
         return MR_OK;
     if (!names.len)
         return mr_fail(err, MR_BAD_DATA, "%s: its first sample has no text to learn from", q->dataset);
-    return mr_fail(err, MR_MISUSE, "%s: name a --text-column; the first sample has text in %s", q->dataset,
+    return mr_fail(err, MR_MISUSE, "%s: give a --text-column; the first sample has text in %s", q->dataset,
                    mr_buf_text(&names));
 }
 
@@ -163,7 +163,7 @@ static mr_status check_output(const request *q, mr_error *err)
     if (stat(q->output, &st) != 0)
         return MR_OK; /* writing reports anything else that is wrong with it */
     if (S_ISDIR(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
+        return mr_fail(err, MR_MISUSE, "%s: is a directory; give a file as --output", q->output);
     if (!S_ISREG(st.st_mode)) /* a pipe loses nothing */
         return MR_OK;
     if (!q->force)
@@ -218,7 +218,7 @@ static void print(const request *q, const mr_tokenizer *t)
     uint32_t size = mr_tokenizer_size(t);
     if (q->quiet)
         return;
-    const char *why = size < q->size ? ", where no more pairs occur twice" : "";
+    const char *why = size < q->size ? ", as no pair is left that occurs twice" : "";
     printf("%s: %s%s tokens%s learned from %s text%s (%s) in \"%s\" of %s%s; %.1f tokens per text\n", q->output,
            mr_sgr(stdout, MR_BOLD), mr_text_count(size, numbers[0]), mr_sgr(stdout, MR_PLAIN),
            mr_text_count(q->texts, numbers[1]), q->texts == 1 ? "" : "s", mr_text_bytes(q->bytes, numbers[2]),

@@ -84,10 +84,10 @@ static void print_end(const mr_trainer *t, int stopped)
         printf("Stopped by %s after %llu of %llu updates; continue with --resume\n", strsignal(stopped), (ull)t->done,
                (ull)t->updates);
     else if (t->done < t->updates)
-        printf("Stopped after %llu of %llu updates as asked%s\n", (ull)t->done, (ull)t->updates,
+        printf("Stopped after %llu of %llu updates as requested%s\n", (ull)t->done, (ull)t->updates,
                *s->output ? "; continue with --resume" : "");
     if (*s->output)
-        printf("Kept in %s: checkpoint step-%08llu, train_results.json, and tensorboard/ for "
+        printf("Saved to %s: checkpoint step-%08llu, train_results.json, and tensorboard/ for "
                "'tensorboard --logdir %s/tensorboard'\n",
                s->output, (ull)t->done, s->output);
 }

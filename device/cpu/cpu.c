@@ -166,7 +166,7 @@ static void zero(mr_device *device, void *memory, size_t bytes)
 static mr_status wait_done(mr_device *device, mr_error *err)
 {
     return atomic_exchange(&mr_cpu_of(device)->no_memory, false)
-               ? mr_fail(err, MR_SYSTEM, "cpu: no memory left for products of bf16; use a smaller batch or model")
+               ? mr_fail(err, MR_SYSTEM, "cpu: no memory left for bf16 products; use a smaller batch or model")
                : MR_OK;
 }
 
@@ -175,11 +175,12 @@ static const char *products(const mr_device *device, mr_type type)
     const mr_cpu *d = (const mr_cpu *)(const void *)device;
     if (type == MR_F32)
         return d->onednn.gemm_f32 ? "oneDNN" : "OpenBLAS";
-    return d->onednn.gemm_bf16                ? "oneDNN"
-           : mr_processor_has(MR_AVX512_BF16) ? "OpenBLAS in float32, as oneDNN is missing (apt-get install libdnnl2): "
-                                                "half the memory, the same speed"
-                                              : "OpenBLAS in float32, as this processor has none of bf16: half the "
-                                                "memory, the same speed";
+    return d->onednn.gemm_bf16 ? "oneDNN"
+           : mr_processor_has(MR_AVX512_BF16)
+               ? "OpenBLAS in float32, as oneDNN is missing (apt-get install libdnnl2): "
+                 "half the memory, the same speed"
+               : "OpenBLAS in float32, as this processor has no bf16 instructions: half the "
+                 "memory, the same speed";
 }
 
 static void run(mr_device *device, const mr_op *op)

@@ -18,7 +18,8 @@ mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, m
 {
     int archs[ARCHS_MAX], count = 0, best = 0, older = 0;
     if (d->api.nvrtc.archs_count(&count) != 0 || count <= 0 || count > ARCHS_MAX || d->api.nvrtc.archs(archs) != 0)
-        return mr_fail(err, MR_SYSTEM, "cuda: NVRTC does not tell what it compiles for; install that of CUDA 12 or 13");
+        return mr_fail(err, MR_SYSTEM,
+                       "cuda: NVRTC does not report which architectures it supports; install that of CUDA 12 or 13");
     for (int i = 0; i < count; i++) {
         if (archs[i] / 10 == d->major && archs[i] % 10 <= d->minor && archs[i] > best)
             best = archs[i];

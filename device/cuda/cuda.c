@@ -15,7 +15,7 @@ void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size)
     if (name && what)
         snprintf(text, size, "%s, code %d: %s", name, code, what);
     else /* the toolkit's stub of the driver is such a library */
-        snprintf(text, size, "code %d, and the library does not say what it means", code);
+        snprintf(text, size, "code %d, and the library has no description of it", code);
 }
 
 bool mr_cuda_note(mr_cuda *d, const char *what, int code)

@@ -58,7 +58,7 @@ static mr_status open_type(mr_cuda *d, mr_type type, mr_error *err)
     int code = load(d, type, made.data);
     if (code) {
         mr_cuda_error_text(d, code, why, sizeof why);
-        return mr_fail(err, MR_SYSTEM, "cuda: %s does not take the kernels (%s); install a newer driver", d->name, why);
+        return mr_fail(err, MR_SYSTEM, "cuda: %s rejects the kernels (%s); install a newer driver", d->name, why);
     }
     mr_launch_cache_keep(&b, made.data, made.len);
     return MR_OK;
@@ -103,7 +103,7 @@ static void launch(const mr_call *c, const mr_grid *grid)
     if (!mr_cuda_use(d))
         return;
     if (across > INT32_MAX || down > MR_CU_ROWS_MAX) {
-        snprintf(d->wrong, sizeof d->wrong, "%s: more work than a launch can have", mr_kernel_word(c->id));
+        snprintf(d->wrong, sizeof d->wrong, "%s: exceeds what one launch can do", mr_kernel_word(c->id));
         return;
     }
     if (!d->modules[c->type] && open_type(d, c->type, &err) != MR_OK) {

@@ -30,7 +30,7 @@ static void look(mr_device *device, mr_sums_facts *out)
     } else if (mr_cuda_nccl_open(&d->api, &err) != MR_OK) {
         snprintf(out->how, sizeof out->how, "%.*s", (int)sizeof out->how - 1, err.text);
     } else if (d->api.cu.device_uuid(out->device, d->id) != 0) {
-        snprintf(out->how, sizeof out->how, "the driver does not name its devices");
+        snprintf(out->how, sizeof out->how, "the driver does not report device ids");
     } else {
         d->api.nccl.version(&out->version);
         snprintf(out->how, sizeof out->how, "NCCL %d.%d.%d", out->version / 10000, out->version / 100 % 100,
@@ -42,7 +42,7 @@ static void look(mr_device *device, mr_sums_facts *out)
 static mr_status fail_meeting(const mr_cuda *d, int code, mr_error *err)
 {
     return mr_fail(err, MR_SYSTEM,
-                   "cuda: %s: NCCL cannot be used (%s, code %d: %s); NCCL_DEBUG=INFO tells more, and with "
+                   "cuda: %s: NCCL cannot be used (%s, code %d: %s); NCCL_DEBUG=INFO prints details, and with "
                    "MILLRACE_CUDA_NCCL=0 gradients are summed on the host",
                    d->name, d->api.nccl.error_text(code), code, d->api.nccl.last_error(NULL));
 }

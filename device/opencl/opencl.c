@@ -68,7 +68,7 @@ static mr_status choose(mr_opencl *d, const mr_device_options *options, mr_error
     size_t count = list_devices(d, devices);
     if (!count)
         return mr_fail(err, MR_SYSTEM,
-                       "opencl: no OpenCL device is here; install the driver of one, or of the processor: "
+                       "opencl: no OpenCL device found; install the driver of one, or of the processor: "
                        "apt-get install pocl-opencl-icd");
     if (options->index >= count)
         return mr_fail(err, MR_MISUSE, "--device: there is no opencl:%u; the last is opencl:%zu", options->index,

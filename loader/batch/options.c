@@ -47,7 +47,7 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
     }
     if (!(t.scale_min > 0 && t.scale_min <= t.scale_max && t.scale_max <= 1))
         return mr_fail(err, MR_MISUSE,
-                       "transform: scale %g to %g; give fractions of the picture's area, above 0 and at most 1",
+                       "transform: scale %g to %g; give fractions of the image's area, above 0 and at most 1",
                        (double)t.scale_min, (double)t.scale_max);
     if (!(t.flip >= 0 && t.flip <= 1))
         return mr_fail(err, MR_MISUSE, "transform: flip %g is not a probability, 0 to 1", (double)t.flip);
@@ -110,7 +110,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         o.max_pixels = MR_DEFAULT_MAX_PIXELS;
     if ((unsigned)o.shuffle > MR_SHUFFLE_WINDOW || (unsigned)o.tail > MR_TAIL_PARTIAL ||
         (unsigned)o.deliver > MR_DELIVER_CODED || (unsigned)o.on_bad > MR_ON_BAD_MASK)
-        return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad is not a value of millrace.h");
+        return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad is not a value defined in millrace.h");
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)

@@ -297,7 +297,8 @@ mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint
     bool overwritten = s->overwritten;
     pthread_mutex_unlock(&f->lock);
     if (overwritten)
-        return mr_fail(err, MR_BAD_DATA, "%s.idx: was overwritten while it was read; `millrace reindex` rebuilds it",
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s.idx: was overwritten while it was being read; `millrace reindex` rebuilds it",
                        s->shard->name);
     if (rows)
         return mr_dataset_row_from(rows + MR_INDEX_HEADER + i * MR_INDEX_ROW, s->shard, i, row, err);

@@ -92,7 +92,7 @@ class Loader:
         device: a CUDA device of torch: batches are copied there from pinned memory, beside the computation.
         on_bad: a damaged sample: "fail", "replace" it by the next good one, or "mask" it (zeros, weight 0).
         max_bad: bad samples tolerated; 0: no limit.
-        max_pixels: a larger picture is a damaged sample; 0: 178,956,970, as everywhere.
+        max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
         items: sample numbers to load instead of the whole split, each any number of times.
 
     Raises:

@@ -85,10 +85,9 @@ static void with_an_old_driver(void **state)
     train_make_dataset(*state, 30);
     setenv("LD_LIBRARY_PATH", fake, 1);
     setenv("MILLRACE_FAKE_DRIVER", "12020", 1);
-    expect(
-        *state, 3,
-        "millrace: cuda: Fake GPU does not take the kernels (CUDA_ERROR_INVALID_IMAGE, code 200: device kernel image "
-        "is invalid); install a newer driver\n");
+    expect(*state, 3,
+           "millrace: cuda: Fake GPU rejects the kernels (CUDA_ERROR_INVALID_IMAGE, code 200: device kernel image "
+           "is invalid); install a newer driver\n");
     unsetenv("MILLRACE_FAKE_DRIVER");
 }
 

@@ -86,7 +86,7 @@ static void test_learns(void **state)
     support_assert_same_file(file, wanted);
     assert_says(
         support_millrace("tokenizer", data, "--force", "--split=val", "--text-column=title", "-o", file, (char *)NULL),
-        0, "learned from 1 text (10 B) in \"title\" of val, where no more pairs occur twice; ", "");
+        0, "learned from 1 text (10 B) in \"title\" of val, as no pair is left that occurs twice; ", "");
     free(data);
     free(file);
     free(wanted);
@@ -123,7 +123,7 @@ static void test_refusals(void **state)
         {1, "--text-column", "story",
          "no sample of train has text in column \"story\"; the first has it in title, cap"
          "tions"},
-        {2, "--split", "val", "name a --text-column; the first sample has text in title"},
+        {2, "--split", "val", "give a --text-column; the first sample has text in title"},
         {1, "--split", "test", "has no text to learn from"},
         {2, "--spilt", "val", "--split"},
     };

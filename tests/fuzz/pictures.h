@@ -7,7 +7,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "image/region/parts.h"
 
-enum { FUZZ_PIXELS = 1 << 16 }; /* larger pictures are left alone: a fuzzer wants many, not large ones */
+enum { FUZZ_PIXELS = 1 << 16 }; /* larger images are left alone: a fuzzer wants many, not large ones */
 
 /* Some part of a picture of that size; one of three times all of it. */
 mr_region fuzz_region(mr_random *draw, uint32_t width, uint32_t height);

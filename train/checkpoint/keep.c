@@ -135,7 +135,7 @@ static mr_status check_unused(int fd, const char *output, mr_error *err)
     free(steps.items);
     if (status == MR_OK && steps.count)
         status = mr_fail(err, MR_MISUSE,
-                         "%s: another run has written checkpoints to it in the meantime; continue with --resume, or "
+                         "%s: another run has since written checkpoints to it; continue with --resume, or "
                          "name another --output",
                          output);
     return status;
@@ -150,8 +150,8 @@ mr_status mr_checkpoint_claim(const char *output, bool fresh, DIR **claim, mr_er
                                                    : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
     mr_status status = MR_OK;
     if (!mr_file_lock(dirfd(dir), false))
-        status =
-            mr_fail(err, MR_MISUSE, "%s: another run is using it; wait for its end, or name another --output", output);
+        status = mr_fail(err, MR_MISUSE, "%s: another run is using it; wait until it ends, or name another --output",
+                         output);
     else if (fresh)
         status = check_unused(dirfd(dir), output, err);
     if (status == MR_OK)

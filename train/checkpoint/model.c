@@ -65,7 +65,7 @@ mr_status mr_state_word(const json_t *obj, const char *key, const char *name, co
             *out = i;
             return MR_OK;
         }
-    return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is a word that this millrace does not know", name, key);
+    return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is not known to this version of millrace", name, key);
 }
 
 /* The card by its own word (not by a preset's), and the fixed-size name. */
@@ -75,7 +75,7 @@ static mr_status get_names(const json_t *doc, const char *name, mr_model_config 
     MR_TRY(mr_json_get_string(doc, "card", name, &card, err));
     MR_TRY(mr_json_get_string(doc, "name", name, &called, err));
     if (mr_model_find(card, m, NULL) != MR_OK || strcmp(m->card->name, card) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: \"card\" is a model that this millrace does not know", name);
+        return mr_fail(err, MR_BAD_DATA, "%s: \"card\" is not known to this version of millrace", name);
     if (strlen(called) >= sizeof m->name)
         return mr_fail(err, MR_BAD_DATA, "%s: \"name\" of the model is too long", name);
     snprintf(m->name, sizeof m->name, "%s", called);
@@ -101,7 +101,8 @@ static mr_status get_numbers(const json_t *doc, const char *name, mr_model_confi
         memcpy((char *)m + rates[i].offset, &value, sizeof value);
     }
     if (m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
-        return mr_fail(err, MR_BAD_DATA, "%s: \"frozen\" has bits that this millrace does not know", name);
+        return mr_fail(err, MR_BAD_DATA, "%s: \"frozen\" has bits that are not known to this version of millrace",
+                       name);
     if (m->frozen_layers > m->layers && m->frozen_layers - m->layers > 1)
         return mr_fail(err, MR_BAD_DATA, "%s: \"frozen_layers\" is more than the model has", name);
     return MR_OK;

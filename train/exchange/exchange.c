@@ -127,9 +127,9 @@ static mr_status rank_gone(mr_exchange *x, unsigned rank, bool left, bool speaks
     const mr_ranks_name name = mr_ranks_name_of(x->ranks, rank);
     x->speaks = speaks;
     if (left)
-        return mr_fail(err, MR_SYSTEM, "%s has left: it ended before its work was done", name.text);
+        return mr_fail(err, MR_SYSTEM, "%s exited before the run was finished", name.text);
     mr_ranks_break(x->ranks, speaks);
-    return mr_fail(err, MR_SYSTEM, "%s is gone: it was killed, perhaps for lack of memory", name.text);
+    return mr_fail(err, MR_SYSTEM, "%s was killed, perhaps because memory ran out", name.text);
 }
 
 /* Noticed on this host only: ranks of other hosts would not reach mr_ranks_end(). */

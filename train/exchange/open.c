@@ -13,7 +13,7 @@ static mr_status learn_ranks(mr_exchange *x, mr_error *err)
     MR_AUTO(mr_buf_free) mr_buf one = {0};
     MR_AUTO(mr_buf_free) mr_buf all = {0};
     mr_buf_add(&one, &mine, sizeof mine);
-    MR_TRY(mr_ranks_agree(x->host, mr_buf_status(&one, err, "meeting the other ranks"), err));
+    MR_TRY(mr_ranks_agree(x->host, mr_buf_status(&one, err, "connecting to the other ranks"), err));
     MR_TRY(mr_ranks_gather(x->host, &one, &all, NULL, err));
     memcpy(x->world_rank, all.data, x->w.locals * sizeof mine);
     return MR_OK;
@@ -47,7 +47,7 @@ static mr_status meet(mr_exchange *x, const mr_exchange_options *o, mr_error *er
     x->world_rank = mr_alloc(x->w.locals, sizeof *x->world_rank);
     x->merged = mr_alloc(world, sizeof *x->merged);
     if (!x->world_rank || !x->merged)
-        status = mr_fail_memory(err, "meeting the other ranks");
+        status = mr_fail_memory(err, "connecting to the other ranks");
     MR_TRY(mr_ranks_agree(x->ranks, status, err));
     MR_TRY(mr_ranks_agree(x->ranks, learn_ranks(x, err), err));
     x->hosts = x->w.locals < world;

@@ -284,7 +284,7 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
     for (size_t i = 0; i < b->count; i++) {
         const mr_sample_facts *s = &b->samples[i];
         if (s->label < 0 && s->weight > 0 && !f->unlabelled)
-            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has no label, and a classifier learns from labels only",
+            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has no label, and training a classifier requires labels",
                            f->split, (unsigned long long)s->sample);
         if (s->label >= 0 && (size_t)s->label >= f->class_count)
             return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'", f->split,

@@ -36,7 +36,7 @@ uint64_t mr_npz_bytes(const mr_npz_array *array)
 bool mr_npy_prefix(const uint8_t *bytes, size_t len, size_t *more, size_t *text_len, const char **why)
 {
     if (len < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0) {
-        *why = "does not begin as a .npy file does";
+        *why = "does not start like a .npy file";
         return false;
     }
     if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0) {
@@ -255,7 +255,7 @@ mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *wh
 {
     uint64_t hash = mr_hash64(name, strlen(name));
     if (mr_string_map_find(&names->by_hash, hash_at, names, &hash, sizeof hash) != SIZE_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: %s is there twice", where, name);
+        return mr_fail(err, MR_BAD_DATA, "%s: %s occurs twice", where, name);
     if (names->count == MAX_NAMES)
         return mr_fail(err, MR_BAD_DATA, "%s: more than %d arrays", where, MAX_NAMES);
     if (!MR_GROW(names->items, names->count, names->room) ||

@@ -133,8 +133,8 @@ static mr_status open_named(mr_safetensors *s, json_t *map, const char *index, c
             return mr_fail(err, MR_BAD_DATA, "%s: names more than %d files", index, MR_TENSORS_FILES);
         MR_TRY(join(&path, dir, name, err));
         if (access(mr_buf_text(&path), F_OK) != 0 && errno == ENOENT)
-            return mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is in '%.255s', which is not there; get that file too",
-                           index, key, name);
+            return mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is in '%.255s', which is missing; get that file too", index,
+                           key, name);
         MR_TRY(add_path(s, mr_buf_text(&path), err));
     }
     return MR_OK;
@@ -291,7 +291,7 @@ mr_status mr_safetensors_take(const mr_safetensors *s, const mr_tensor *t, float
         return mr_fail(err, MR_MISUSE, "'%s' is not a tensor of these files", t->name);
     const file *f = &s->files[item->file];
     if (item->tensor.type == MR_TENSOR_OTHER)
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is of none of the types F32, F16 and BF16", f->name, t->name);
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has none of the types F32, F16 and BF16", f->name, t->name);
     if (item->tensor.type != MR_TENSOR_F32)
         return mr_tensors_widen(f->fd, f->name, item, to, err);
     return item->len ? mr_file_pread(f->fd, to, (size_t)item->len, item->at, f->name, err) : MR_OK;

@@ -47,7 +47,7 @@ static mr_status get_type(const json_t *doc, const char *name, const char *key, 
             return MR_OK;
         }
     return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the \"dtype\" %.40s%s", name, key, word ? word : "(none)",
-                   word ? ", which this millrace does not know" : "");
+                   word ? ", which is not known to this version of millrace" : "");
 }
 
 /* A list of numbers that are not negative; false: anything else, or too many of them. */
@@ -82,7 +82,7 @@ static mr_status get_tensor(const char *key, const json_t *doc, const char *name
         return mr_fail(err, MR_BAD_DATA, "%s: '%s' has a \"shape\" that is not a list of at most %d sizes", name, key,
                        MR_TENSOR_DIMS);
     if (!get_numbers(doc, "data_offsets", offsets, 2, &ends) || ends != 2 || offsets[0] > offsets[1])
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has \"data_offsets\" that are not a begin and an end", name, key);
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has \"data_offsets\" that are not a start and an end", name, key);
     if (!mr_tensors_count((unsigned)dims, t->shape, size, &t->count, &bytes))
         return mr_fail(err, MR_BAD_DATA, "%s: '%s' has more elements than a file could hold", name, key);
     if (offsets[1] - offsets[0] != bytes)
@@ -131,7 +131,7 @@ static mr_status check_places(mr_tensor_item *items, size_t count, uint64_t data
         const mr_tensor_item *t = &items[i];
         if (t->at != end)
             return mr_fail(err, MR_BAD_DATA,
-                           "%s: '%s' begins at byte %" PRIu64 " where the one before it ends at %" PRIu64, name,
+                           "%s: '%s' starts at byte %" PRIu64 " where the one before it ends at %" PRIu64, name,
                            t->tensor.name, t->at, end);
         if (t->len > data - end)
             return mr_fail(err, MR_BAD_DATA,
@@ -162,7 +162,7 @@ static mr_status take_items(json_t *doc, const char *name, mr_tensor_item *items
 static mr_status parse_object(const void *text, size_t len, const char *name, json_t **doc, mr_error *err)
 {
     if (len == 0 || *(const char *)text != '{')
-        return mr_fail(err, MR_BAD_DATA, "%s: does not begin with a JSON object", name);
+        return mr_fail(err, MR_BAD_DATA, "%s: does not start with a JSON object", name);
     MR_TRY(mr_json_bounded(text, len, MR_TENSORS_MEMORY, name, err));
     return mr_json_parse(text, len, name, doc, err);
 }

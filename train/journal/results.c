@@ -160,7 +160,7 @@ static void add_bottleneck(mr_buf *out, const mr_journal_results *r)
 
 static void add_decoded(mr_buf *out, const mr_images_counts *c)
 {
-    mr_buf_printf(out, "Pictures decoded: %llu on the device, %llu on the host", (ull)c->device, (ull)c->host);
+    mr_buf_printf(out, "Images decoded: %llu on the device, %llu on the host", (ull)c->device, (ull)c->host);
     if (c->flagged)
         mr_buf_printf(out, " (%llu of them after the device could not)", (ull)c->flagged);
     mr_buf_add_text(out, "\n");

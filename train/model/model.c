@@ -54,12 +54,12 @@ mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)
     }
     const char *near = mr_text_nearest(word, words);
     if (near)
-        return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; did you mean '%s'?", word, near);
+        return mr_fail(err, MR_MISUSE, "--model: unknown model '%s'; did you mean '%s'?", word, near);
     char known[200] = "";
     for (size_t i = 0; i < MR_COUNT(models); i++)
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s'%s' ('%s' ...)", i ? ", " : "",
                  models[i]->name, models[i]->presets[0].name);
-    return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; there are %s", word, known);
+    return mr_fail(err, MR_MISUSE, "--model: unknown model '%s'; choose one of %s", word, known);
 }
 
 mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err)
@@ -68,7 +68,7 @@ mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t bat
     if (!batch)
         return mr_fail(err, MR_MISUSE, "--batch 0: give 1 or more");
     if (!(d->card->types & 1U << c->compute))
-        return mr_fail(err, MR_MISUSE, "--device %s does not compute in %s; give another --precision", d->card->name,
+        return mr_fail(err, MR_MISUSE, "--device %s does not support %s; choose another --precision", d->card->name,
                        mr_type_word(c->compute));
     return MR_OK;
 }

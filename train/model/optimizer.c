@@ -38,7 +38,7 @@ static mr_status check_schedule(const mr_schedule_lr *s, mr_error *err)
     if (!below(s->base, 0, HUGE_VAL))
         return mr_fail(err, MR_MISUSE, "--lr: %g is not a learning rate; give a number >= 0", s->base);
     if (!s->steps && s->decay != MR_DECAY_NONE)
-        return mr_fail(err, MR_MISUSE, "--steps: 0 updates leave nothing to decay over; give at least 1");
+        return mr_fail(err, MR_MISUSE, "--steps: the schedule needs at least 1 update");
     if (s->steps && s->warmup > s->steps)
         return mr_fail(err, MR_MISUSE, "--warmup: %llu updates are more than the run's %llu; give at most those",
                        (unsigned long long)s->warmup, (unsigned long long)s->steps);

@@ -53,9 +53,9 @@ static mr_status check(void *ctx, mr_error *err)
 {
     const request *q = ctx;
     if (q->near_distance_given && !q->near)
-        return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
+        return mr_fail(err, MR_MISUSE, "--near-distance requires --near-duplicates");
     if (q->max_pixels_given && !q->near)
-        return mr_fail(err, MR_MISUSE, "--max-pixels is for --near-duplicates; give both");
+        return mr_fail(err, MR_MISUSE, "--max-pixels requires --near-duplicates");
     if (q->croissant && (q->json || q->classes || q->objects || q->near))
         return mr_fail(err, MR_MISUSE, "--croissant prints a document of its own; give it alone");
     return MR_OK;

@@ -66,8 +66,8 @@ static mr_status print_pair(const mr_dataset *ds, const mr_similar *n, size_t i,
 
 static mr_status print_section(const mr_dataset *ds, const mr_similar *n, mr_similar_kind s, mr_error *err)
 {
-    static const char *const heads[] = {"leaks: equal bytes in two splits", "leaks: look alike, in two splits",
-                                        "duplicates: look alike, in one split"};
+    static const char *const heads[] = {"leaks: equal bytes in two splits", "leaks: near-duplicates in two splits",
+                                        "duplicates: near-duplicates in one split"};
     uint64_t count = mr_similar_count(n, s), shown = 0;
     char number[32];
     if (!count)
@@ -96,16 +96,16 @@ static void print_uncompared(uint64_t count, const char *words)
 mr_status cmd_near_print(const mr_dataset *ds, const mr_similar *n, unsigned distance, mr_error *err)
 {
     char number[32];
-    printf("\n  near-duplicates: %s picture%s, hashes up to %u bits apart", mr_text_count(n->count, number),
+    printf("\n  near-duplicates: %s image%s, hashes up to %u bits apart", mr_text_count(n->count, number),
            n->count == 1 ? "" : "s", distance);
-    print_uncompared(n->plain, "of a single tone not compared");
+    print_uncompared(n->plain, "of uniform colour not compared");
     print_uncompared(n->unreadable, "not decodable");
     print_uncompared(n->crowded, "with too many similar hashes to compare them all");
     printf("\n");
     for (int s = 0; s < MR_SIMILAR_KINDS; s++)
         MR_TRY(print_section(ds, n, (mr_similar_kind)s, err));
     if (!n->equal && !n->leaks && !n->duplicates)
-        printf("  no two pictures look alike\n");
+        printf("  no two images look alike\n");
     return MR_OK;
 }
 

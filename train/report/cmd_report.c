@@ -51,7 +51,7 @@ static mr_status keep_out(const request *q, bool run, mr_error *err)
 static mr_status make_page(const request *q, bool run, mr_buf *page, mr_error *err)
 {
     if (run && q->seeded)
-        return mr_fail(err, MR_MISUSE, "%s: is a run, whose report has no choice by --seed", q->dir);
+        return mr_fail(err, MR_MISUSE, "%s: is a run; --seed applies to reports of datasets only", q->dir);
     if (!run && q->dataset)
         return mr_fail(err, MR_MISUSE, "%s: is not a run; --dataset is for reports of runs", q->dir);
     return run ? mr_run_page_write(q->dir, q->dataset, q->max_pixels, page, err)

@@ -167,8 +167,8 @@ static void add_confused(const confusion *c, mr_buf *out)
         if (p->label == p->predicted)
             continue;
         if (!shown++)
-            mr_buf_add_text(out, "<table class=\"balance\"><caption>Commonest confusions</caption>\n<thead><tr>"
-                                 "<th scope=\"col\">Label</th><th scope=\"col\">Taken for</th>"
+            mr_buf_add_text(out, "<table class=\"balance\"><caption>Most frequent confusions</caption>\n<thead><tr>"
+                                 "<th scope=\"col\">Label</th><th scope=\"col\">Predicted</th>"
                                  "<th scope=\"col\" class=\"n\">Samples</th></tr></thead>\n");
         mr_buf_add_text(out, "<tr><td>");
         add_class(c, p->label, out);
@@ -178,7 +178,7 @@ static void add_confused(const confusion *c, mr_buf *out)
         mr_html_count(out, p->count);
         mr_buf_add_text(out, "</td></tr>\n");
     }
-    mr_buf_add_text(out, shown ? "</table>\n" : "<p>Nothing is confused.</p>\n");
+    mr_buf_add_text(out, shown ? "</table>\n" : "<p>No confusions.</p>\n");
 }
 
 static void add_share(mr_buf *out, uint64_t part, uint64_t whole)

@@ -72,7 +72,7 @@ static mr_status add_wall(const mr_run_facts *f, const char *title, const mr_out
         mr_buf_clear(&text);
         mr_buf_add_text(&text, class_name(f, o->label));
         if (is_wrong(o))
-            mr_buf_printf(&text, ", taken for %s", class_name(f, o->predicted));
+            mr_buf_printf(&text, ", predicted %s", class_name(f, o->predicted));
         if (loss)
             mr_buf_printf(&text, " (loss %.3g)", (double)o->loss);
         else
@@ -129,7 +129,7 @@ static mr_status add_search(const mr_run_facts *f, const mr_search *s, mr_thumbs
     mr_html_text(out, (const char *)f->outcomes.text.data + s->words, s->words_len);
     mr_buf_add_text(out, "</q></h3>\n");
     if (place < s->count)
-        mr_buf_printf(out, "<p class=\"note\">Found in place %zu.</p>\n", place + 1);
+        mr_buf_printf(out, "<p class=\"note\">Found at rank %zu.</p>\n", place + 1);
     else
         mr_buf_printf(out, "<p class=\"note\">Not among the first %zu.</p>\n", s->count);
     mr_buf_add_text(out, "<div class=\"wall\">\n");
@@ -149,9 +149,9 @@ mr_status mr_searches_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out,
         return MR_OK;
     mr_html_section(out, "searches", "Searches");
     mr_run_origin_add(f, out);
-    mr_buf_add_text(out,
-                    "<p class=\"note\">What words find among the pictures, nearest first, with the cosine of their "
-                    "embeddings.</p>\n");
+    mr_buf_add_text(
+        out,
+        "<p class=\"note\">The nearest images for some texts, with the cosine similarity of their embeddings.</p>\n");
     for (size_t i = 0; i < SEARCHES && i < o->search_count; i++) {
         size_t each = o->search_count < SEARCHES ? 1 : o->search_count / SEARCHES;
         MR_TRY(add_search(f, &o->searches[i * each], thumbs, out, err));

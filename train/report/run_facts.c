@@ -150,10 +150,10 @@ static mr_status open_dataset(const char *path, mr_run_facts *f, mr_error *err)
         return status;
     }
     if (status != MR_OK)
-        mr_buf_printf(&f->no_dataset, "No pictures: %.500s; --dataset says where the run's dataset is.",
-                      *path ? why.text : "the run does not say where its dataset was");
+        mr_buf_printf(&f->no_dataset, "No images: %.500s; give the dataset's location with --dataset.",
+                      *path ? why.text : "the run does not record where its dataset was");
     if (status == MR_OK && (!digest || strcmp(digest, mr_dataset_sha256(f->ds)) != 0)) {
-        mr_buf_printf(&f->no_dataset, "No pictures: %s is not the dataset that this run learned from.", path);
+        mr_buf_printf(&f->no_dataset, "No images: %s is not the dataset that this run was trained on.", path);
         mr_dataset_free(f->ds);
         f->ds = NULL;
     }

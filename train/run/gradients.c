@@ -33,7 +33,7 @@ static mr_status invite(mr_device *device, mr_ranks *ranks, mr_buf *id, mr_error
         status = device->card->sums->invite(device, made, err);
     mr_buf_add(id, made, sizeof made);
     if (status == MR_OK)
-        status = mr_buf_status(id, err, "meeting the other ranks");
+        status = mr_buf_status(id, err, "connecting to the other ranks");
     MR_TRY(mr_ranks_agree(ranks, status, err));
     return mr_ranks_share(ranks, id, err);
 }
@@ -59,7 +59,7 @@ mr_status mr_gradients_meet(mr_device *device, mr_ranks *ranks, bool *direct, mr
         return MR_OK;
     device->card->sums->look(device, &mine);
     mr_buf_add(&one, &mine, sizeof mine);
-    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&one, err, "meeting the other ranks"), err));
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&one, err, "connecting to the other ranks"), err));
     MR_TRY(mr_ranks_gather(ranks, &one, &all, NULL, err));
     const char *why = reason_of((const mr_sums_facts *)(const void *)all.data, world, &rank);
     if (why) {

@@ -25,12 +25,13 @@ static mr_status one_label(const mr_learning_splits *in, mr_ranks *ranks, mr_err
 {
     MR_TRY(mr_labels_check(
         in->ds, in->train, ranks, in->dataset,
-        "learn several labels per sample by --loss bce, or from its text by --model bridgetower (--text-column "
+        "train on several labels per sample with --loss bce, or on its text with --model bridgetower (--text-column "
         "captions, for example)",
         err));
     return in->eval
                ? mr_labels_check(in->ds, in->eval, ranks, in->dataset,
-                                 "choose another --eval-split, or learn several labels per sample by --loss bce", err)
+                                 "choose another --eval-split, or train on several labels per sample with --loss bce",
+                                 err)
                : MR_OK;
 }
 

@@ -19,7 +19,7 @@ static mr_status keep_out_of(const mr_settings *s, const char *name, mr_error *e
         return mr_fail_memory(err, s->log);
     }
     if (mr_path_inside(s->log, path))
-        return mr_fail(err, MR_MISUSE, "--log %s: the run's own %s is there; name another file", s->log, name);
+        return mr_fail(err, MR_MISUSE, "--log %s: is reserved for the run's %s; name another file", s->log, name);
     return MR_OK;
 }
 

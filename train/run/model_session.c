@@ -54,7 +54,7 @@ static mr_status check_class(const mr_session_request *q, const mr_session *t, c
     if (at + 1 < end && strcmp(at[1].name, name) == 0)
         return mr_fail(err, MR_MISUSE,
                        "%s: several classes of its model are named \"%s\", so it is unclear which of them is the "
-                       "dataset's \"%s\", as its classes are not the model's in number and order; "
+                       "dataset's \"%s\", because the dataset's classes differ from the model's; "
                        "'millrace predict --no-labels' predicts without comparing",
                        t->path, name, name);
     return MR_OK;
@@ -111,7 +111,7 @@ mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error 
     json_int_t size = json_integer_value(json_object_get(facts, "size"));
     *out = mr_eval_transform(&t->checkpoint.model, orientation && strcmp(orientation, "apply") == 0);
     if (!orientation || !eval || strcmp(eval, mr_transform_word(out)) != 0 || size != t->checkpoint.model.image)
-        return mr_fail(err, MR_BAD_DATA, "%s/state.json: does not say how pictures are shown to the model", t->path);
+        return mr_fail(err, MR_BAD_DATA, "%s/state.json: does not record the image transform", t->path);
     return MR_OK;
 }
 

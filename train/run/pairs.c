@@ -73,8 +73,8 @@ mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
     const char *path = s->tokenizer;
     if (!*path && !beside(s->config, found, sizeof found) && !beside(s->pretrained, found, sizeof found))
         return mr_fail(err, MR_MISUSE,
-                       "%s: reads text, and there is no tokenizer beside --config or --pretrained; name one "
-                       "by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)",
+                       "%s: reads text, and no tokenizer was found beside --config or --pretrained; give one with "
+                       "--tokenizer FILE ('millrace tokenizer' learns one from a dataset)",
                        s->model);
     path = *path ? path : found;
     MR_TRY(mr_tokenizer_open(path, &p->tokenizer, err));

@@ -106,7 +106,7 @@ static mr_status evaluate_saved(mr_trainer *t, mr_error *err)
         return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_evaluated(&c, s->output, (unsigned)s->keep, err) : MR_OK,
                               err);
     if (*s->output && err)
-        mr_fail(err, status, "%s; the %llu updates done are kept in %s for --resume", err->text,
+        mr_fail(err, status, "%s; the %llu updates done are saved in %s for --resume", err->text,
                 (unsigned long long)t->done, s->output);
     return status;
 }

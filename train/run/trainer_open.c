@@ -90,8 +90,8 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
     mr_buf values = {.data = (uint8_t *)(in_place ? t->values : start), .len = first ? bytes : 0};
     mr_status status = MR_OK;
     if (first)
-        status =
-            values.data ? make_start(t, (float *)(void *)values.data, err) : mr_fail_memory(err, "making start values");
+        status = values.data ? make_start(t, (float *)(void *)values.data, err)
+                             : mr_fail_memory(err, "initializing the parameters");
     MR_TRY(mr_ranks_agree(t->ranks, status, err));
     status = mr_ranks_share(t->ranks, &values, err);
     if (!first)
@@ -162,8 +162,8 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
     const mr_feed_text *text = t->config.card->text ? &t->pairs.text : NULL;
     if (s->decode_on[0] == 'd' && o.transform.unrounded)
         return mr_fail(err, MR_MISUSE,
-                       "--decode-on device: this model's pictures are resized without rounding, which only the host "
-                       "does; leave the option out");
+                       "--decode-on device: this model's images are resized without rounding, which only the host "
+                       "supports; leave the option out");
     MR_TRY(mr_feed_open(t->ds, &o, text, s->batch, t->device, &t->feed, err));
     return text ? MR_OK : mr_feed_learn(&t->feed, &labels, err);
 }
@@ -176,7 +176,7 @@ static mr_status claim_output(mr_trainer *t, mr_error *err)
         return mr_checkpoint_held(t->claim, output, err);
     MR_TRY(mr_dir_make(output, err));
     MR_TRY(mr_trainer_claim(t, true, err));
-    return t->claim ? MR_OK : mr_fail(err, MR_SYSTEM, "%s: was removed as soon as it was made", output);
+    return t->claim ? MR_OK : mr_fail(err, MR_SYSTEM, "%s: was removed right after it was created", output);
 }
 
 /* With --overwrite-output: the last step before the run begins, so that one that cannot begin removes nothing. */

@@ -69,7 +69,7 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     static const char *const usual[] = {"val", "test"};
     MR_TRY(mr_manifest_find_split(t->manifest, s->dataset, s->split, train, err));
     if ((*train)->samples == 0)
-        return mr_fail(err, MR_MISUSE, "%s: has no samples in a split \"%s\" to learn from", s->dataset, s->split);
+        return mr_fail(err, MR_MISUSE, "%s: has no samples in split \"%s\" to train on", s->dataset, s->split);
     if (t->manifest->class_count == 0 && !t->config.card->text)
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier needs labels", s->dataset,
                        t->manifest->layout);
@@ -143,7 +143,7 @@ static mr_status set_schedule(mr_trainer *t, const mr_split *train, mr_error *er
         return mr_fail(err, MR_MISUSE, "--epochs %llu: is too large", (ull)s->epochs);
     t->updates = s->steps ? s->steps : s->epochs * per_epoch;
     if (t->updates == 0)
-        return mr_fail(err, MR_MISUSE, "--steps and --epochs are both 0: nothing would be learned");
+        return mr_fail(err, MR_MISUSE, "--steps and --epochs are both 0: nothing to train");
     if (t->resumed) {
         t->first = t->done = t->restored.update;
         t->cursor = t->restored.cursor;
@@ -230,7 +230,7 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--eval-batch %llu: expected 0 to %d", (ull)s->eval_batch, MR_MAX_BATCH);
     if (s->resume && s->overwrite_output)
         return mr_fail(err, MR_MISUSE,
-                       "--overwrite-output begins a new run, and --resume continues one; give one of "
+                       "--overwrite-output starts a new run, and --resume continues one; give one of "
                        "them");
     if (s->overwrite_output && !*s->output)
         return mr_fail(err, MR_MISUSE, "--overwrite-output: give --output DIR, the folder of the run");
@@ -244,7 +244,7 @@ static mr_status check(const mr_settings *s, mr_error *err)
     if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))
         return mr_fail(err, MR_MISUSE, "--label-smoothing %g: is a share, from 0 to below 1", s->label_smoothing);
     if (!(s->scale_min > 0 && s->scale_min <= 1))
-        return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the picture, above 0 and up to 1", s->scale_min);
+        return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the image, above 0 and up to 1", s->scale_min);
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
     if (s->given.checkpoint_every && !*s->output)

@@ -83,12 +83,12 @@ static mr_status begin_run(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     if (s->resume && !s->given.model && !s->given.pretrained)
-        return mr_fail(err, MR_MISUSE,
-                       "%s: holds no checkpoint to resume from; check the name, or start a run "
-                       "there by --model or --pretrained",
-                       s->output);
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: holds no checkpoint to resume from; check the name, or start a run there with --model or --pretrained",
+            s->output);
     if (s->resume)
-        mr_buf_printf(&t->remarks, "No checkpoint in %s: the run starts from the beginning\n", s->output);
+        mr_buf_printf(&t->remarks, "No checkpoint in %s: starting from scratch\n", s->output);
     return MR_OK;
 }
 
@@ -113,7 +113,7 @@ static mr_status read_checkpoint(mr_trainer *t, mr_error *err)
     if (status != MR_OK)
         return mr_fail(err, status, "%s", why.text);
     t->resumed = true;
-    mr_buf_printf(&t->remarks, "Going on from %s, %llu updates done", found, (ull)t->restored.update);
+    mr_buf_printf(&t->remarks, "Resuming from %s, %llu updates done", found, (ull)t->restored.update);
     if (strcmp(t->restored.version, MILLRACE_VERSION) != 0)
         mr_buf_printf(&t->remarks, " by millrace %s; this is %s", t->restored.version, MILLRACE_VERSION);
     mr_buf_add_text(&t->remarks, "\n");
@@ -130,10 +130,10 @@ static mr_status check_output(const char *path, mr_error *err)
                                              "--output",
                                              path);
     if (errno == ENOTDIR)
-        return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file; name another --output",
-                       path);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: cannot be created: a component of this path is a file; name another --output", path);
     if (errno == ENOENT && lstat(path, &st) == 0)
-        return mr_fail(err, MR_MISUSE, "%s: is a link to what is not there; remove it or name another --output", path);
+        return mr_fail(err, MR_MISUSE, "%s: is a dangling link; remove it or name another --output", path);
     return MR_OK;
 }
 
@@ -150,7 +150,7 @@ static mr_status own(mr_trainer *t, mr_error *err)
     mr_error who;
     mr_status status = mr_owner_take(&o, &t->owner, &who);
     if (status == MR_AGAIN)
-        return mr_fail(err, MR_MISUSE, "%s: another run is using it, %s; wait for its end, or name another --output",
+        return mr_fail(err, MR_MISUSE, "%s: another run is using it, %s; wait until it ends, or name another --output",
                        o.path, who.text);
     return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", who.text);
 }
@@ -167,16 +167,16 @@ static mr_status find_run(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     if (!*s->output && s->resume)
-        return mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are");
+        return mr_fail(err, MR_MISUSE, "--resume: give --output DIR, the folder with the run's checkpoints");
     if (!*s->output)
         return MR_OK;
     if (!mr_settings_plans(s))
         MR_TRY(mr_trainer_claim(t, false, err));
     if (mr_checkpoint_is(s->output))
-        return mr_fail(err, MR_MISUSE,
-                       "%s: is a checkpoint, or called like one; name by --output the folder of the "
-                       "run, which holds them",
-                       s->output);
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: is a checkpoint, or named like one; set --output to the folder of the run, which contains it",
+            s->output);
     return read_checkpoint(t, err);
 }
 

@@ -61,9 +61,9 @@ static mr_status check_options(const mr_settings *s, const mr_model_config *c, m
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)
         if (options[i].given && options[i].text != c->card->text)
-            return mr_fail(err, MR_MISUSE, "--%s: is for %s, and --model %s learns from %s", options[i].word,
+            return mr_fail(err, MR_MISUSE, "--%s: is for %s, but --model %s is trained on %s", options[i].word,
                            options[i].text ? "bridgetower" : "classifiers", s->model,
-                           c->card->text ? "whole pictures and their words" : "labels alone");
+                           c->card->text ? "complete images and their texts" : "labels alone");
     return MR_OK;
 }
 
@@ -90,7 +90,7 @@ static mr_status check_complete(const mr_model_config *c, mr_error *err)
                      sizes[i].option);
     if (!*missing)
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "--model %s: has no shape of its own; give %s too, or name one that has: %s",
+    return mr_fail(err, MR_MISUSE, "--model %s: is not a preset; give %s too, or choose one of the presets: %s",
                    c->name, missing, c->card->presets[0].name);
 }
 
@@ -148,7 +148,7 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     MR_TRY(mr_model_find(s->model, c, err));
     if (c->card->text && mr_trainer_tail(t) == MR_TAIL_PAD)
         return mr_fail(err, MR_MISUSE,
-                       "--tail pad: %s would learn from its padding, as negatives of the other samples; "
+                       "--tail pad: %s would use the padding as negatives of the other samples; "
                        "choose partial or drop",
                        s->model);
     MR_TRY(check_options(s, c, err));

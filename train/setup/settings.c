@@ -185,7 +185,7 @@ static mr_status compare(const mr_settings *s, const mr_option *row, const char 
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
                    "--%s: this run was started with '%s'; leave the option out to continue with it, "
-                   "or begin a new run in another --output",
+                   "or start a new run in another --output",
                    row->name, two);
 }
 

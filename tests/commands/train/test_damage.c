@@ -88,7 +88,7 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
     char *words = support_path("val-00000.mdb: sample %d (%s", VAL_HIT, val_source);
     expect(r.err, words);
     expect(r.err, "--max-bad N skips");
-    char *kept = support_path("the 10 updates done are kept in %s for --resume", run);
+    char *kept = support_path("the 10 updates done are saved in %s for --resume", run);
     expect(r.err, kept);
     support_result_free(&r);
     size_t len, len_later;
@@ -164,7 +164,7 @@ static void eval_and_predict_say_what_was_left_out(void **state)
     support_result_free(&r);
     r = train_command(0, dir, 0, "eval", "bad", "judge", "--max-bad", "5", (char *)NULL);
     expect(r.out, " of 35), loss ");
-    expect(r.out, "; 1 damaged sample left out\n");
+    expect(r.out, "; 1 damaged sample skipped\n");
     expect(r.err, "val: 1 damaged sample skipped: 5 (val/");
     support_result_free(&r);
     r = train_command(0, dir, 2, "eval", "bad", "judge", "--max-bad", "5", "--json", (char *)NULL);

@@ -92,7 +92,7 @@ static void unrounded_pictures_are_left_to_the_host(void **state)
     support_result r =
         train_pairs_run(*state, 0, "--steps", "1", "--device", device, "--decode-on", "device", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "--decode-on device: this model's pictures are resized without rounding"));
+    assert_non_null(strstr(r.err, "--decode-on device: this model's images are resized without rounding"));
     support_result_free(&r);
 }
 

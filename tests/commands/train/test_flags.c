@@ -300,12 +300,12 @@ static void what_does_not_fit_is_refused(void **state)
     } cases[] = {
         {{"--tail", "drop", "--batch", "43"}, "the 42 samples of train do not fill one batch of 43"},
         {{"--overwrite-output"}, "--overwrite-output: give --output DIR"},
-        {{"--overwrite-output", "--resume", "--output", "plain"}, "--overwrite-output begins a new run"},
+        {{"--overwrite-output", "--resume", "--output", "plain"}, "--overwrite-output starts a new run"},
         {{"--eval-batch", "9999999"}, "--eval-batch 9999999: expected 0 to 1048576"},
         {{"--freeze", "images"}, "--freeze images: of vit, give none, backbone, or a number of blocks from 1 to 2"},
         {{"--freeze", "3"}, "--freeze 3: of vit, give none, backbone, or a number of blocks from 1 to 2"},
         {{"--tail", "pad", "--model", "bridgetower-large"},
-         "--tail pad: bridgetower-large would learn from its padding"},
+         "--tail pad: bridgetower-large would use the padding as negatives"},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         const char *const *a = cases[i].argv;

@@ -43,12 +43,13 @@ static void a_few_are_counted(void **state)
     } cases[] = {
         {"train", "12", NULL,
          "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
-         "classifier needs labels; ingest the source without it, or learn several labels per sample by --loss bce"},
+         "classifier needs labels; ingest the source without it, or train on several labels per sample with --loss "
+         "bce"},
         {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
         {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
         {"valid", "3", NULL,
          "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
-         "classifier needs labels; ingest the source without it, or choose another --eval-split, or learn several"},
+         "classifier needs labels; ingest the source without it, or choose another --eval-split, or train on several"},
         {"valid", "2,$", NULL,
          "no sample of val has a label of its own, and a classifier needs labels; "
          "choose another --eval-split"},

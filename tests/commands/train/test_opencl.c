@@ -134,7 +134,7 @@ static void a_device_that_is_not_there_is_named(void **state)
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1); /* the loader of Debian finds no driver then */
     r = train_run(dir, 0, "--steps", "1", "--device", "opencl", (char *)NULL);
     support_assert_status(&r, 3);
-    assert_non_null(strstr(r.err, "no OpenCL device is here"));
+    assert_non_null(strstr(r.err, "no OpenCL device found"));
     support_result_free(&r);
     unsetenv("OCL_ICD_VENDORS");
 }

@@ -144,7 +144,7 @@ static void ten_and_ten_are_twenty(void **state)
     support_result r =
         train_command(0, dir, 0, "train", "data", "--resume", "--output", "r10", "--log", "r10.jsonl", "--batch", "4",
                       "--grad-accum", "3", "--eval-every", "0", "--threads", "1", (char *)NULL);
-    assert_non_null(strstr(r.out, "Going on from r10/step-00000010, 10 updates done"));
+    assert_non_null(strstr(r.out, "Resuming from r10/step-00000010, 10 updates done"));
     support_result_free(&r);
     assert_int_equal(rename(moved, tokenizer), 0);
     expect_same_checkpoint(dir, "r20/step-00000020", "r10/step-00000020");

@@ -180,7 +180,7 @@ static void eval_names_what_it_evaluated(void **state)
     support_result r = train_command(0, dir, 0, "eval", "data", "e", "--batch", "4", "--threads", "1", (char *)NULL);
     assert_non_null(strstr(r.out, "e/step-00000024, val: 6 pairs, loss "));
     assert_non_null(strstr(r.out, " in batches of 4\n"));
-    assert_non_null(strstr(r.out, "words find pictures"));
+    assert_non_null(strstr(r.out, "text to image"));
     support_result_free(&r);
     json_t *usual = judged(dir, 0, "data", "train", "8"), *other;
     r = train_command(0, dir, 0, "eval", "data", "e", "--split", "train", "--batch", "8", "--text-column",

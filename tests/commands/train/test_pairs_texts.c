@@ -106,7 +106,7 @@ static void wrong_options_are_reported_at_once(void **state)
         {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},
         {"--freeze", "towers", 2, "--freeze towers: of bridgetower, give none, images, text or both"},
         {"--scale-min", "0.5", 2,
-         "--scale-min: is for classifiers, and --model bridgetower learns from whole pictures"},
+         "--scale-min: is for classifiers, but --model bridgetower is trained on complete images"},
         {"--flip", NULL, 2, "--flip: is for classifiers"},
         {"--tokenizer", "missing.json", 3, "missing.json"},
         {"--tokenizer", "start/step-00000001/config.json", 1, "config.json"},
@@ -126,7 +126,7 @@ static void wrong_options_are_reported_at_once(void **state)
         {"--expand-captions", NULL},
     };
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-        char *words = support_path("%s: is for bridgetower, and --model vit learns from labels alone", foreign[i][0]);
+        char *words = support_path("%s: is for bridgetower, but --model vit is trained on labels alone", foreign[i][0]);
         expect_words(train_run(*state, 0, "--steps", "1", foreign[i][0], foreign[i][1], (char *)NULL), 2, words);
         free(words);
     }
@@ -161,9 +161,9 @@ static void shapes_that_do_not_fit_are_reported(void **state)
     support_result r = train_command(2, dir, 0, "train", "data", "--model", "bridgetower", "--image-size", "32",
                                      "--patch", "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64",
                                      "--cross-layers", "1", (char *)NULL);
-    assert_non_null(strstr(r.err,
-                           "bridgetower: reads text, and there is no tokenizer beside --config or --pretrained; name "
-                           "one by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)"));
+    assert_non_null(
+        strstr(r.err, "bridgetower: reads text, and no tokenizer was found beside --config or --pretrained; give one "
+                      "with --tokenizer FILE ('millrace tokenizer' learns one from a dataset)"));
     support_result_free(&r);
     static const struct {
         const char *option, *value, *words;

@@ -116,7 +116,7 @@ static void a_misspelt_name_begins_no_run(void **state)
     assert_false(support_exists(none));
     r = train_run(dir, 0, "--resume", "--output", "new", "--steps", "2", (char *)NULL);
     support_assert_status(&r, 0);
-    expect(r.out, "No checkpoint in new: the run starts from the beginning\n");
+    expect(r.out, "No checkpoint in new: starting from scratch\n");
     support_result_free(&r);
 }
 
@@ -157,7 +157,7 @@ static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
     support_result_free(&r);
     support_shell(dir, "mv hit/step-00000004 away");
     r = train_command(0, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);
-    expect(r.out, "Going on from hit/step-00000002, 2 updates done");
+    expect(r.out, "Resuming from hit/step-00000002, 2 updates done");
     support_result_free(&r);
     support_assert_same_file(whole, parts);
 }
@@ -174,7 +174,7 @@ static void an_output_that_can_be_none(void **state)
     support_result_free(&r);
     r = train_run(dir, 0, "--steps", "1", "--output", "lost", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_string_equal(r.err, "millrace: lost: is a link to what is not there; remove it or name another --output\n");
+    assert_string_equal(r.err, "millrace: lost: is a dangling link; remove it or name another --output\n");
     support_result_free(&r);
 }
 
@@ -200,9 +200,9 @@ static void a_log_takes_the_place_of_nothing(void **state)
         {"json", "exists and is not the log of a run"},
         {"others", "exists and is not the log of a run"},
         {"notes", "exists and is not the log of a run"},
-        {"whole/train_results.json", "the run's own train_results.json is there"},
-        {"beside/../whole/tensorboard", "the run's own tensorboard is there"},
-        {"whole/tensorboard/log", "the run's own tensorboard is there"},
+        {"whole/train_results.json", "is reserved for the run's train_results.json"},
+        {"beside/../whole/tensorboard", "is reserved for the run's tensorboard"},
+        {"whole/tensorboard/log", "is reserved for the run's tensorboard"},
     };
     support_shell(*state, "mkdir -p beside; ln whole/step-00000008/weights.npz twin; cp whole/train_results.json json\n"
                           "mkdir project; echo '{}' >project/state.json; printf '{\"step\":1,\"loss\":2}\n' >tight\n"
@@ -249,7 +249,7 @@ static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
     support_result_free(&r);
     r = support_run((const char *[]){"sh", "-c", nohup, support_millrace_path(), NULL}, &limits);
     expect(r.out, "0\n");
-    expect(r.out, "Kept in kept: checkpoint step-00000400");
+    expect(r.out, "Saved to kept: checkpoint step-00000400");
     support_result_free(&r);
     free(last);
     free(nohup);
@@ -266,7 +266,7 @@ static void a_checkpoint_is_no_output(void **state)
             train_run(*state, 0, "--steps", "9", "--output", outputs[i / 2], i % 2 ? "--resume" : NULL, (char *)NULL);
         support_assert_status(&r, 2);
         expect(r.err, outputs[i / 2]);
-        expect(r.err, ": is a checkpoint, or called like one; name by --output the folder of the run");
+        expect(r.err, ": is a checkpoint, or named like one; set --output to the folder of the run");
         support_result_free(&r);
     }
     char *path = support_path("%s/whole/step-00000009", (const char *)*state);

@@ -165,11 +165,11 @@ static void what_does_not_fit_is_refused(void **state)
         const char *argv[8], *words;
     } cases[] = {
         {{"train", "data", "--loss", "ce", "--model", "ViT-B_16"},
-         "no sample of train has a label of its own, and a classifier needs labels; learn several"},
+         "no sample of train has a label of its own, and a classifier needs labels; train on several"},
         {{"train", "data", "--label-smoothing", "1", "--model", "ViT-B_16"}, "--label-smoothing 1: is a share"},
         {{"train", "data", "--loss", "hinge"}, "hinge"},
         {{"train", "data", "--loss", "bce", "--model", "bridgetower-large"},
-         "--loss: is for classifiers, and --model bridgetower-large learns from"},
+         "--loss: is for classifiers, but --model bridgetower-large is trained on"},
         {{"train", "data", "--class-weights", "balanced", "--model", "bridgetower"},
          "--class-weights: is for classifiers"},
         {{"eval", "single", "one-label", "--threshold", "0.5"}, "is not a model of several labels per sample"},

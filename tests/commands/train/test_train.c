@@ -169,7 +169,7 @@ static void wrong_use_is_reported_at_once(void **state)
         {"--optimizer", "adam", "use sgd or adamw; did you mean adamw?"},
         {"--model", "ViT-B_61", "ViT-B_16"},
         {"--model", "foo", "'vit' ('ViT-B_16' ...), 'bridgetower' ('bridgetower-large' ...)"},
-        {"--patch", "0", "--model vit: has no shape of its own; give --patch too, or name one that has: ViT-B_16"},
+        {"--patch", "0", "--model vit: is not a preset; give --patch too, or choose one of the presets: ViT-B_16"},
         {"--lr", "fast", "--lr fast: expected a number"},
         {"--batch", "0", "--batch 0: expected 1"},
         {"--eval-split", "tset", "has no such split"},

@@ -203,7 +203,7 @@ static void words_are_exact(void **out)
         "  order   epoch 0 of seed 0, not shuffled\n"
         "  tail    pad: the last batch has 6 samples and 10 repeated ones of weight 0\n"
         "  memory  at most %s per rank: 4 batches of %s (4 x 32 x 32 x 3 u8); plus for each of 2 threads one "
-        "encoded file and one decoded picture\n"
+        "encoded file and one decoded image\n"
         "\n"
         "  step 3  rank 0  48 49 50 51\n"
         "  step 3  rank 1  52 53 54 55\n"
@@ -221,17 +221,16 @@ static void words_are_exact(void **out)
                "--batches 3:5",
                expected);
     free(expected);
-    expected = support_path(
-        "%s val: 12 samples, 2 steps of 8 (8 ranks x 1)\n"
-        "  order   epoch 4 of seed 7, not shuffled\n"
-        "  tail    partial: the last batch has 4 samples\n"
-        "  memory  at most %s per rank: 4 batches of %s (1 x 224 x 224 x 3 f32); plus one encoded file and one "
-        "decoded picture\n"
-        "\n"
-        "  step 1  rank 0  8\n  step 1  rank 1  9\n  step 1  rank 2  10\n  step 1  rank 3  11\n"
-        "  step 1  rank 4  -\n  step 1  rank 5  -\n  step 1  rank 6  -\n  step 1  rank 7  -\n",
-        s->ds, mr_text_bytes(4 * (602112 + sizeof(mr_sample_facts)), all),
-        mr_text_bytes(602112 + sizeof(mr_sample_facts), bytes));
+    expected = support_path("%s val: 12 samples, 2 steps of 8 (8 ranks x 1)\n"
+                            "  order   epoch 4 of seed 7, not shuffled\n"
+                            "  tail    partial: the last batch has 4 samples\n"
+                            "  memory  at most %s per rank: 4 batches of %s (1 x 224 x 224 x 3 f32); plus one encoded "
+                            "file and one decoded image\n"
+                            "\n"
+                            "  step 1  rank 0  8\n  step 1  rank 1  9\n  step 1  rank 2  10\n  step 1  rank 3  11\n"
+                            "  step 1  rank 4  -\n  step 1  rank 5  -\n  step 1  rank 6  -\n  step 1  rank 7  -\n",
+                            s->ds, mr_text_bytes(4 * (602112 + sizeof(mr_sample_facts)), all),
+                            mr_text_bytes(602112 + sizeof(mr_sample_facts), bytes));
     expect_out(s,
                "@ --split val --global-batch 8 --ranks 8 --tail partial --no-shuffle --size 224 --epoch 4 --seed 7 "
                "--batches 1",

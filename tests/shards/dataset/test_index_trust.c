@@ -199,7 +199,7 @@ static void overwritten_while_it_is_open(void **state)
     for (uint64_t n = 1; n < MANY && status == MR_OK; n++)
         status = mr_shard_files_row(files, open, n, &row, &err);
     assert_int_equal(status, MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "train-00000.idx: was overwritten while it was read; `millrace reindex`"));
+    assert_non_null(strstr(err.text, "train-00000.idx: was overwritten while it was being read; `millrace reindex`"));
     assert_int_equal(mr_shard_files_row(files, open, MANY - 1, &row, &err), MR_BAD_DATA);
     mr_shard_files_return(files, open);
     mr_shard_files_free(files);

@@ -186,7 +186,7 @@ static void test_edited_state(void **state)
         {"\"bytes\": ", "\"bytes\": 9", "weights.npz", "bytes"},
         {"\"xxh3_128\": \"", "\"xxh3_128\": \"0", "state.json", "32 hex digits"},
         {"\"facts\": {", "\"facts\": [], \"fact\": {", "state.json", "\"facts\""},
-        {"\"facts\": {", "\"facts\": {}, \"facts\": {", "state.json", "a key twice"},
+        {"\"facts\": {", "\"facts\": {}, \"facts\": {", "state.json", "duplicate key"},
         {"{\n", "[\n", "state.json", "line"},
         {"\"frozen\": 0", "\"frozen\": 4", "state.json", "\"frozen\""},
         {"\"norm_eps\": 0.0", "\"norm_eps\": 0", "state.json", "\"norm_eps\""},

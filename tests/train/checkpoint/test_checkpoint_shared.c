@@ -85,9 +85,9 @@ static void a_claim_is_of_one(void **state)
     put_step(out, 1, 0, -1, 0);
     assert_int_equal(mr_checkpoint_claim(out, false, &claim, NULL), MR_OK);
     assert_non_null(claim);
-    expect_claimed(out, false, "run: another run is using it; wait for its end, or name another --output");
+    expect_claimed(out, false, "run: another run is using it; wait until it ends, or name another --output");
     closedir(claim);
-    expect_claimed(out, true, "run: another run has written checkpoints to it in the meantime");
+    expect_claimed(out, true, "run: another run has since written checkpoints to it");
     assert_int_equal(mr_checkpoint_claim(out, false, &claim, NULL), MR_OK);
     closedir(claim);
     char *names = names_in(out);

@@ -234,11 +234,11 @@ static void test_a_killed_rank_ends_all(void **state)
 {
     (void)state;
     const failure f[] = {
-        {"kill", 2, 1, 0, -1, "exchange_rank: rank 1 is gone", "exited on signal 9"},
-        {"kill-late", 3, 0, 0, -1, "exchange_rank: rank 0 is gone", "exited on signal 9"},
-        {"kill-late", 4, 3, 2, -1, "exchange_rank: rank 3 is gone", "exited on signal 9"},
-        {"kill-late", 2, 1, 1, -1, "exchange_rank: rank 1 is gone", "exited on signal 9"},
-        {"exit", 2, 0, 0, -1, "exchange_rank: rank 0 is gone", "exiting improperly"},
+        {"kill", 2, 1, 0, -1, "exchange_rank: rank 1 was killed", "exited on signal 9"},
+        {"kill-late", 3, 0, 0, -1, "exchange_rank: rank 0 was killed", "exited on signal 9"},
+        {"kill-late", 4, 3, 2, -1, "exchange_rank: rank 3 was killed", "exited on signal 9"},
+        {"kill-late", 2, 1, 1, -1, "exchange_rank: rank 1 was killed", "exited on signal 9"},
+        {"exit", 2, 0, 0, -1, "exchange_rank: rank 0 was killed", "exiting improperly"},
     };
     FAIL_AND_END(f);
 }
@@ -248,8 +248,8 @@ static void test_a_rank_that_leaves_ends_all(void **state)
 {
     (void)state;
     const failure f[] = {
-        {"leave", 3, 1, 0, 3, "exchange_rank: rank 1 has left", NULL},
-        {"leave", 4, 1, 2, 3, "exchange_rank: rank 1 has left", NULL},
+        {"leave", 3, 1, 0, 3, "exchange_rank: rank 1 exited", NULL},
+        {"leave", 4, 1, 2, 3, "exchange_rank: rank 1 exited", NULL},
     };
     FAIL_AND_END(f);
 }

@@ -105,7 +105,7 @@ static void test_page(void **state)
                                         "Of the evaluation after update 12, on val.",
                                         "<code>--eval-every</code></th><td>6</td>",
                                         "<h3>Most confident mistakes</h3>",
-                                        ", taken for "};
+                                        ", predicted "};
     for (size_t i = 0; i < MR_COUNT(parts); i++)
         if (!strstr(page, parts[i]))
             fail_msg("the page lacks %s", parts[i]);
@@ -134,7 +134,7 @@ static void test_confusion(void **state)
                                  "<td class=\"n bad\" style=\"--p:0.19\">5</td>"));
     assert_non_null(
         strstr(page, "n01440764</th><td class=\"n\">9</td><td class=\"n\">44.4 %</td><td class=\"n\">100.0 %</td>"));
-    assert_int_equal(support_occurrences(page, ", taken for n02102040 ("), 5);
+    assert_int_equal(support_occurrences(page, ", predicted n02102040 ("), 5);
     free(page);
     mr_buf_clear(&lines);
     mr_buf_add_text(&lines,
@@ -146,7 +146,7 @@ static void test_confusion(void **state)
     assert_int_equal(support_occurrences(page, "<script"), 1);
     assert_int_equal(support_occurrences(page, "<b>,") + support_occurrences(page, "on <b>"), 0);
     assert_non_null(strstr(page, "&lt;script&gt;alert(1)"));
-    assert_non_null(strstr(page, "Found in place 1."));
+    assert_non_null(strstr(page, "Found at rank 1."));
     free(page);
     mr_buf_free(&lines);
 }
@@ -158,15 +158,15 @@ static void test_without_the_dataset(void **state)
     RUN(*state, 0, "report", "run", "-o", "other.html", "--dataset", "other.mr", "-q");
     char *page = read_in(*state, "other.html");
     assert_int_equal(support_occurrences(page, "data:image/jpeg"), 0);
-    assert_non_null(strstr(page, "No pictures: other.mr is not the dataset that this run learned from."));
-    assert_true(support_occurrences(page, ", taken for ") > 5);
+    assert_non_null(strstr(page, "No images: other.mr is not the dataset that this run was trained on."));
+    assert_true(support_occurrences(page, ", predicted ") > 5);
     free(page);
     char *ds = support_path("%s/ds", (char *)*state), *moved = support_path("%s/moved", (char *)*state);
     assert_int_equal(rename(ds, moved), 0);
     RUN(*state, 0, "report", "run", "-o", "none.html", "-q");
     page = read_in(*state, "none.html");
     assert_int_equal(support_occurrences(page, "data:image/jpeg"), 0);
-    assert_non_null(strstr(page, "--dataset says where the run&#39;s dataset is"));
+    assert_non_null(strstr(page, "give the dataset&#39;s location with --dataset"));
     free(page);
     RUN(*state, 0, "report", "run", "-o", "moved.html", "--dataset", "moved", "-q");
     page = read_in(*state, "moved.html");

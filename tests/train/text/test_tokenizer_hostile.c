@@ -66,7 +66,7 @@ static void test_refusals(void **state)
     } cases[] = {
         {"version", "\"version\":\"2.0\",", "\"2.0\""},
         {"version", "\"version\":\"1.0\",\"speed\":1,", "\"speed\", which this tokenizer does not support"},
-        {"version", "\"version\":\"1.0\",\"version\":\"1.0\",", "a key twice"},
+        {"version", "\"version\":\"1.0\",\"version\":\"1.0\",", "duplicate key"},
         {"normalizer", "\"normalizer\":{\"type\":\"Lowercase\"},", "is Lowercase; this tokenizer takes null"},
         {"pre", "", "\"pre_tokenizer\" is missing; this tokenizer takes ByteLevel"},
         {"pre", "\"pre_tokenizer\":null,", "takes ByteLevel"},
@@ -105,7 +105,7 @@ static void test_refusals(void **state)
         {"vocab", "", "\"vocab\" is missing"},
         {"vocab", "\"vocab\":[],", "\"vocab\""},
         {"vocab", "\"vocab\":{},", "merge 1 joins 'a' and 'b', and the first is not a token"},
-        {"vocab", "\"vocab\":{\"a\":0,\"a\":1},", "a key twice"},
+        {"vocab", "\"vocab\":{\"a\":0,\"a\":1},", "duplicate key"},
         {"vocab", "\"vocab\":{\"a\":\"0\"},", "the id of token 'a' is not an integer"},
         {"vocab", "\"vocab\":{\"a\":-1},", "token 'a' has the id -1"},
         {"vocab", "\"vocab\":{\"a\":4294967296},", "has the id 4294967296"},

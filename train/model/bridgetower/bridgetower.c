@@ -186,7 +186,7 @@ static const void *look(const mr_model *model, const char *name, size_t *count)
 
 const mr_model_card mr_model_bridgetower = {
     .name = "bridgetower",
-    .what = "BridgeTower: pictures and captions to vectors that meet",
+    .what = "BridgeTower: images and captions in one embedding space",
     .text = true,
     .presets = mr_bt_presets,
     .configure = mr_bt_configure,

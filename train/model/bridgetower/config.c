@@ -126,7 +126,7 @@ static mr_status read_sizes(hub *h, mr_error *err)
         if (!value && !n)
             return lacks(h, sizes[i].key, err);
         if (n < 1 || n > UINT32_MAX)
-            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is not a whole number of 1 or more", h->path,
+            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is not an integer of at least 1", h->path,
                            prefixes[sizes[i].section], sizes[i].key);
         uint32_t size = (uint32_t)n;
         memcpy((char *)h + sizes[i].offset, &size, sizeof size);

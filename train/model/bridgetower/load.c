@@ -127,10 +127,11 @@ static void report_unknown(const loading *l, const mr_param *const *sorted, mr_b
         count++;
     }
     if (pooler)
-        mr_buf_add_text(said, "text_model.pooler left out: matching images and texts does not use it\n");
+        mr_buf_add_text(said, "text_model.pooler not loaded: matching images and texts does not use it\n");
     if (count)
-        mr_buf_printf(said, "%s tensor%s left out that this model does not have: %s%s\n", mr_text_count(count, number),
-                      count == 1 ? "" : "s", mr_buf_text(&names), count > NAMED ? ", ..." : "");
+        mr_buf_printf(said, "%s tensor%s not loaded, because this model does not have them: %s%s\n",
+                      mr_text_count(count, number), count == 1 ? "" : "s", mr_buf_text(&names),
+                      count > NAMED ? ", ..." : "");
     said->failed |= names.failed;
 }
 

@@ -144,13 +144,13 @@ static void report_head(const loading *l, uint32_t classes)
 {
     char have[32], want[32];
     if (l->pre_logits)
-        mr_buf_add_text(l->said, "pre_logits left out: fine-tuning does not use it\n");
+        mr_buf_add_text(l->said, "pre_logits not loaded: fine-tuning does not use it\n");
     mr_text_count(classes, want);
     if (l->classes)
-        mr_buf_printf(l->said, "head left out: it has %s classes; a new one of %s starts from zeros\n",
+        mr_buf_printf(l->said, "head not loaded: it has %s classes; a new head of %s classes starts from zeros\n",
                       mr_text_count(l->classes, have), want);
     else
-        mr_buf_printf(l->said, "no head in the file: a new one of %s classes starts from zeros\n", want);
+        mr_buf_printf(l->said, "no head in the file: a new head of %s classes starts from zeros\n", want);
 }
 
 static void close_reader(mr_npz_reader **r)

@@ -163,11 +163,12 @@ static void takes_all_but_the_head(void **state)
     make(&f, 12, &plain);
     assert_int_equal(load(&f), MR_OK);
     assert_taken(&f, true);
-    assert_string_equal(mr_buf_text(&f.said), "head left out: it has 21 classes; a new one of 4 starts from zeros\n");
+    assert_string_equal(mr_buf_text(&f.said),
+                        "head not loaded: it has 21 classes; a new head of 4 classes starts from zeros\n");
     make(&f, 12, &from_21k);
     assert_int_equal(load(&f), MR_OK);
     assert_taken(&f, true);
-    assert_non_null(strstr(mr_buf_text(&f.said), "pre_logits left out"));
+    assert_non_null(strstr(mr_buf_text(&f.said), "pre_logits not loaded"));
     make(&f, 12, &headless);
     assert_int_equal(load(&f), MR_OK);
     assert_taken(&f, true);

@@ -316,7 +316,7 @@ static void check_zero_head(const fixture *f)
     mr_error err;
     if (f->config.card->load(&f->config, &s->params, path, s->host, &said, &err))
         fail_msg("%s", err.text);
-    assert_non_null(strstr(mr_buf_text(&said), "head left out"));
+    assert_non_null(strstr(mr_buf_text(&said), "head not loaded"));
     support_model_put(s);
     uint64_t head = mr_params_find(&s->params, "head/kernel")->offset;
     double loss = step_of(f, s, 0);
