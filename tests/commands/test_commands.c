@@ -111,6 +111,22 @@ static void test_help_of_many_options(void **state)
          "seek", "--help=some");
 }
 
+/* Words of the version before are accepted, and shown nowhere. */
+static void test_old_words(void **state)
+{
+    static const char *const words[][2] = {{"ingest", "--leave-out"}, {"seek", "--threads"}, {"inspect", "--threads"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        support_result help = RUN(*state, words[i][0], "--help=all");
+        assert_null(strstr(help.out, words[i][1]));
+        support_result_free(&help);
+    }
+    SAYS(*state, 0, "", "", "seek", "ds", "--threads=1", "-q");
+    support_result r = RUN(*state, "inspect", "ds", "--near-duplicates", "--threads", "1");
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    SAYS(*state, 0, "", "", "ingest", "drawn", "some", "--leave-out", "val", "-q");
+}
+
 static void test_help(void **state)
 {
     const char *dir = *state;
@@ -420,6 +436,7 @@ int main(void)
         TEST(test_options),
         TEST(test_help),
         TEST(test_help_of_many_options),
+        TEST(test_old_words),
         TEST(test_places_that_are_not_there),
         TEST(test_places_without_a_name),
         TEST(test_what_is_read_is_not_written_over),

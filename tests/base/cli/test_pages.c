@@ -46,6 +46,7 @@ static void test_manual(void **state)
     assert_true(has(&out, "\n.EX\nmillrace test .  # \\(aqa\\(aq \\e\n.EE\n"));
     assert_true(has(&out, ".TP\n.B \"0\"\ndone\n.TP\n.B \"3\"\nit (1; 2) failed.\n"));
     assert_false(has(&out, "secret"));
+    assert_false(has(&out, "wort"));
     mr_buf_clear(&out);
     mr_manual_page(all, NULL, &out);
     assert_true(has(&out, ".BR millrace\\-test (1)\nIt\\(aqs a [title]: \\e\n"));
