@@ -236,7 +236,8 @@ const char *support_millrace_path(void)
 {
     const char *path = getenv("MILLRACE_BIN");
     if (!path || !*path)
-        fail_msg("MILLRACE_BIN does not name the program under test; run by ctest, or set it");
+        fail_msg("MILLRACE_BIN does not name the program under test: run by ctest, or set it; after a test's first "
+                 "call of the program, configure again");
     return path;
 }
 
