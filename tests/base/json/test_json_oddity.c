@@ -92,6 +92,12 @@ static void documents_of_jansson(void **state)
     }
 }
 
+/* What COCO's reader takes as a value that it cannot use (ingest/tables/json_repair.h). */
+static bool is_repaired(const char *value)
+{
+    return strstr(value, "NaN") || strstr(value, "Infinity") || strchr(value, '\xFF');
+}
+
 static void annotations_of_coco(void **state)
 {
     (void)state;
@@ -105,8 +111,9 @@ static void annotations_of_coco(void **state)
                                                        (unsigned)line.line, (unsigned)line.column)
                                         : support_path("a.json: byte %zu: not JSON: ", at + 1);
             support_coco o = support_coco_text(text);
-            assert_int_equal(o.status, MR_BAD_DATA);
-            check(&odds[i], o.err.text, place);
+            assert_int_equal(o.status, is_repaired(odds[i].value) ? MR_OK : MR_BAD_DATA);
+            if (o.status != MR_OK)
+                check(&odds[i], o.err.text, place);
             support_coco_done(&o);
             free(place);
             free(text);
@@ -125,9 +132,9 @@ static void across_chunks(void **state)
         while (text.len < CHUNK - 3 - shift)
             mr_buf_add_text(&text, text.len % 1000 ? " " : "\n");
         size_t at = text.len + 1;
-        mr_buf_add_text(&text, ",-Infinity]}");
+        mr_buf_add_text(&text, ",undefined]}");
         mr_json_line line = mr_json_line_of((char *)text.data, at);
-        snprintf(place, sizeof place, "byte %zu (line %u, column %u): not JSON: JSON has no -Infinity: ", at + 1,
+        snprintf(place, sizeof place, "byte %zu (line %u, column %u): not JSON: JSON has no undefined: ", at + 1,
                  (unsigned)line.line, (unsigned)line.column);
         support_coco o = support_coco_parse(text.data, text.len);
         assert_int_equal(o.status, MR_BAD_DATA);
