@@ -95,7 +95,7 @@ static void documents_of_jansson(void **state)
 /* What COCO's reader takes as a value that it cannot use (ingest/tables/json_repair.h). */
 static bool is_repaired(const char *value)
 {
-    return strstr(value, "NaN") || strstr(value, "Infinity") || strchr(value, '\xFF');
+    return !strcmp(value, "nan") || strstr(value, "NaN") || strstr(value, "Infinity") || strchr(value, '\xFF');
 }
 
 static void annotations_of_coco(void **state)
@@ -111,7 +111,8 @@ static void annotations_of_coco(void **state)
                                                        (unsigned)line.line, (unsigned)line.column)
                                         : support_path("a.json: byte %zu: not JSON: ", at + 1);
             support_coco o = support_coco_text(text);
-            assert_int_equal(o.status, is_repaired(odds[i].value) ? MR_OK : MR_BAD_DATA);
+            if (o.status != (is_repaired(odds[i].value) ? MR_OK : MR_BAD_DATA))
+                fail_msg("%s: status %d", odds[i].value, o.status);
             if (o.status != MR_OK)
                 check(&odds[i], o.err.text, place);
             support_coco_done(&o);
