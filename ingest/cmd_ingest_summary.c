@@ -150,7 +150,7 @@ static const char *no_leaks(const mr_ingest *in)
     if (in->leaks || in->plan.split_count < 2)
         return NULL;
     if (!in->options->near)
-        return "no leaks by equal bytes, not compared by looks (--near-duplicates)";
+        return "no leaks by equal bytes, near-duplicates not checked (--near-duplicates)";
     return in->near.unreadable || in->near.crowded ? "no leaks among the images that could be compared"
                                                    : "no leaks between splits";
 }

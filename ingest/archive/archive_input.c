@@ -44,7 +44,7 @@ static int outer_filter(const uint8_t *p, size_t len)
 static const char *why_not(struct archive *a)
 {
     const char *why = archive_error_string(a);
-    return why ? why : "it is damaged, or was cut short";
+    return why ? why : "it is damaged or truncated";
 }
 
 /* A pipe returns a little at a time.  The block is filled anyway: no tar block may span two of ours. */
@@ -315,7 +315,7 @@ mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entri
     if (is_tar && end == (uint64_t)archive_read_header_position(a))
         return mr_fail(err, MR_BAD_DATA,
                        "%s: ends without a tar's end mark (%" PRIu64
-                       " entries read): it was cut off, or never finished",
+                       " entries read): it was truncated or never finished",
                        in->name, entries);
     size_t left = !is_tar ? 0 : in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
     const void *bytes = in->given + in->given_len - left;

@@ -92,7 +92,7 @@ mr_status list_check_class_tars(list *l, mr_error *err)
         qsort(l->class_tars, l->class_tar_count, sizeof *l->class_tars, by_path);
     for (size_t i = 1; i < l->class_tar_count; i++)
         if (by_path(&l->class_tars[i - 1], &l->class_tars[i]) == 0)
-            return mr_fail(err, MR_BAD_DATA, "%s.tar is there twice (in %s and in %s): its class would be a mixture",
+            return mr_fail(err, MR_BAD_DATA, "%s.tar occurs twice (in %s and in %s): its class would be a mixture",
                            l->class_tars[i].path, l->class_tars[i - 1].where, l->class_tars[i].where);
     return check_folders(l, err);
 }

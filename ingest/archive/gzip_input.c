@@ -131,7 +131,7 @@ static bool step_inside(gzip_input *g)
 {
     int more = refill(g);
     if (more == 0)
-        g->why = "the gzip stream was cut short";
+        g->why = "the gzip stream is truncated";
     if (more != 1)
         return false;
     int result = inflate(&g->z, Z_NO_FLUSH);

@@ -29,7 +29,7 @@ uint64_t zip_le64(const uint8_t *p)
 mr_status zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out)
 {
     if (at > z->size || len > z->size - at)
-        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory points past its end: it was cut short, or is damaged",
+        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory points past its end: it is truncated or damaged",
                        z->name);
     if (at < w->at || at - w->at > w->bytes.len || len > w->bytes.len - (at - w->at)) {
         size_t want = len > w->chunk ? len : w->chunk;
@@ -91,8 +91,7 @@ mr_status zip_find_end(zip *z)
     while (at > 0 && memcmp(p + at - 1, "PK\5\6", 4) != 0)
         at--;
     if (at == 0)
-        return mr_fail(z->err, MR_BAD_DATA, "%s: has no zip directory at its end: it was cut short, or is damaged",
-                       z->name);
+        return mr_fail(z->err, MR_BAD_DATA, "%s: has no zip directory at its end: it is truncated or damaged", z->name);
     p += at - 1;
     z->end = z->size - tail + at - 1;
     z->count = zip_le16(p + 10);

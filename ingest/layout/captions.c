@@ -14,7 +14,7 @@ mr_status mr_captions_add(const mr_tree *t, uint32_t entry, const char *column, 
     MR_AUTO(mr_buf_free) mr_buf texts = field.text;
     MR_TRY(status);
     if (field.kind != MR_JSONL_TEXTS && field.kind != MR_JSONL_NULL && field.kind != MR_JSONL_ABSENT)
-        return mr_fail(err, MR_BAD_DATA, "%s: column %s is neither a text nor a list of texts",
+        return mr_fail(err, MR_BAD_DATA, "%s: column %s is neither a string nor a list of strings",
                        mr_source_entry(t->source, entry)->path, column);
     if (texts.len) {
         mr_buf_add_text(out, ",\"captions\":[");

@@ -173,12 +173,11 @@ mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
     if (status != MR_OK)
         return status;
     if (!plan->class_count && dirs->count)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%.*s: no class folder with images (train/%sIMAGE) is there; "
-                       "for another arrangement choose another --layout",
-                       dirs->items[0].len ? (int)dirs->items[0].len : 10,
-                       dirs->items[0].len ? dirs->items[0].name : "the source",
-                       dirs->items[0].depth == 1 ? "CLASS/" : ".../CLASS/");
+        return mr_fail(
+            err, MR_BAD_DATA,
+            "%.*s: no class folder with images (train/%sIMAGE) found; for another arrangement choose another --layout",
+            dirs->items[0].len ? (int)dirs->items[0].len : 10, dirs->items[0].len ? dirs->items[0].name : "the source",
+            dirs->items[0].depth == 1 ? "CLASS/" : ".../CLASS/");
     status = mr_folder_check_classes(t, o, dirs, err);
     if (status != MR_OK)
         return status;

@@ -230,7 +230,7 @@ static bool is_archive(const mr_head *h)
 
 static const row rows[] = {
     {{"PASCAL-Part annotation", "PASCAL-Part annotations",
-      "ingest the VOC tree of its pictures (JPEGImages/, Annotations/ with XML files), or convert the parts to COCO "
+      "ingest the VOC tree of its images (JPEGImages/, Annotations/ with XML files), or convert the parts to COCO "
       "first",
       true, false},
      is_pascal_part},

@@ -73,7 +73,7 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)
         if (options[i].given && !(layout->options & options[i].bit))
-            return mr_fail(err, MR_MISUSE, "--%s: the layout %s has no use for it", options[i].name, layout->name);
+            return mr_fail(err, MR_MISUSE, "--%s: not supported by layout %s", options[i].name, layout->name);
     return MR_OK;
 }
 

@@ -97,14 +97,14 @@ static const char *difference(const mr_ingest *in, const mr_namesake *a, const m
 {
     bool compared = a->look < MR_LOOKS && b->look < MR_LOOKS;
     if (mr_leak_other_label(in, a->sample, b->sample))
-        return compared ? "same name, but different labels and pictures" : "same name, but different labels";
+        return compared ? "same name, but different labels and images" : "same name, but different labels";
     if (a->look == MR_LOOK_UNREADABLE || b->look == MR_LOOK_UNREADABLE)
-        return "same name, but one picture cannot be decoded";
+        return "same name, but one image cannot be decoded";
     if (a->look == MR_LOOK_PLAIN || b->look == MR_LOOK_PLAIN)
-        return "same name, but one picture has a single tone";
+        return "same name, but one image has a uniform colour";
     if (a->look == MR_LOOK_UNCOMPARED || b->look == MR_LOOK_UNCOMPARED)
         return "same name";
-    return "same name, but different pictures";
+    return "same name, but different images";
 }
 
 static void note_pair(mr_ingest *in, mr_note_kind kind, const mr_namesake *pair[2], const char *what, const char *rest)
@@ -130,9 +130,9 @@ static void report_group(mr_ingest *in, const struct mr_name_group *g, const mr_
             continue;
         reported = true;
         if (leak)
-            note_pair(in, MR_NOTE_LEAK, pair, "copies of one picture (they look alike)", "");
+            note_pair(in, MR_NOTE_LEAK, pair, "copies of one image (they look alike)", "");
         else
-            note_pair(in, MR_NOTE_SAME_NAME, pair, "same name, and the pictures look alike, but different labels", "");
+            note_pair(in, MR_NOTE_SAME_NAME, pair, "same name, and the images look alike, but different labels", "");
     }
     if (reported && !uncompared)
         return;

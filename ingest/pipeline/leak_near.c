@@ -123,8 +123,8 @@ static void note_count(mr_ingest *in, uint64_t count, const char *words)
 {
     char number[32];
     if (count)
-        mr_note_add(&in->notes, MR_NOTE_INFO, "", 0, 0, "near-duplicates: %s picture%s %s",
-                    mr_text_count(count, number), count == 1 ? "" : "s", words);
+        mr_note_add(&in->notes, MR_NOTE_INFO, "", 0, 0, "near-duplicates: %s image%s %s", mr_text_count(count, number),
+                    count == 1 ? "" : "s", words);
 }
 
 static mr_status find(mr_ingest *in, pass *p, mr_error *err)
@@ -132,7 +132,7 @@ static mr_status find(mr_ingest *in, pass *p, mr_error *err)
     MR_TRY(mr_ranks_agree(in->ranks, search(in, p, err), err));
     MR_TRY(exchange(in, p, err));
     note_found(in, p);
-    note_count(in, in->near.plain, "of a single tone not compared");
+    note_count(in, in->near.plain, "of uniform colour not compared");
     note_count(in, in->near.unreadable, "not compared: the pixels cannot be decoded (--check decode rejects them)");
     note_count(in, in->near.crowded, "not compared with all that have a similar hash: there are too many");
     return MR_OK;

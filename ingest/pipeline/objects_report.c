@@ -22,7 +22,7 @@ void mr_ingest_note_objects(mr_ingest *in)
         char objects[32], pictures[32];
         size_t len;
         const char *path = mr_tree_path(&in->choice.tree, in->plan.samples[all.odd[k].first].entry, &len);
-        mr_note_add(&in->notes, MR_NOTE_INFO, path, len, 0, "%s: %s in %s picture%s, of which this is the first",
+        mr_note_add(&in->notes, MR_NOTE_INFO, path, len, 0, "%s: %s in %s image%s, of which this is the first",
                     mr_object_texts[k], mr_text_count(all.odd[k].objects, objects),
                     mr_text_count(all.odd[k].pictures, pictures), all.odd[k].pictures == 1 ? "" : "s");
     }

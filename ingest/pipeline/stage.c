@@ -60,7 +60,7 @@ static mr_status own(mr_stage *s, mr_ranks *ranks, mr_error *err)
     mr_status status = mr_owner_take(&o, &s->owner, &who);
     if (status == MR_AGAIN)
         return mr_fail(err, MR_SYSTEM,
-                       "%s: another ingest is at work on it, %s; wait for its end, or name another DATASET", s->path,
+                       "%s: another ingest is using it, %s; wait until it ends, or name another DATASET", s->path,
                        who.text);
     return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", who.text);
 }
@@ -157,7 +157,7 @@ static mr_status open_folder(mr_stage *s, mr_error *err)
         return MR_OK;
     if (errno == ENOTDIR || errno == ELOOP)
         return mr_fail(err, MR_MISUSE,
-                       "%s: is in the way: the dataset is built in a folder of this name; move it away or "
+                       "%s: exists, but the dataset is built in a folder of this name; move it out of the way or "
                        "choose another DATASET",
                        s->path);
     return mr_fail_errno(err, errno, "%s", s->path);

@@ -120,7 +120,7 @@ mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, m
 mr_status mr_folder_lock(int dir, const char *path, mr_error *err)
 {
     if (!mr_file_lock(dir, false))
-        return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it; wait for its end, or name another DATASET",
+        return mr_fail(err, MR_SYSTEM, "%s: another ingest is using it; wait until it ends, or name another DATASET",
                        path);
     return MR_OK;
 }

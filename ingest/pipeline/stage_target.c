@@ -53,7 +53,7 @@ static mr_status open_target(const char *path, int *dir, mr_error *err)
     *dir = -1;
     if (lstat(path, &st) != 0) {
         if (errno == ENOTDIR)
-            return mr_fail(err, MR_MISUSE, "%s: cannot be created: a part of this path is a file", path);
+            return mr_fail(err, MR_MISUSE, "%s: cannot be created: a component of this path is a file", path);
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     }
     if (S_ISLNK(st.st_mode))
@@ -175,7 +175,7 @@ static mr_status clear_aside(const char *aside, mr_error *err)
                        "%s: the replaced dataset is still being read; run the command again when that has ended",
                        aside);
     if (kind == MR_FOLDER_OTHER)
-        return mr_fail(err, MR_MISUSE, "%s: is in the way and is not a dataset; move it away", aside);
+        return mr_fail(err, MR_MISUSE, "%s: exists and is not a dataset; move it out of the way", aside);
     MR_TRY(mr_folder_lock(dir, aside, err));
     return remove_dataset(dir, aside, err);
 }

@@ -16,7 +16,7 @@
     X(MISSING, "missing", "annotated but missing")                                                                     \
     X(CLASS, "class_notes", "classes not in every split")                                                              \
     X(LEAK, "leaks", "leaks between splits")                                                                           \
-    X(DUPLICATE, "duplicates", "pictures that look alike in one split") /* with --near-duplicates */                   \
+    X(DUPLICATE, "duplicates", "images that look alike in one split") /* with --near-duplicates */                     \
     X(LEFT_OUT, "left_out", "folders with images or annotations that would be left out")                               \
     X(UNACCOUNTED, "unaccounted", "files that would be left out") /* in these folders; in the report alone */          \
     X(SAME_NAME, "same_names", "same name in two splits")         /* no proof of a leak */                             \

@@ -219,7 +219,7 @@ static mr_status parse(mr_buf *text, const char *name, char delimiter, bool any,
         size_t line = 1;
         for (const char *p = begin; p < nul; p++)
             line += *p == '\n';
-        return mr_fail(err, MR_BAD_DATA, "%s: line %zu: a NUL byte: not a text file", name, line);
+        return mr_fail(err, MR_BAD_DATA, "%s: line %zu: contains a NUL byte, so it is not a text file", name, line);
     }
     if (csv.text.len >= 3 && !memcmp(begin, "\xEF\xBB\xBF", 3))
         r.at += 3;

@@ -177,7 +177,7 @@ static mr_status take_lines(reading *r, const char *path, const char *at, size_t
         mr_buf_printf(&called, "%s: line %u", path, line);
         MR_TRY(mr_buf_status(&called, err, path));
         if (!newline)
-            return mr_fail(err, MR_BAD_DATA, "%s: is cut off", mr_buf_text(&called));
+            return mr_fail(err, MR_BAD_DATA, "%s: is truncated", mr_buf_text(&called));
         MR_TRY(take_line(r, at, (size_t)(newline - at), mr_buf_text(&called), err));
         at = newline + 1;
     }

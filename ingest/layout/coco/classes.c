@@ -52,7 +52,7 @@ static mr_status add_classes(const mr_tree *t, const category *list, size_t coun
         if (c->id == 0 && no_zero) {
             const char *name = mr_coco_name(t, c->file);
             mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                        "category 0 (%s) is used by no annotation: it takes no label", c->name);
+                        "category 0 (%s) is used by no annotation: it gets no label", c->name);
             continue;
         }
         mr_status status = mr_plan_class(plan, c->name, strlen(c->name), !mr_coco_id_is_text(c->id), c->id, err);

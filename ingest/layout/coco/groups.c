@@ -187,7 +187,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         MR_TRY(mr_coco_in_split_folders(b, &g, &g.by_folder));
     if (g.by_folder)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, g.beside, strlen(g.beside), 0,
-                    "its name says no split: the folders of its images do");
+                    "its name does not give the split, but the folders of its images do");
     else
         MR_TRY(is_left_out(b, &g, &g.left_out));
     if (g.left_out)

@@ -346,7 +346,7 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
     }
     if (status == MR_OK && !g->any && m.missing)
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
-                    "none of the %" PRIu64 " images of this split is there (looked in %s/, images/%s/, images/ and "
+                    "none of the %" PRIu64 " images of this split exists (looked in %s/, images/%s/, images/ and "
                     "beside the annotation files)",
                     m.missing, g->folder, g->folder);
     return status;

@@ -179,7 +179,7 @@ static void sort_samples(const mr_coco_build *b)
             size_t len;
             const char *path = mr_tree_path(b->tree, s->entry, &len);
             mr_note_add(plan->notes, MR_NOTE_COLLISION, path, len, 0,
-                        "listed twice in the annotation files of its split: the first stays");
+                        "listed twice in the annotation files of its split: the first is kept");
             continue;
         }
         plan->samples[kept++] = *s;

@@ -52,10 +52,10 @@ static mr_status add_patterns(mr_hub_configs *card, const mr_yaml_node *node, mr
         return add_rule(card, rule, err);
     }
     if (node->kind != MR_YAML_LIST)
-        return not_read(node, "a path is neither a text nor a list of texts", err);
+        return not_read(node, "a path is neither a string nor a list of strings", err);
     for (const mr_yaml_node *n = mr_yaml_first(y, node); n; n = mr_yaml_next(y, n)) {
         if (n->kind != MR_YAML_TEXT)
-            return not_read(n, "a path is not a text", err);
+            return not_read(n, "a path is not a string", err);
         rule.pattern = mr_yaml_text(y, n);
         MR_TRY(add_rule(card, rule, err));
     }

@@ -96,7 +96,7 @@ static mr_status plan_texts(build *b)
 {
     mr_status status = mr_labels_plan(&b->labels, b->plan, mr_buf_text(&b->first.columns), b->err);
     if (status == MR_OK && b->labels.labelled && !b->plan->class_count)
-        note_label(b, "a column of texts: samples have no label; --label-column makes classes of it");
+        note_label(b, "a column of strings: samples have no label; --label-column makes classes of it");
     return status;
 }
 
@@ -129,7 +129,7 @@ static mr_status plan_labels(build *b)
     if (b->first.kind == MR_HUB_TEXTS)
         return plan_texts(b);
     if (b->first.kind == MR_HUB_NO_LABEL && b->first.column)
-        note_label(b, "a column of neither whole numbers nor texts: samples have no label");
+        note_label(b, "a column of neither integers nor strings: samples have no label");
     json_array_foreach(b->first.names, i, item) if (status == MR_OK) status =
         add_class(b, json_string_value(item), json_string_length(item));
     if (b->first.kind == MR_HUB_NO_LABEL && b->first.objects) {
@@ -256,7 +256,7 @@ static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, 
     uint32_t image = MR_NO_ENTRY, json = *at;
     int32_t label = -1;
     if (!is_row(b, json, row, ".json"))
-        return mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " of %" PRIu64 " is not in what its reader wrote",
+        return mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " of %" PRIu64 " is missing from the reader's output",
                        file_name(b), row, rows);
     mr_status status = read_row(b, json, row, text);
     b->plan->used[(*at)++] = 1;

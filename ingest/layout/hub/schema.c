@@ -88,7 +88,7 @@ mr_status mr_hub_schema_read(const mr_tree *t, const mr_hub_file *file, mr_plan 
     mr_status status = mr_buf_status(&path, err, "reading a schema");
     uint32_t entry = status == MR_OK ? mr_tree_find(t, name, path.len) : MR_NO_ENTRY;
     if (status == MR_OK && entry == MR_NO_ENTRY)
-        status = mr_fail(err, MR_BAD_DATA, "%s: is not in what the file's reader wrote", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: is missing from the reader's output", name);
     else if (status == MR_OK && mr_source_entry(t->source, entry)->size > SCHEMA_MAX)
         status = mr_fail(err, MR_BAD_DATA, "%s: is longer than 16 MiB", name);
     if (status == MR_OK) {

@@ -54,7 +54,7 @@ static uint64_t number_at(const uint8_t *at, size_t size, bool big)
 
 static mr_status damaged(mr_error *err)
 {
-    return mr_fail(err, MR_BAD_DATA, "damaged, or cut off: an element ends after the one that holds it");
+    return mr_fail(err, MR_BAD_DATA, "damaged or truncated: an element ends after the one that holds it");
 }
 
 /* MR_END: no more. */

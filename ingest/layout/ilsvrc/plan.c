@@ -99,12 +99,11 @@ static mr_status check_twice(const build *b)
             const place *loose = &b->places[i], *folder = &b->places[k];
             if (loose->skip == top && folder->skip > top && loose->split == folder->split &&
                 loose->split != MR_NO_ENTRY)
-                return mr_fail(
-                    b->err, MR_BAD_DATA,
-                    "split %s is there twice: in the folder %.*s, and at the top (from an archive, perhaps); "
-                    "--exclude '%s%s' takes the folder alone",
-                    b->plan->splits[folder->split].name, (int)folder->name_len, folder->name, b->where.data,
-                    loose->kind == MR_ILSVRC_TRAIN ? "n[0-9]*" : "ILSVRC2012_*.JPEG");
+                return mr_fail(b->err, MR_BAD_DATA,
+                               "split %s occurs twice: in the folder %.*s, and at the top (from an archive, perhaps); "
+                               "--exclude '%s%s' takes the folder alone",
+                               b->plan->splits[folder->split].name, (int)folder->name_len, folder->name, b->where.data,
+                               loose->kind == MR_ILSVRC_TRAIN ? "n[0-9]*" : "ILSVRC2012_*.JPEG");
         }
     return MR_OK;
 }

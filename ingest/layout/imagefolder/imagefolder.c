@@ -147,8 +147,7 @@ static mr_status imagefolder_objects(const mr_tree *t, const mr_plan *plan, cons
 
 const mr_layout mr_layout_imagefolder = {
     .name = "imagefolder",
-    .title =
-        "the hub's ImageFolder: pictures with metadata.csv or metadata.jsonl, in the root or in each split's folder",
+    .title = "the hub's ImageFolder: images with metadata.csv or metadata.jsonl, in the root or in each split's folder",
     .needs = "metadata.csv or metadata.jsonl with file_name, in the root or in train/, validation/, test/",
     .options = MR_OPTION_LABEL | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR,
     .bid = imagefolder_bid,

@@ -208,14 +208,14 @@ mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uin
         return mr_fail(err, MR_MISUSE, "--text-column %s: no row of %s has a text there", text, s->name);
     if (l.odd_labels)
         mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "column %.80s: rows with an object, or a list of something else than texts and whole numbers: %zu; "
-                    "their pictures are kept without a label",
+                    "column %.80s: rows with an object, or a list of anything but strings and integers: %zu; "
+                    "their images are kept without a label",
                     label, l.odd_labels);
     s->text_name = l.texts && (o->text_column || !l.odd_texts) ? text : NULL;
     if (l.odd_texts && l.texts)
         mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "column %.80s: rows with neither a text nor a list of texts: %zu; %s", text, l.odd_texts,
-                    s->text_name ? "their pictures have no captions"
+                    "column %.80s: rows with neither a string nor a list of strings: %zu; %s", text, l.odd_texts,
+                    s->text_name ? "their images have no captions"
                                  : "no row has captions, unless --text-column names the column");
     return make_sheet(&l, label, s, err);
 }

@@ -124,7 +124,7 @@ static mr_status check_object_classes(const mr_tree *t, mr_plan *plan, mr_error 
     if (unknown)
         mr_note_add(
             plan->notes, MR_NOTE_INFO, "objects", 7, 0,
-            "%zu of their classes are not among the labels of pictures, so that these objects have none; first: %s",
+            "%zu of their classes are not among the labels of images, so that these objects have none; first: %s",
             unknown, named.classes[first].name);
     named.state = NULL;
     mr_plan_free(&mr_layout_imagefolder, &named);
@@ -145,7 +145,7 @@ mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_p
     for (size_t i = 0; i < st->sheet_count; i++)
         labelled = labelled || st->sheets[i].label_count;
     if (!st->sheet_count)
-        return mr_fail(err, MR_BAD_DATA, "no metadata.csv or metadata.jsonl is there");
+        return mr_fail(err, MR_BAD_DATA, "no metadata.csv or metadata.jsonl found");
     if (o->label_column && !labelled)
         return mr_fail(err, MR_MISUSE, "--label-column %s: no metadata file has this column", o->label_column);
     plan->variant = "metadata";

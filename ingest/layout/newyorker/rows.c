@@ -58,7 +58,7 @@ static mr_status contest_number(build *b, const mr_jsonl *j, const mr_jsonl_row 
     if (f->kind == MR_JSONL_INTEGER && !errno)
         return MR_OK;
     return mr_fail(b->err, MR_BAD_DATA, "%s: line %" PRIu64 ": %s", file_name(j), r->line,
-                   f->kind == MR_JSONL_ABSENT ? "no \"contest_number\"" : "\"contest_number\" is not a whole number");
+                   f->kind == MR_JSONL_ABSENT ? "no \"contest_number\"" : "\"contest_number\" is not an integer");
 }
 
 static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uint32_t split)

@@ -80,10 +80,10 @@ static mr_status give_captions(const mr_buf *text, const char *name, const uint8
     while (text->len && next_line(&at, end, &line, &len))
         lines++;
     if (lines != folders)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s: %zu captions, where %zu class folders hold images: which caption "
-                       "belongs to which class is unknown",
-                       name, lines, folders);
+        return mr_fail(
+            err, MR_BAD_DATA,
+            "%s: %zu captions, where %zu class folders hold images: it is unknown which caption belongs to which class",
+            name, lines, folders);
     at = (const char *)text->data;
     while (text->len && next_line(&at, end, &line, &len)) {
         while (label < classes && !present[label])

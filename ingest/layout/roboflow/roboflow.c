@@ -63,7 +63,7 @@ static void refuse(const mr_rf_marks *m, mr_bid *bid)
                  m->seen, m->layout);
     else if (!strcmp(format, "unknown"))
         snprintf(bid->refusal, sizeof bid->refusal,
-                 "this is a Roboflow export of a form that millrace does not know (%s): export it again as 'COCO' "
+                 "this is a Roboflow export of a kind that millrace does not know (%s): export it again as 'COCO' "
                  "(boxes), or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
                  m->seen);
     else
@@ -180,7 +180,7 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
         return mr_fail(err, MR_BAD_DATA, "%s", bid.refusal);
     }
     if (m.kind == MR_RF_NONE && !m.dirs.count)
-        return mr_fail(err, MR_BAD_DATA, "no folder train, valid or test is there: this is not a Roboflow export");
+        return mr_fail(err, MR_BAD_DATA, "no folder train, valid or test found: this is not a Roboflow export");
     mr_rf_state *state = mr_alloc(1, sizeof *state);
     if (!state)
         return mr_fail_memory(err, "reading a Roboflow export");

@@ -168,11 +168,10 @@ static mr_status measure(mr_sheet *s, mr_error *err)
         return mr_fail(err, MR_BAD_DATA, "%s: column %s holds no box of the form [x, y, width, height]", s->name,
                        column);
     if (!s->boxes.parts && m.beyond * 2 > m.there)
-        return mr_fail(
-            err, MR_BAD_DATA,
-            "%s: as [x, y, width, height], %zu of %zu boxes in column %s leave their pictures; write corners "
-            "into four columns: xmin, ymin, xmax, ymax",
-            s->name, m.beyond, m.there, column);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: as [x, y, width, height], %zu of %zu boxes in column %s leave their images; write corners "
+                       "into four columns: xmin, ymin, xmax, ymax",
+                       s->name, m.beyond, m.there, column);
     return MR_OK;
 }
 
@@ -204,7 +203,7 @@ mr_status mr_sheet_find_boxes(mr_sheet *s, const mr_layout_options *o, mr_error 
         return mr_fail(
             err, MR_BAD_DATA,
             "%s: column %s holds shapes that are not read from a table; convert it to COCO JSON, or take the "
-            "pictures with a class of another column by --label-column",
+            "images with a class of another column by --label-column",
             s->name, s->csv.header[unread]);
     if (!b->form)
         return MR_OK;

@@ -120,10 +120,9 @@ static int any_path(const mr_sheet *s, const mr_picture_index *index)
 
 static mr_status two_paths(const mr_sheet *s, int first, size_t second, mr_error *err)
 {
-    return mr_fail(
-        err, MR_MISUSE,
-        "%s: the columns %s and %s both name pictures, and not the same ones; choose one with --image-column", s->name,
-        s->csv.header[first], s->csv.header[second]);
+    return mr_fail(err, MR_MISUSE,
+                   "%s: the columns %s and %s both name images, and not the same ones; choose one with --image-column",
+                   s->name, s->csv.header[first], s->csv.header[second]);
 }
 
 mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, const char *asked, mr_error *err)

@@ -73,7 +73,7 @@ static mr_status read_list(const mr_tree *t, uint32_t entry, const char *name, l
     MR_TRY(mr_source_read(t->source, entry, &l->text, err));
     char *at = (char *)mr_buf_text(&l->text), *end = at + l->text.len;
     if (l->text.len && memchr(at, '\0', l->text.len))
-        return mr_fail(err, MR_BAD_DATA, "%s: a NUL byte: not a text file", name);
+        return mr_fail(err, MR_BAD_DATA, "%s: contains a NUL byte, so it is not a text file", name);
     for (size_t number = 1; at < end; number++) {
         char *newline = memchr(at, '\n', (size_t)(end - at)), *line_end = newline ? newline : end;
         *line_end = '\0';
@@ -85,7 +85,7 @@ static mr_status read_list(const mr_tree *t, uint32_t entry, const char *name, l
         qsort(l->items, l->count, sizeof *l->items, by_number);
     for (size_t i = 1; i < l->count; i++)
         if (l->items[i].number == l->items[i - 1].number)
-            return mr_fail(err, MR_BAD_DATA, "%s: number %llu is there twice", name,
+            return mr_fail(err, MR_BAD_DATA, "%s: number %llu occurs twice", name,
                            (unsigned long long)l->items[i].number);
     return MR_OK;
 }

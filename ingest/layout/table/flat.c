@@ -59,8 +59,7 @@ static mr_status flat_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     snprintf(bid->why, sizeof bid->why, "pictures");
     if (any && !child.is_dir && may_be_flat(t) && alone(t, &pictures) && pictures) {
         bid->score = SCORE;
-        snprintf(bid->why, sizeof bid->why, "%zu pictures in one folder, and nothing that says what they show",
-                 pictures);
+        snprintf(bid->why, sizeof bid->why, "%zu images in one folder, without labels", pictures);
     }
     return MR_OK;
 }
@@ -82,8 +81,8 @@ static mr_status flat_plan(const mr_tree *t, const mr_layout_options *o, mr_plan
 
 const mr_layout mr_layout_flat = {
     .name = "flat",
-    .title = "pictures without labels, in one folder or in folders of splits",
-    .needs = "nothing but pictures in one folder; by --layout flat any tree of pictures, whatever else is in it",
+    .title = "images without labels, in one folder or in folders of splits",
+    .needs = "nothing but images in one folder; by --layout flat any tree of images, whatever else is in it",
     .bid = flat_bid,
     .plan = flat_plan,
 };

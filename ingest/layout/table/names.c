@@ -114,7 +114,7 @@ mr_status mr_table_by_name(const mr_tree *t, const mr_layout_options *o, const m
     MR_TRY(mr_class_pattern_check(o->class_pattern, err));
     MR_TRY(list_classes(t, o, index, plan, err));
     if (!plan->class_count)
-        return mr_fail(err, MR_MISUSE, "--class-pattern %s: no picture has a name that fits", o->class_pattern);
+        return mr_fail(err, MR_MISUSE, "--class-pattern %s: no image has a name that fits", o->class_pattern);
     MR_TRY(mr_folder_splits_open(t, o, index, plan, &splits, err));
     for (size_t i = 0; i < index->count; i++) {
         mr_sample s = {.entry = index->entries[i]};

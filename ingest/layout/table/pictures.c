@@ -30,7 +30,7 @@ static mr_status link_stems(mr_picture_index *index, mr_error *err)
     index->first = mr_alloc(index->count + 1, sizeof *index->first);
     index->next = mr_alloc(index->count + 1, sizeof *index->next);
     if (!index->first || !index->next)
-        return mr_fail_memory(err, "listing the pictures");
+        return mr_fail_memory(err, "listing the images");
     for (uint32_t i = 0; i < index->count; i++) {
         size_t len, stem_len;
         const char *path = mr_tree_path(index->tree, index->entries[i], &len), *stem = stem_of(path, len, &stem_len);
@@ -40,7 +40,7 @@ static mr_status link_stems(mr_picture_index *index, mr_error *err)
         index->next[i] = known ? index->first[number] : MR_NO_ENTRY;
         index->first[number] = i;
         if (!known && !mr_string_map_add(&index->stems, text_of, index, stem, stem_len))
-            return mr_fail_memory(err, "listing the pictures");
+            return mr_fail_memory(err, "listing the images");
     }
     return MR_OK;
 }
@@ -94,7 +94,7 @@ static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others,
         if (apart && mr_string_map_find(&others->stems, text_of, others, stem, stem_len) != SIZE_MAX)
             continue;
         if (!MR_GROW(out->entries, out->count, out->room))
-            return mr_fail_memory(err, "listing the pictures");
+            return mr_fail_memory(err, "listing the images");
         out->entries[out->count++] = e;
     }
     return link_stems(out, err);

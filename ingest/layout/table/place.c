@@ -123,7 +123,7 @@ static void settle_labels(mr_placing *p, size_t number)
     }
     if (several >= LISTED_MIN && several * LISTED_PART >= pictures) {
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "it has a row for each label of a picture: %zu of %zu pictures have several labels", several,
+                    "it has a row for each label of an image: %zu of %zu images have several labels", several,
                     pictures);
         return;
     }
@@ -184,7 +184,7 @@ static void note_denied(const mr_placing *p, const mr_sheet *s)
         denied += mr_sheet_denies(s, r);
     if (denied)
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "rows of confidence 0, which say what a picture does not show, and give it no label: %zu", denied);
+                    "rows of confidence 0, which say what an image does not show, and give it no label: %zu", denied);
 }
 
 /* Of the first row, which is like the others. */
@@ -193,7 +193,7 @@ static void note_foreign(const mr_placing *p, const mr_sheet *s)
     const char *cell = s->csv.rows ? mr_sheet_cell(s, 0, (size_t)s->path) : "";
     if (!s->beside && (*cell == '/' || strchr(cell, '\\') || strstr(cell, "://")))
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "its paths are those of another machine, and pictures are found by their ends: %.200s", cell);
+                    "its paths are from another machine; images are matched by the ends of their paths: %.200s", cell);
 }
 
 static mr_status place_row(mr_placing *p, size_t number, size_t row)
@@ -221,7 +221,7 @@ static mr_status place_row(mr_placing *p, size_t number, size_t row)
                     s->name);
     else
         mr_note_add(p->plan->notes, MR_NOTE_MISSING, len ? cell : s->name, len ? len : strlen(s->name), 0,
-                    len ? "row %zu of %s names it" : "row %zu of %s names no picture: the cell is empty", row + 1,
+                    len ? "row %zu of %s names it" : "row %zu of %s names no image: the cell is empty", row + 1,
                     s->name);
     return MR_OK;
 }
@@ -238,13 +238,13 @@ mr_status mr_place_sheet(mr_placing *p, size_t number)
     note_denied(p, s);
     if (p->repeats)
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "rows that are equal to another one of their picture: %zu; their captions are kept", p->repeats);
+                    "rows that are equal to another one of their image: %zu; their captions are kept", p->repeats);
     if (p->placed)
         return MR_OK;
     if (!s->csv.rows)
         return mr_fail(p->err, MR_BAD_DATA, "%s: has no row below its header", s->name);
     return mr_fail(p->err, MR_BAD_DATA,
-                   "%s: none of its %zu rows names a picture of the source; column %s begins with \"%.200s\"", s->name,
+                   "%s: none of its %zu rows names an image of the source; column %s begins with \"%.200s\"", s->name,
                    s->csv.rows, s->csv.header[s->path], mr_sheet_cell(s, 0, (size_t)s->path));
 }
 

@@ -14,7 +14,7 @@ static void note_header(const mr_sheet *s, mr_notes *notes)
     for (size_t c = 0; c < s->csv.columns && c < 16; c++)
         mr_buf_printf(&names, "%s%s", c ? ", " : "", s->csv.header[c]);
     mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                "its first row names a picture, so it has no header; its columns are called %s", mr_buf_text(&names));
+                "its first row names an image, so it has no header; its columns are called %s", mr_buf_text(&names));
     notes->failed = notes->failed || names.failed;
 }
 
@@ -35,7 +35,7 @@ static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const 
         note_header(s, plan->notes);
     if (status == MR_OK && s->path < 0) {
         mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "not read: none of its %zu columns names pictures of the source", s->csv.columns);
+                    "not read: none of its %zu columns names images of the source", s->csv.columns);
         mr_sheet_free(s);
         return MR_OK;
     }
@@ -62,7 +62,7 @@ static mr_status check_sheets(const mr_table_state *st, const mr_layout_options 
     if (!st->sheet_count && o->image_column)
         return mr_fail(err, MR_MISUSE, "--image-column %s: no table has this column", o->image_column);
     if (!st->sheet_count)
-        return mr_fail(err, MR_BAD_DATA, "no CSV or TSV with a column that names pictures of the source is there");
+        return mr_fail(err, MR_BAD_DATA, "no CSV or TSV with a column that names images of the source found");
     for (size_t i = 0; i < st->sheet_count; i++) {
         const mr_sheet *s = &st->sheets[i];
         labelled = labelled || s->label_count;
@@ -70,7 +70,7 @@ static mr_status check_sheets(const mr_table_state *st, const mr_layout_options 
             continue;
         if (whole)
             return mr_fail(err, MR_MISUSE,
-                           "%s and %s both list pictures, and their names are not those of splits; leave one of them "
+                           "%s and %s both list images, and their names are not those of splits; leave one of them "
                            "out with --exclude",
                            whole->name, s->name);
         whole = s;

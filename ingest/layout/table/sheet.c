@@ -185,7 +185,7 @@ static mr_status parse_head(const char *name, const mr_buf *head, bool cut, mr_c
         if (status != MR_BAD_DATA || !cut)
             return status;
     }
-    return status == MR_OK ? status : mr_fail(err, MR_BAD_DATA, "%s: no whole row where it begins", name);
+    return status == MR_OK ? status : mr_fail(err, MR_BAD_DATA, "%s: no complete row at its start", name);
 }
 
 mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *out, mr_error *err)

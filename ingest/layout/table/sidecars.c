@@ -85,7 +85,7 @@ static mr_status read_text(const mr_tree *t, uint32_t entry, mr_buf *text, const
         mr_source_entry(t->source, entry)->size > TEXT_MAX ? "larger than the 1 MiB that a caption may have" : NULL;
     if (*fault)
         return MR_OK;
-    MR_TRY(mr_source_dispensable(t->source, entry, "counts its picture as one without a caption",
+    MR_TRY(mr_source_dispensable(t->source, entry, "counts its image as one without a caption",
                                  mr_source_read(t->source, entry, text, err), err));
     size_t skip = text->len >= sizeof mark - 1 && !memcmp(text->data, mark, sizeof mark - 1) ? sizeof mark - 1 : 0;
     text->len -= skip;
@@ -125,8 +125,8 @@ static mr_status add_picture(build *b, uint32_t entry, mr_error *err)
     if (!mr_folder_splits_get(b->tree, &b->splits, entry, b->plan, &s.split))
         return MR_OK;
     if (text == MR_NO_ENTRY)
-        return mr_folder_unlisted(b->tree, b->options, b->plan, s.split, entry, "no .txt of its name is beside it",
-                                  NULL, err);
+        return mr_folder_unlisted(b->tree, b->options, b->plan, s.split, entry,
+                                  "no .txt file of the same name beside it", NULL, err);
     MR_TRY(read_text(b->tree, text, &b->text, &fault, err));
     const char *path = mr_tree_path(b->tree, entry, &len);
     if (fault) {
@@ -156,7 +156,7 @@ static mr_status note_orphans(const build *b, mr_error *err)
             continue;
         MR_TRY(is_words(t, e, &words, err));
         if (words)
-            mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, 0, "a caption without a picture of its name");
+            mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, 0, "a caption without an image of the same name");
     }
     return MR_OK;
 }
@@ -173,7 +173,7 @@ mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const m
     mr_texts_sort(b.texts);
     MR_TRY(note_orphans(&b, err));
     if (b.empty)
-        mr_note_add(plan->notes, MR_NOTE_INFO, "captions", 8, 0, "empty: %zu; their pictures have none", b.empty);
+        mr_note_add(plan->notes, MR_NOTE_INFO, "captions", 8, 0, "empty: %zu; their images have none", b.empty);
     return mr_buf_status(&b.path, err, "listing captions");
 }
 

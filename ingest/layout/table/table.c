@@ -129,19 +129,19 @@ static mr_status look_at_sheet(const mr_tree *t, const mr_layout_options *o, con
 static void bid_by(const evidence *e, mr_bid *bid)
 {
     if (*e->name) {
-        snprintf(bid->why, sizeof bid->why, "%s with pictures in column %s", e->name, e->column);
+        snprintf(bid->why, sizeof bid->why, "%s with images in column %s", e->name, e->column);
         bid->score = e->folders && !e->boxes ? SCORE_TIE : SCORE;
         if (e->folders && !e->boxes && e->in_its_cell * 2 >= e->in_class)
             bid->score = SCORE_BESIDE;
         bid->forced = SCORE;
     } else if (e->unread) {
-        snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
+        snprintf(bid->why, sizeof bid->why, "%s beside images", e->claims);
         bid->score = SCORE_REFUSED; /* the plan says what is wrong with it */
     } else if (*e->claims) {
         bid->score = SCORE_REFUSED;
-        snprintf(bid->why, sizeof bid->why, "%s beside pictures", e->claims);
+        snprintf(bid->why, sizeof bid->why, "%s beside images", e->claims);
         snprintf(bid->refusal, sizeof bid->refusal,
-                 "%s lists pictures, but no row names one that is in the source; put the pictures beside it "
+                 "%s lists images, but no row names one that is in the source; put the images beside it "
                  "under the names that it gives, or leave it out with --exclude",
                  e->claims);
     }
@@ -163,7 +163,7 @@ static mr_status bid_without_sheet(const mr_tree *t, const mr_layout_options *o,
         MR_TRY(mr_sidecars_are(t, index, &texts, err));
         (void)mr_sidecars_may_be(t, &below);
         bid->score = texts ? (below ? SCORE_TEXTS_BELOW : SCORE_TEXTS) - mr_root_is_split(t) : 0;
-        snprintf(bid->why, sizeof bid->why, "pictures beside texts of the same names");
+        snprintf(bid->why, sizeof bid->why, "images beside texts of the same names");
     }
     return MR_OK;
 }
@@ -277,9 +277,9 @@ mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *
 
 const mr_layout mr_layout_table = {
     .name = "table",
-    .title = "pictures with a CSV or TSV that lists them with labels, captions or boxes: labels.csv, or train.csv and "
+    .title = "images with a CSV or TSV that lists them with labels, captions or boxes: labels.csv, or train.csv and "
              "test.csv",
-    .needs = "a CSV or TSV with a column of pictures (names, paths or ids) beside the pictures or their folders, "
+    .needs = "a CSV or TSV with a column of images (names, paths or ids) beside the images or their folders, "
              "CUB's images.txt and image_class_labels.txt, 1.txt (or 1.caption) beside 1.jpg, or --class-pattern",
     .options = MR_OPTION_LABEL | MR_OPTION_IMAGE | MR_OPTION_TEXT | MR_OPTION_UNLISTED | MR_OPTION_SEPARATOR |
                MR_OPTION_PATTERN,

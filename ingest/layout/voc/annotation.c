@@ -113,9 +113,9 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
     r->len = 0;
     mr_voc_object *o = a->count ? &a->objects[a->count - 1] : NULL;
     if (o && at == NAME && o->named)
-        return stop(r, MR_BAD_DATA, "an object with two names: which one counts is unknown");
+        return stop(r, MR_BAD_DATA, "an object with two names: it is unknown which one counts");
     if (o && at == BOX && o->boxed)
-        return stop(r, MR_BAD_DATA, "an object with two bndbox: which one counts is unknown");
+        return stop(r, MR_BAD_DATA, "an object with two bndbox: it is unknown which one counts");
     if (at == TURNED_BOX)
         return stop(r, MR_BAD_DATA,
                     "a robndbox, the turned box of roLabelImg, which is not read: write its four corners "

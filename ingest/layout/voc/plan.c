@@ -230,7 +230,7 @@ static void note_rest(const mr_voc_build *b)
             masks++;
         } else if (mr_name_ends(path, len, ".xml")) {
             mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, mr_source_entry(b->tree->source, e)->size,
-                        "an annotation without an image of its name");
+                        "an annotation without an image of the same name");
         }
     }
     if (masks)
@@ -239,7 +239,7 @@ static void note_rest(const mr_voc_build *b)
     for (size_t i = 0; i < b->plan->split_count; i++)
         if (b->plain[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
-                        "%" PRIu64 " images have no XML: nothing is said of their objects", b->plain[i]);
+                        "%" PRIu64 " images have no XML: so their objects are unknown", b->plain[i]);
     note_xml(b, b->swapped, b->first_swapped,
              "with the <filename> of another image: the XML's own name decides, not its <filename>");
     note_xml(b, b->shared, b->first_shared, "of several images, whose names differ in their endings alone");

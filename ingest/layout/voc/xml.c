@@ -102,7 +102,7 @@ mr_status mr_voc_take_xml(mr_voc_build *b, uint32_t entry, uint32_t *xml, mr_buf
         const char *path = mr_tree_path(b->tree, found.entries[i], &len);
         b->plan->used[found.entries[i]] = MR_USE_TAKEN;
         if (found.count > 1) {
-            mr_buf_add_text(why, i ? ", " : "has several annotations, of which one may stay: ");
+            mr_buf_add_text(why, i ? ", " : "has several annotations, but only one may be kept: ");
             mr_text_escape(why, path, len);
         }
     }

@@ -106,7 +106,7 @@ static mr_status check_class(mr_yolo_reader *r, const mr_yolo_rules *rules, doub
 {
     size_t classes = rules->plan ? rules->plan->class_count : 0;
     if (value < 0 || value >= MR_YOLO_CLASSES || floor(value) != value) {
-        snprintf(r->why, sizeof r->why, "class %g is not a whole number from 0 to %d", value, MR_YOLO_CLASSES - 1);
+        snprintf(r->why, sizeof r->why, "class %g is not an integer from 0 to %d", value, MR_YOLO_CLASSES - 1);
         return MR_BAD_DATA;
     }
     out->class = (uint32_t)value;
@@ -149,7 +149,7 @@ static mr_status check_parts(mr_yolo_reader *r, const mr_yolo_rules *rules, cons
             continue;
         snprintf(r->why, sizeof r->why,
                  visibility ? "visibility %g is not 0, 1 or 2"
-                            : "%g is not a part of the picture: YOLO's coordinates are from 0 to 1, not pixels",
+                            : "%g is not a part of the image: YOLO's coordinates are from 0 to 1, not pixels",
                  value);
         return MR_BAD_DATA;
     }
@@ -211,7 +211,7 @@ static mr_status read_text(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
     for (size_t i = 0; i < r->count; i++) {
         mr_milli milli;
         if (!mr_milli_of(r->numbers[i], &milli))
-            return refuse_word(r, out->text, out->len, "a place in a picture");
+            return refuse_word(r, out->text, out->len, "a place in an image");
     }
     out->kind = MR_YOLO_TEXT;
     out->class = (uint32_t) class;

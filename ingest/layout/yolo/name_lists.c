@@ -58,7 +58,7 @@ mr_status mr_yolo_name_list(mr_yolo_build *b, uint32_t entry)
     while (mr_yolo_list_line(begin, &at, begin + text.len, &line, &len, &at_line)) {
         if (at_line != before + 1)
             return mr_fail(b->err, MR_BAD_DATA,
-                           "%s: has a blank line before the last class: which number it has is unknown", name);
+                           "%s: has a blank line before the last class, whose number is therefore unknown", name);
         before = at_line;
         MR_TRY(take_name(b, name, at_line, number++, line, len));
     }

@@ -36,7 +36,7 @@ static mr_status add_class(const mr_yolo_build *b, const mr_yaml_node *node)
 {
     const char *name = mr_yaml_text(&b->settings.yaml, node);
     if (node->kind != MR_YAML_TEXT)
-        return refuse(b, node, "the name of a class is a list or a map, not a text");
+        return refuse(b, node, "the name of a class is a list or a map, not a string");
     if (b->plan->class_count == MR_YOLO_CLASSES)
         return refuse(b, node, "more than the 65,536 classes that a YOLO dataset may have");
     return mr_plan_class(b->plan, name, strlen(name), true, (int64_t)b->plan->class_count, b->err);
@@ -187,6 +187,6 @@ mr_status mr_yolo_names(mr_yolo_build *b)
     MR_TRY(read_licence(b, root));
     if (!any && b->settings.entry != MR_NO_ENTRY)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, b->settings.name, strlen(b->settings.name), 0,
-                    "it has no names: classes are called by their numbers");
+                    "it has no names: classes are named by their numbers");
     return mr_plan_classes_place(b->plan, b->err);
 }

@@ -115,7 +115,7 @@ static mr_status add_images(mr_yolo_build *b)
         if (unlabelled[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
                         "%" PRIu64 " images have no label file: %s", unlabelled[i],
-                        b->st->told[i] ? "pictures without objects" : "the split has no labels");
+                        b->st->told[i] ? "images without objects" : "the split has no labels");
     free(unlabelled);
     return status;
 }
@@ -143,7 +143,7 @@ static void note_rest(const mr_yolo_build *b)
                         "in no split: left out (--keep-unlisted takes it)");
         else if (is_label(path, len))
             mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, size,
-                        "a label file without an image of its name in a split");
+                        "a label file without an image of the same name in a split");
     }
 }
 
@@ -181,7 +181,7 @@ static void name_variant(mr_yolo_build *b)
         st->task != MR_YOLO_SEGMENT && st->quads && st->quads == st->lines[MR_YOLO_POLYGON] && !st->lines[MR_YOLO_BOX];
     if (st->masks)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "%" PRIu64 " picture%s a mask, which is kept in %s meta and makes no object", st->masks,
+                    "%" PRIu64 " image%s a mask, which is kept in %s meta and makes no object", st->masks,
                     st->masks == 1 ? " has" : "s have", st->masks == 1 ? "its" : "their");
     if (st->oriented && st->task != MR_YOLO_OBB)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, b->settings.name, strlen(b->settings.name), 0,
@@ -232,9 +232,9 @@ static mr_status say_nameless(const mr_yolo_build *b)
             "or leave it out with --exclude",
             mr_source_entry(b->tree->source, above)->path, mr_buf_text(&root));
     }
-    mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                "there is no data.yaml or classes.txt at the root to name the classes: classes are called by their "
-                "numbers");
+    mr_note_add(
+        b->plan->notes, MR_NOTE_INFO, "", 0, 0,
+        "there is no data.yaml or classes.txt at the root to name the classes: classes are named by their numbers");
     return MR_OK;
 }
 

@@ -130,17 +130,17 @@ static void test_streams(void **state)
         support_entry entries[6];
         const char *words;
     } cases[] = {
-        {{HEAD, ROW("0")}, "row 1 of 2 is not in what its reader wrote"},
-        {{HEAD, ROW("1"), ROW("2")}, "row 0 of 2 is not in what its reader wrote"},
+        {{HEAD, ROW("0")}, "row 1 of 2 is missing from the reader's output"},
+        {{HEAD, ROW("1"), ROW("2")}, "row 0 of 2 is missing from the reader's output"},
         {{HEAD, ROW("0"), {"000000001.json", "[]", 2, NULL, NULL, 0}}, "not a JSON object"},
         {{HEAD, ROW("0"), {"000000001.json", "{} {}", 5, NULL, NULL, 0}}, "not JSON"},
         {{HEAD, ROW("0"), {"000000001.json", " {}", 3, NULL, NULL, 0}}, "row 1 is not a JSON object"},
         {{HEAD, ROW("0"), {"000000001.json", "", 0, NULL, NULL, 0}}, "not JSON"},
         {{HEAD, ROW("0"), {"000000001.json", "{\"a\":\"\xFF\"}", 9, NULL, NULL, 0}}, "000000001.json"},
         {{{"schema.json", "[]", 2, NULL, NULL, 0}, ROW("0")}, "schema.json"},
-        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, "schema.json", NULL, 0}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, NULL, "000000000.json", 0}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), {"../000000001.json", "{}", 2, NULL, NULL, 0}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, "schema.json", NULL, 0}}, "row 1 of 2 is missing"},
+        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, NULL, "000000000.json", 0}}, "row 1 of 2 is missing"},
+        {{HEAD, ROW("0"), {"../000000001.json", "{}", 2, NULL, NULL, 0}}, "row 1 of 2 is missing"},
         {{HEAD, ROW("0"), ROW("1"), {"000000000/../../../x.png", "x", 1, NULL, NULL, 0}}, "holds no image"},
     };
     (void)state;

@@ -68,7 +68,7 @@ static json_int_t number(const char *path, const char *key)
     json_error_t e;
     json_t *doc = json_load_file(path, 0, &e), *value = json_object_get(doc, key);
     if (!json_is_integer(value))
-        fail_msg("%s: \"%s\" is not a whole number", path, key);
+        fail_msg("%s: \"%s\" is not an integer", path, key);
     json_int_t n = json_integer_value(value);
     json_decref(doc);
     return n;

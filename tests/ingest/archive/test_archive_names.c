@@ -193,11 +193,10 @@ static void test_names_that_differ_in_case_are_said(void **state)
         {.path = "\xC3\xA4", .bytes = "7", .len = 1},
     };
     (void)state;
-    expect_archive(
-        "tar", entries, MR_COUNT(entries),
-        "B/x=1;a.CLS=2;a.cls=3;b/X=4;b/x=5;\xC3\x84=6;\xC3\xA4=7;\n"
-        "notes x: b/X differs only in case (3 such names in all): two files here, but one where case does not "
-        "matter");
+    expect_archive("tar", entries, MR_COUNT(entries),
+                   "B/x=1;a.CLS=2;a.cls=3;b/X=4;b/x=5;\xC3\x84=6;\xC3\xA4=7;\n"
+                   "notes x: b/X differs only in case (3 such names in all): two files here, but only one on a "
+                   "case-insensitive file system");
 }
 
 /* What the second source loses is a reject, and printed with --quiet, too. */

@@ -171,7 +171,7 @@ static void test_bad_class_tars(void **state)
           "alone");
     const support_entry twice[] = {nested, nested};
     put_outer(dir, "tar", twice, 2);
-    fails(dir, "train.tar", "n01440764.tar is there twice (in ");
+    fails(dir, "train.tar", "n01440764.tar occurs twice (in ");
     put_outer(dir, "zip", &nested, 1);
     char *path = support_path("%s/train.tar", dir);
     support_archive_flip(path, "tench", 0, 1);

@@ -108,7 +108,7 @@ static void without_class_folders_the_way_out_is_named(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("train/1.jpg", "val/2.jpg"));
     plan_says(NULL, NULL, "choose: no layout");
-    plan_says(NULL, "imagenette", "plan -2: train: no class folder with images (train/CLASS/IMAGE) is there");
+    plan_says(NULL, "imagenette", "plan -2: train: no class folder with images (train/CLASS/IMAGE) found");
 }
 
 static void marks_of_roboflow_keep_imagenette_away(void **state)
@@ -152,7 +152,7 @@ static void options_of_other_layouts_are_refused(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("train/a/1.jpg"));
     plan_says(&(mr_layout_options){.label_column = "x"}, NULL, "plan -4: --label-column x: there is no noisy_");
-    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: the layout imagenette has no use for it");
+    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: not supported by layout imagenette");
 }
 
 /* ---- splits --------------------------------------------------------------------------------------------------- */

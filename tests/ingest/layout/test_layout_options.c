@@ -45,7 +45,7 @@ static void ingest_says_so(void **state)
     support_write_text(image, "");
     for (size_t i = 0; i < MR_COUNT(options); i++) {
         char *said =
-            support_path("%.*s: the layout imagenette has no use for it", (int)strcspn(options[i], "="), options[i]);
+            support_path("%.*s: not supported by layout imagenette", (int)strcspn(options[i], "="), options[i]);
         support_expect_refusal(support_millrace("ingest", source, dataset, options[i], (char *)NULL), said);
         free(said);
     }

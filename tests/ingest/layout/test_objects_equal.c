@@ -233,7 +233,7 @@ static void compare(const char *format, size_t i, const mr_objects *found, const
 {
     const drawn *p = &pictures[i];
     if (!found->told || found->count != p->count)
-        fail_msg("%s: picture %zu has %zu objects, not %zu", format, i, found->count, p->count);
+        fail_msg("%s: image %zu has %zu objects, not %zu", format, i, found->count, p->count);
     for (size_t k = 0; k < p->count; k++) {
         const box *b = &p->boxes[k];
         const mr_object *o = &found->items[k];
@@ -243,7 +243,7 @@ static void compare(const char *format, size_t i, const mr_objects *found, const
         assert_string_equal(m->classes[o->label].name, names[b->label]);
         for (int side = 0; side < 4; side++)
             if (fabs((double)got[side] / 1000 - want[side]) > 0.502)
-                fail_msg("%s: picture %zu, object %zu, side %d: %g instead of %g", format, i, k, side,
+                fail_msg("%s: image %zu, object %zu, side %d: %g instead of %g", format, i, k, side,
                          (double)got[side] / 1000, want[side]);
     }
 }

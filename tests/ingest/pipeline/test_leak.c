@@ -43,9 +43,9 @@ static void test_several_labels(void **state)
                                         "c_jpg.rf.2.jpg, 0, 1, 1\n");
     leak_expect(
         "valid/a_jpg.rf.2.jpg: " LEAK_COPY "train/a_jpg.rf.1.jpg\n",
-        "valid/b_jpg.rf.2.jpg: same name, and the pictures look alike, but different labels, in train and val: also "
+        "valid/b_jpg.rf.2.jpg: same name, and the images look alike, but different labels, in train and val: also "
         "train/b_jpg.rf.1.jpg\n"
-        "valid/c_jpg.rf.2.jpg: same name, and the pictures look alike, but different labels, in train and val: also "
+        "valid/c_jpg.rf.2.jpg: same name, and the images look alike, but different labels, in train and val: also "
         "train/c_jpg.rf.1.jpg\n",
         0, 1);
 }
@@ -114,9 +114,9 @@ static void test_real_exports(void **state)
     free(leak_source);
     leak_source = folder;
     leak_expect(
-        "test/znak1222-_jpg.rf.34ba6c372fd8441de303c151fd9acbba.jpg: copies of one picture (they look "
+        "test/znak1222-_jpg.rf.34ba6c372fd8441de303c151fd9acbba.jpg: copies of one image (they look "
         "alike), in val and test: also valid/znak1222-_jpg.rf.ca42f6d51e348b510a2741d8cd6de6d2.jpg\n",
-        "test/images_png.rf.4367fdc755d197b54d2d5ceea29ddfbe.jpg: same name, but different labels and pictures, in "
+        "test/images_png.rf.4367fdc755d197b54d2d5ceea29ddfbe.jpg: same name, but different labels and images, in "
         "val and test: also valid/images_png.rf.6d57e82f9ebe32a74b5430d347420375.jpg\n",
         0, 1);
 }

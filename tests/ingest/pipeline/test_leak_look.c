@@ -36,9 +36,9 @@ static void test_pictures_that_tell_nothing(void **state)
     leak_put_bytes("train/daisy/b_jpg.rf.01.jpg", alike_file(&red, ALIKE_PNG));
     leak_put_bytes("valid/daisy/b_jpg.rf.02.jpg", alike_file(&dark, ALIKE_JPEG));
     leak_expect("",
-                "valid/daisy/a_jpg.rf.02.jpg: same name, but one picture cannot be decoded, in train and val: also "
+                "valid/daisy/a_jpg.rf.02.jpg: same name, but one image cannot be decoded, in train and val: also "
                 "train/daisy/a_jpg.rf.01.jpg\n"
-                "valid/daisy/b_jpg.rf.02.jpg: same name, but one picture has a single tone, in train and val: also "
+                "valid/daisy/b_jpg.rf.02.jpg: same name, but one image has a uniform colour, in train and val: also "
                 "train/daisy/b_jpg.rf.01.jpg\n",
                 0, 0);
     mr_picture_free(&photo);
@@ -97,8 +97,8 @@ static void test_jobs_and_ranks_agree(void **state)
     support_expect(0, "ingest", leak_source, four, "--jobs=4", "--quiet", (char *)NULL);
     char *report = report_of(one), *other = report_of(four);
     assert_string_equal(report, other);
-    assert_int_equal(support_occurrences(report, "copies of one picture"), 9);
-    assert_int_equal(support_occurrences(report, "same name, but different pictures"), 3);
+    assert_int_equal(support_occurrences(report, "copies of one image"), 9);
+    assert_int_equal(support_occurrences(report, "same name, but different images"), 3);
     free(other);
     const char *argv[] = {support_millrace_path(), "ingest", leak_source, ranks, "--quiet", NULL};
     support_result r = support_mpirun(3, argv);

@@ -11,7 +11,7 @@ static void test_one_name_and_other_pictures(void **state)
     leak_put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     leak_put("valid/daisy/a_jpg.rf.02.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     leak_expect("",
-                "valid/daisy/a_jpg.rf.02.jpg: same name, but different pictures, in train and val: also "
+                "valid/daisy/a_jpg.rf.02.jpg: same name, but different images, in train and val: also "
                 "train/daisy/a_jpg.rf.01.jpg\n",
                 0, 0);
 }
@@ -35,9 +35,9 @@ static void test_one_name_and_another_label(void **state)
     leak_put("valid/rose/b_jpg.rf.not-hex!.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
     leak_expect(
         "",
-        "valid/rose/a_jpg.rf.02.jpg: same name, and the pictures look alike, but different labels, in train and val: "
+        "valid/rose/a_jpg.rf.02.jpg: same name, and the images look alike, but different labels, in train and val: "
         "also train/daisy/a_jpg.rf.01.jpg\n"
-        "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but different labels and pictures, in train and val: also "
+        "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but different labels and images, in train and val: also "
         "train/daisy/b_jpg.rf.01.jpg\n",
         0, 1);
 }
@@ -52,7 +52,8 @@ static void test_copies_under_another_name(void **state)
     leak_put("valid/daisy/c_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     leak_put("valid/daisy/d_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.9}, ALIKE_JPEG);
     leak_expect("", "", 0, 1);
-    expect_verdict("no images rejected, no leaks by equal bytes, not compared by looks (--near-duplicates)\n", NULL);
+    expect_verdict("no images rejected, no leaks by equal bytes, near-duplicates not checked (--near-duplicates)\n",
+                   NULL);
 }
 
 static void test_copies_within_a_split_are_none(void **state)

@@ -112,7 +112,7 @@ static void check_report(const char *dst)
     expect_number(objects, "unreadable", 2);
     expect_number(objects, "turned", 1);
     expect_number(objects, "resized", 1);
-    assert_non_null(strstr(text, "objects that extend more than a pixel beyond their image: 1 in 1 picture"));
+    assert_non_null(strstr(text, "objects that extend more than a pixel beyond their image: 1 in 1 image"));
     assert_non_null(strstr(text, "objects in images that EXIF rotates"));
     json_decref(doc);
     free(text);

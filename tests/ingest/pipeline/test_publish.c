@@ -86,8 +86,8 @@ static int remove_all(void **state)
 static void test_another_ingest_while_the_old_one_goes(void **state)
 {
     (void)state;
-    expect("3 millrace: dst: another ingest is at work on it; wait for its end, or name another DATASET\n"
-           "3 millrace: dst.partial: another ingest is at work on it; wait for its end, or name another DATASET\n"
+    expect("3 millrace: dst: another ingest is using it; wait until it ends, or name another DATASET\n"
+           "3 millrace: dst.partial: another ingest is using it; wait until it ends, or name another DATASET\n"
            "0\n",
            "(with stop $(ingest $M) --force -q) & pid=$!; stopped $pid\n"
            "said $(ingest $M) --force -q\n"
@@ -225,8 +225,8 @@ static void test_what_lies_aside_stays(void **state)
     char *old = support_path("%s.partial.old", dst);
     assert_true(support_tree_hash(old) == older);
     support_tmpdir_remove(old);
-    expect("2 millrace: dst.partial.old: is in the way and is not a dataset; move it away\n"
-           "2 millrace: dst.partial.old: is in the way and is not a dataset; move it away\n0 taken over\n",
+    expect("2 millrace: dst.partial.old: exists and is not a dataset; move it out of the way\n"
+           "2 millrace: dst.partial.old: exists and is not a dataset; move it out of the way\n0 taken over\n",
            "mkdir dst.partial.old; touch dst.partial.old/report.json; said with apart $(ingest $M) --force\n"
            "rm -r dst.partial.old; ln -s older dst.partial.old; said with apart $(ingest $M) --force\n"
            "rm dst.partial.old; said with apart $(ingest $M) --force");

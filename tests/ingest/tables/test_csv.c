@@ -82,7 +82,7 @@ static void what_is_no_table_is_named(void **state)
     fails("a,b\n\"1\n\",2\n1,2,3\n", 17, "t.csv: line 4: 3 cells, where the header has 2");
     fails("a\nb\n\"c\nd\n", 9, "t.csv: line 3: a quoted cell is never closed");
     fails("a\n\"b\"c\n", 7, "t.csv: line 2: text after a closing quote");
-    fails("a\nb\0c\n", 6, "t.csv: line 2: a NUL byte: not a text file");
+    fails("a\nb\0c\n", 6, "t.csv: line 2: contains a NUL byte, so it is not a text file");
     fails("a,b,a\n", 6, "t.csv: line 1: the header names the column \"a\" twice: rename or remove one of them");
 }
 

@@ -17,6 +17,6 @@ void leak_put_text(const char *name, const char *text);
 /* Each kind's lines as "FILE: REASON\n", then the exit codes with --fail-on-leak and --fail-on-leak=alike. */
 void leak_expect(const char *leaks, const char *same_names, int equal, int alike);
 
-#define LEAK_COPY "copies of one picture (they look alike), in train and val: also "
+#define LEAK_COPY "copies of one image (they look alike), in train and val: also "
 
 #endif

@@ -65,7 +65,7 @@ static void test_damage(void **state)
     static const struct {
         const char *text, *why;
     } cases[] = {
-        {"{\"step\": 1, \"split\": \"val\", \"sample\": 0, \"label\": \"dog\"", "line 1: is cut off"},
+        {"{\"step\": 1, \"split\": \"val\", \"sample\": 0, \"label\": \"dog\"", "line 1: is truncated"},
         {"\n", "line 1"},
         {"{\"step\": 1, \"split\": \"val\", \"sample\": 0}\n[]\n", "line 2"},
         {"{\"step\": -1, \"split\": \"val\", \"sample\": 0}\n", "\"step\""},

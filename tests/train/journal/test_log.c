@@ -58,7 +58,7 @@ static void expect_log(const char *before, bool resume, uint64_t first, const ch
 static void test_resume(void **state)
 {
     (void)state;
-    /* Whole lines stay: what a killed run did after its checkpoint is there twice. */
+    /* Whole lines stay: what a killed run did after its checkpoint occurs twice. */
     expect_log(L(1) L(2) E(2) L(3) L(4) E(4), true, 2, "1 2 e2 3 4 e4 3 4");
     expect_log(L(1) L(2) E(2) L(3), true, 3, "1 2 e2 3 4 5");
     expect_log(L(1) L(2), true, 5, "1 2 6 7");

@@ -44,7 +44,7 @@ static void test_one_file_over_folders_of_splits(void **state)
     support_assert_samples(&p,
                            "train images/train/a.jpg -1 0\ntrain images/train/b.jpg -1 0\nval images/val/c.jpg -1 0\n");
     assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_default.json",
-                                 "its name says no split: the folders of its images do"));
+                                 "its name does not give the split, but the folders of its images do"));
     support_plan_done(&p);
     const mr_split_map map = {"train", ""};
     p = support_plan_ok(COCO, *state, &(mr_layout_options){.maps = &map, .map_count = 1});

@@ -81,9 +81,9 @@ static void what_the_card_leaves_open_is_an_error(void **state)
     put_card("configs:\n- data_files:\n  - split: test\n    path: '*'\n  - split: train\n    path: b.*\n");
     hub_ingest(1, "b.parquet: is in two splits of config default, test and train, as README.md says", NULL, NULL);
     put_card("configs:\n- data_files: [{split: a, path: {b: c}}]\n");
-    hub_ingest(1,
-               "README.md: configs: line 2 of them: a path is neither a text nor a list of texts; --exclude README.md",
-               NULL, NULL);
+    hub_ingest(
+        1, "README.md: configs: line 2 of them: a path is neither a string nor a list of strings; --exclude README.md",
+        NULL, NULL);
     put_card("configs:\n- data_files: 'a.parquet\n");
     hub_ingest(1, "README.md: line", NULL, NULL);
     put_card("configs:\n- data_files: '**/**/**/a'\n");

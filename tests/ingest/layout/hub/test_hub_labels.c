@@ -46,7 +46,7 @@ static void test_labels(void **state)
         {SCHEMA("{\"kind\":\"texts\"}"), {"1", "0", "0"}, 1, "column"},
         {"{\"rows\":-1}", {"1", "0", "0"}, 1, "rows"},
         {"{\"rows\":", {"1", "0", "0"}, 1, "schema.json: line 1"},
-        {"", {"1", "0", "0"}, 1, "schema.json: is not in what the file's reader wrote"},
+        {"", {"1", "0", "0"}, 1, "schema.json: is missing from the reader's output"},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
@@ -76,9 +76,9 @@ static void test_columns_without_labels(void **state)
         {TEXTS, "null", NULL, 0, "no images rejected"},
         {TEXTS, "\"a text\"", "--label-column", 0, "1 class: a text"},
         {TEXTS, "\"a text\"", NULL, 0,
-         "label: a column of texts: samples have no label; --label-column makes classes of it"},
+         "label: a column of strings: samples have no label; --label-column makes classes of it"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"none\"}"), "0.5", NULL, 0,
-         "label: a column of neither whole numbers nor texts: samples have no label"},
+         "label: a column of neither integers nor strings: samples have no label"},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {

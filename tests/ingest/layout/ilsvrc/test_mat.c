@@ -184,7 +184,7 @@ static void test_in_a_tree(void **state)
     free(second);
     support_write(path, file.data, file.len - 1);
     support_plan_fails(&mr_layout_ilsvrc, dir, NULL, MR_BAD_DATA,
-                       "meta.mat: damaged, or cut off: an element ends after the one that holds it; --exclude "
+                       "meta.mat: damaged or truncated: an element ends after the one that holds it; --exclude "
                        "ILSVRC2012_devkit_t12/data/meta.mat");
     mr_buf_free(&file);
     free(path);

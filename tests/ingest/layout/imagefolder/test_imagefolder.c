@@ -56,7 +56,7 @@ static void test_bad_rows(void **state)
         {"{\"file_name\":\"../1.png\"}\n{\"file_name\":\"1.png\"}\n", "note bad_names ../1.png: row 1"},
         {"{\"file_name\":\"9.png\"}\n{\"file_name\":\"1.png\"}\n", "note missing 9.png: row 1"},
         {"{\"file_name\":\"i/../1.png\"}\n{\"file_name\":\"1.png\"}\n", "note collisions 1.png: row 2"},
-        {"{\"file_name\":\"9.png\"}\n", "none of its 1 rows names a picture"},
+        {"{\"file_name\":\"9.png\"}\n", "none of its 1 rows names an image"},
         {"{\"file_name\":\"1.png\",\"label\":\"a\"}\n{\"file_name\":\"1.png\",\"label\":\"b\"}\n",
          "note rejects 1.png"},
         {"{\"file_name\":\"1.png\"", "metadata.jsonl: line 1"},
@@ -99,8 +99,9 @@ static void test_odd_texts(void **state)
     support_touch(plan_dir, NAMES("1.png", "2.png"));
     plan_file("metadata.jsonl",
               "{\"file_name\":\"1.png\",\"text\":\"a\"}\n{\"file_name\":\"2.png\",\"text\":{\"b\":1}}\n");
-    plan_says(NULL, NULL, "column text: rows with neither a text nor a list of texts: 1; no row has captions, unless");
-    plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ": 1; their pictures have no captions");
+    plan_says(NULL, NULL,
+              "column text: rows with neither a string nor a list of strings: 1; no row has captions, unless");
+    plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ": 1; their images have no captions");
     plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ",\"captions\":[\"a\"]\n");
 }
 
@@ -117,8 +118,8 @@ static void test_labels(void **state)
               "\"columns\":{\"file_name\":\"1.png\",\"label\":[");
     plan_says(NULL, NULL, "train 2.png 9 - - ");
     plan_says(NULL, NULL,
-              "column label: rows with an object, or a list of something else than texts and whole numbers: 1; "
-              "their pictures are kept without a label");
+              "column label: rows with an object, or a list of anything but strings and integers: 1; "
+              "their images are kept without a label");
     plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":true}\n{\"file_name\":\"2.png\",\"label\":false}\n"
                                 "{\"file_name\":\"3.png\",\"label\":null}\n{\"file_name\":\"4.png\",\"label\":true}\n");
     plan_says(NULL, NULL, "classes false true\ntrain 1.png true - - ");
@@ -126,7 +127,7 @@ static void test_labels(void **state)
     plan_file("metadata.jsonl",
               "{\"file_name\":\"1.png\",\"label\":\"in\",\"objects\":[{\"bbox\":[1,2,3,4],\"category\":\"dog\"}]}\n");
     plan_says(NULL, NULL,
-              "objects: 1 of their classes are not among the labels of pictures, so that these objects have "
+              "objects: 1 of their classes are not among the labels of images, so that these objects have "
               "none; first: dog");
 }
 

@@ -46,8 +46,8 @@ static void options_of_other_layouts_are_refused(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("valid/a/1.jpg"));
     plan_says(&(mr_layout_options){.label_column = "x"}, NULL,
-              "plan -4: --label-column: the layout roboflow has no use for it");
-    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: the layout roboflow has no use for it");
+              "plan -4: --label-column: not supported by layout roboflow");
+    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: not supported by layout roboflow");
 }
 
 /* ---- multi-class ---------------------------------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ static void other_exports_are_refused_by_name(void **state)
     }
     support_touch(plan_dir, NAMES("new/train/1.jpg", "new/train/1.abc", "new/README.roboflow.txt"));
     char *inner = support_path("%s/new", plan_dir), *text = support_plan(inner, NULL, NULL);
-    assert_non_null(strstr(text, "choose: this is a Roboflow export of a form that millrace does not know"));
+    assert_non_null(strstr(text, "choose: this is a Roboflow export of a kind that millrace does not know"));
     free(inner);
     free(text);
 }

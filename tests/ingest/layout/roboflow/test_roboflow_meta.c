@@ -31,8 +31,7 @@ static void coco_export(void **state)
             "train train/b.jpg - - U ,\"image\":{\"id\":7,\"file_name\":\"b.jpg\"},\"annotations\":[]\n"
             "val valid/c.jpg - - - ,\"image\":{\"id\":3,\"file_name\":\"c.jpg\"},\"annotations\":["
             "{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77}]\n"
-            "note notes train/_annotations.coco.json: category 0 (things) is used by no annotation: it takes no "
-            "label\n"
+            "note notes train/_annotations.coco.json: category 0 (things) is used by no annotation: it gets no label\n"
             "note unlisted test/d.jpg: not listed in _annotations.coco.json\n"
             "note missing train/gone.jpg: image 8 of train/_annotations.coco.json, with 1 annotations\n"
             "note collisions train/b.jpg: image 9 of train/_annotations.coco.json has the file of image 7, which "
@@ -104,8 +103,8 @@ static void captions_that_do_not_fit_are_refused(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/2.jpg"));
     plan_file("train/_tokenization.txt", "a\nb\nc\n");
-    plan_is(NULL, "plan -2: train/_tokenization.txt: 3 captions, where 2 class folders hold images: which caption "
-                  "belongs to which class is unknown; --exclude train/_tokenization.txt ingests the images "
+    plan_is(NULL, "plan -2: train/_tokenization.txt: 3 captions, where 2 class folders hold images: it is unknown "
+                  "which caption belongs to which class; --exclude train/_tokenization.txt ingests the images "
                   "without its captions\n");
     plan_file("train/_tokenization.txt", "");
     plan_says(NULL, NULL, "plan -2: train/_tokenization.txt: 0 captions, where 2 ");

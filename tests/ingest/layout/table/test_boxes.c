@@ -177,7 +177,7 @@ static void test_what_is_refused(void **state)
     support_plan_done(&planned);
     support_put(dir, "a.csv",
                 "image,width,height,bbox\n1,64,48,\"[8,4,60,40]\"\n2,64,48,\"[0,0,64,48]\"\n1,64,48,\"[9,9,60,40]\"\n");
-    refused("2 of 3 boxes in column bbox leave their pictures; write corners into four columns");
+    refused("2 of 3 boxes in column bbox leave their images; write corners into four columns");
     support_put(dir, "a.csv", "image,bbox,label\n1,8 4,a\n2,x,a\n");
     refused("column bbox holds no box of the form [x, y, width, height]");
     support_put(dir, "a.csv", "image,polygon,label\n1,\"[[1,2],[3,4],[5,6]]\",a\n");

@@ -39,7 +39,7 @@ static void test_bad_lists(void **state)
 {
     (void)state;
     static const char *const trials[][3] = {
-        {"images.txt", "1 001.a/x_1.jpg\n1 002.b/x_2.jpg\n", "images.txt: number 1 is there twice"},
+        {"images.txt", "1 001.a/x_1.jpg\n1 002.b/x_2.jpg\n", "images.txt: number 1 occurs twice"},
         {"images.txt", "x\n", "images.txt: line 1: not a number and a text"},
         {"images.txt", "1 \n", "images.txt: line 1: not a number and a text"},
         {"images.txt", "1 a\tb.jpg\n", "images.txt: line 1: not a number and a text"},

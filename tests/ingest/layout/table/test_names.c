@@ -57,7 +57,7 @@ static void test_plan(void **state)
                 "note unlisted images/readme.png: its name does not fit --class-pattern\n"
                 "unused annotations/trimaps/a_b_1.png\n"
                 "unused train_masks/c_2.png\n");
-    plan_says(&(mr_layout_options){.class_pattern = "{class}+#"}, NULL, "no picture has a name that fits");
+    plan_says(&(mr_layout_options){.class_pattern = "{class}+#"}, NULL, "no image has a name that fits");
     plan_says(&(mr_layout_options){.class_pattern = "_#"}, NULL, "a pattern has {class} once");
     plan_says(&(mr_layout_options){.class_pattern = "{class}{class}"}, NULL, "a pattern has {class} once");
 }

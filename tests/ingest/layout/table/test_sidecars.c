@@ -15,9 +15,9 @@ static void test_captions(void **state)
                   "train 1.jpg - - - ,\"captions\":[\"a \\\"red\\\" box\"]\n"
                   "train 2.jpg - - - ,\"captions\":[\"b\\nc\"]\n"
                   "train 3.jpg - - - -\n"
-                  "note unlisted 4.jpg: no .txt of its name is beside it\n"
-                  "note missing 9.txt: a caption without a picture of its name\n"
-                  "note notes captions: empty: 1; their pictures have none\n"
+                  "note unlisted 4.jpg: no .txt file of the same name beside it\n"
+                  "note missing 9.txt: a caption without an image of the same name\n"
+                  "note notes captions: empty: 1; their images have none\n"
                   "unused 9.txt\n"
                   "unused notes.txt\n");
 }
@@ -35,7 +35,7 @@ static void test_folders(void **state)
                   "train x/10_dog/1.jpg - - - ,\"captions\":[\"a dog\"]\n"
                   "train x/10_dog/2.jpg - - - ,\"captions\":[\"two dogs\"]\n"
                   "train x/5_cat/1.jpg - - - -\n"
-                  "note notes captions: empty: 1; their pictures have none\n");
+                  "note notes captions: empty: 1; their images have none\n");
 }
 
 static void test_bad_texts(void **state)

@@ -89,7 +89,7 @@ static void test_rows(void **state)
             "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
             "note bad_names i/../../4.jpg: row 6 of a.csv: leads out of the dataset\n"
-            "note missing a.csv: row 7 of a.csv names no picture: the cell is empty\n"
+            "note missing a.csv: row 7 of a.csv names no image: the cell is empty\n"
             "note missing no.jpg: row 8 of a.csv names it\n"
             "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
             "note unlisted i/4.jpg: in no row of a table: kept without label\n");
@@ -138,7 +138,7 @@ static void test_foreign_paths(void **state)
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
     plan_says(NULL, NULL, "train images/4.jpg b - - ");
     plan_says(NULL, NULL, "note missing /home/me/d/dog/2.jpg: row 2 of a.csv names it");
-    plan_says(NULL, NULL, "a.csv: its paths are those of another machine");
+    plan_says(NULL, NULL, "a.csv: its paths are from another machine");
     plan_file("a.csv", "file,label\nhttps://x.org/images/3.jpg,a\nhttps://x.org/images/4.jpg,b\n");
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
     plan_file("a.csv", "file,label\nimages\\3.jpg,a\nimages\\4.jpg,b\n");
@@ -165,11 +165,11 @@ static void test_two_meanings(void **state)
     plan_file("a.csv", "file,label\ni/1.jpg,a\ni/2.jpg,b\n");
     plan_says(NULL, "table", "train i/1.jpg a");
     plan_file("a.csv", "left,right,label\n1.jpg,2.jpg,a\n2.jpg,3.jpg,b\n");
-    plan_says(NULL, "table", "the columns left and right both name pictures");
+    plan_says(NULL, "table", "the columns left and right both name images");
     plan_says(&(mr_layout_options){.image_column = "right"}, "table", "train i/2.jpg a");
     plan_says(&(mr_layout_options){.image_column = "up"}, "table", "--image-column up: no table has this column");
     plan_file("b.csv", "right,label\n2.jpg,a\n");
-    plan_says(&(mr_layout_options){.image_column = "right"}, "table", "a.csv and b.csv both list pictures");
+    plan_says(&(mr_layout_options){.image_column = "right"}, "table", "a.csv and b.csv both list images");
 }
 
 /* A name or an id means the picture, not its mask; a column of masks is not one of labels. */
@@ -189,7 +189,7 @@ static void test_nothing_matches(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("i/1.jpg"));
     plan_file("a.csv", "file,label\nx.jpg,a\n");
-    plan_says(NULL, NULL, "a.csv lists pictures, but no row names one");
+    plan_says(NULL, NULL, "a.csv lists images, but no row names one");
     plan_file("a.csv", "file,label\nx.jpg\n");
     plan_says(NULL, NULL, "a.csv: line 2: 1 cells, where the header has 2");
 }

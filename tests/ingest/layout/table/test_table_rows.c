@@ -11,12 +11,11 @@ static void test_captions(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
     plan_file("c.csv", "image,caption\n1.jpg,\"a, b\"\n2.jpg,c\n1.jpg,d\n1.jpg,d\n2.jpg,\n");
-    plan_is(NULL,
-            "layout table 42: variant csv, licence -, classes\n"
-            "train 1.jpg - - U ,\"columns\":[{\"caption\":\"a, b\"},{\"caption\":\"d\"},{\"caption\":\"d\"}],"
-            "\"captions\":[\"a, b\",\"d\",\"d\"]\n"
-            "train 2.jpg - - U ,\"columns\":[{\"caption\":\"c\"},{\"caption\":\"\"}],\"captions\":[\"c\"]\n"
-            "note notes c.csv: rows that are equal to another one of their picture: 1; their captions are kept\n");
+    plan_is(NULL, "layout table 42: variant csv, licence -, classes\n"
+                  "train 1.jpg - - U ,\"columns\":[{\"caption\":\"a, b\"},{\"caption\":\"d\"},{\"caption\":\"d\"}],"
+                  "\"captions\":[\"a, b\",\"d\",\"d\"]\n"
+                  "train 2.jpg - - U ,\"columns\":[{\"caption\":\"c\"},{\"caption\":\"\"}],\"captions\":[\"c\"]\n"
+                  "note notes c.csv: rows that are equal to another one of their image: 1; their captions are kept\n");
     plan_file("c.csv", "image_name| comment_number| comment\n1.jpg| 0| A dog, and a cat .\n1.jpg| 1| Two .\n"
                        "2.jpg| 0| Three ; four\n2.jpg| 1   five\n");
     plan_says(NULL, NULL, "\"captions\":[\"A dog, and a cat .\",\"Two .\"]\n");
@@ -49,7 +48,7 @@ static void test_a_row_for_each_label(void **state)
     plan_says(NULL, NULL,
               "train 1.jpg - - M ,\"labels\":[0,1],\"classes\":[\"a\",\"b\"],\"columns\":[{\"label\":\"b\"},{\"label\":"
               "\"a\"}]\ntrain 2.jpg a - - ,\"columns\":{\"label\":\"a\"}\ntrain 3.jpg - - M ,\"labels\":[0,2]");
-    plan_says(NULL, NULL, "a row for each label of a picture: 2 of 4 pictures have several labels");
+    plan_says(NULL, NULL, "a row for each label of an image: 2 of 4 images have several labels");
     plan_file("a.csv", "image,label\n1,b\n1,a\n2,a\n3,c\n4,b\n");
     plan_says(NULL, NULL, "note rejects 1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits");
     plan_file("a.csv", "image,label,by\n1,b,x\n1,b,y\n2,a,x\n3,c,x\n4,b,x\n");
@@ -58,7 +57,7 @@ static void test_a_row_for_each_label(void **state)
     plan_file("a.csv",
               "ImageID,Source,LabelName,Confidence\n1,v,/m/a,1\n1,v,/m/b,0\n2,v,/m/b,1\n2,v,/m/a,0.0\n3,v,/m/b,0\n");
     plan_says(NULL, NULL, "classes /m/a /m/b\ntrain 1.jpg /m/a - - ");
-    plan_says(NULL, NULL, "rows of confidence 0, which say what a picture does not show, and give it no label: 3");
+    plan_says(NULL, NULL, "rows of confidence 0, which say what an image does not show, and give it no label: 3");
     plan_says(NULL, NULL, "train 3.jpg - - U ");
     plan_file("a.csv", "image,x,y\n1,1,0\n1,0,1\n2,1,0\n2,0,1\n3,0,0\n4,1,1\n");
     plan_says(NULL, NULL, "note rejects 2.jpg: row 3 of a.csv and row 4 of a.csv give it different labels");
@@ -73,7 +72,7 @@ static void test_no_header(void **state)
                   "train i/p0.jpg dog - - ,\"columns\":{\"label\":\"dog\"}\n"
                   "train i/p1.jpg cat - - ,\"columns\":{\"label\":\"cat\"}\n"
                   "train i/p2.jpg dog - - ,\"columns\":{\"label\":\"dog\"}\n"
-                  "note notes a.csv: its first row names a picture, so it has no header; its columns are called file, "
+                  "note notes a.csv: its first row names an image, so it has no header; its columns are called file, "
                   "label\n");
     plan_file("a.csv", "3;p0\n3;p1\n12;p2\n"); /* ids, in the second column */
     plan_says(NULL, NULL, "train i/p2.jpg 12 - - ,\"columns\":{\"label\":\"12\"}\n");

@@ -131,7 +131,7 @@ static void test_two_xmls(void **state)
     support_assert_samples(&p, "train JPEGImages/2.png -1 4\ntrain JPEGImages/3.png -1 4\n"
                                "train JPEGImages/4.jpg -1 4\ntrain JPEGImages/4.png -1 4\n");
     assert_true(support_has_note(&p, MR_NOTE_REJECT, "JPEGImages/1.png",
-                                 "has several annotations, of which one may stay: Annotations/1.xml, "
+                                 "has several annotations, but only one may be kept: Annotations/1.xml, "
                                  "JPEGImages/1.xml"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "Annotations/2.xml",
                                  "2 XML files, this one the first, with the <filename> of another image"));

@@ -194,8 +194,8 @@ static void captions_of_another_type_reject_their_sample(void **state)
     plan_is(&(mr_layout_options){.text_column = "said"},
             "layout webdataset 97: variant shards, licence -, classes\n"
             "train train-000000.tar/2.jpg - - - ,\"columns\":{\"said\":\"x\"},\"captions\":[\"x\"]\n"
-            "note rejects train-000000.tar/1.jpg: train-000000.tar/1.json: column said is neither a text nor a list of "
-            "texts\n");
+            "note rejects train-000000.tar/1.jpg: train-000000.tar/1.json: column said is neither a string nor a list "
+            "of strings\n");
 }
 
 /* Two images of a sample, none of them of a usual kind: the option is named, and takes one and leaves out the other. */

@@ -50,7 +50,7 @@ static void test_roboflow(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train/labels/gone.txt", "without an image"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "else/f.jpg", "in no split"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "data.yaml", "test: ../gone/images is not there"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no label file: pictures without objects"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no label file: images without objects"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -170,7 +170,7 @@ static void test_without_names(void **state)
     support_plan p = support_plan_ok(YOLO, dir, NULL);
     assert_int_equal(p.plan.class_count, 4);
     assert_string_equal(p.plan.classes[3].name, "3");
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "called by their numbers"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "named by their numbers"));
     support_assert_samples(&p, "val images/val/a.jpg -1 0\ntest images/test/b.jpg -1 4\n");
     support_assert_objects(&p, 1, 100, 50, "-");
     assert_true(support_has_note(&p, MR_NOTE_INFO, "test", "the split has no labels"));
@@ -185,18 +185,18 @@ static void test_bad_lines(void **state)
         const char *line, *why;
     } trials[] = {
         {"x 0.5 0.5 0.2 0.4", "\"x\" is not the number of a class"},
-        {"0.5 0.5 0.5 0.2 0.4", "class 0.5 is not a whole number"},
+        {"0.5 0.5 0.5 0.2 0.4", "class 0.5 is not an integer"},
         {"-1 0.5 0.5 0.2 0.4", "class -1"},
         {"2 0.5 0.5 0.2 0.4", "class 2, where the dataset has 2"},
         {"1e9 0.5 0.5 0.2 0.4", "class 1e+09"},
-        {"65536 0.5 0.5 0.2 0.4", "class 65536 is not a whole number from 0 to 65535"},
-        {"0 2.01 0.5 0.2 0.4", "2.01 is not a part of the picture"},
-        {"0 0.5 -1.01 0.2 0.4", "-1.01 is not a part of the picture"},
+        {"65536 0.5 0.5 0.2 0.4", "class 65536 is not an integer from 0 to 65535"},
+        {"0 2.01 0.5 0.2 0.4", "2.01 is not a part of the image"},
+        {"0 0.5 -1.01 0.2 0.4", "-1.01 is not a part of the image"},
         {"0 0.5 0.5 0.2 nan", "\"nan\" is not a number"},
         {"0 0.5 0.5 0.2 0x1", "\"0x1\" is not a number"},
         {"0 0.5 0.5 0.2 1e999", "\"1e999\" is not a number"},
         {"0 0.5 0.5 0.2 .", "\".\" is not a number"},
-        {"0 320 0.5 0.2 0.4", "320 is not a part of the picture"},
+        {"0 320 0.5 0.2 0.4", "320 is not a part of the image"},
         {"0", "0 numbers after the class"},
         {"0 0.5 0.5 0.2 0.4 0.9", "5 numbers after the class"},
         {"0 0.5 0.5 0.2 0.4 0.9 0.1 0.1", "7 numbers"},

@@ -205,7 +205,7 @@ static void masks(void **state)
         support_result r = support_millrace("ingest", root, ds, "--json", (char *)NULL);
         support_assert_status(&r, 0);
         assert_non_null(strstr(r.out, "\"variant\": \"masks\""));
-        assert_non_null(strstr(r.out, "2 pictures have a mask, which is kept in their meta and makes no object"));
+        assert_non_null(strstr(r.out, "2 images have a mask, which is kept in their meta and makes no object"));
         support_result_free(&r);
         r = support_millrace("show", "--json", ds, "train", "0", (char *)NULL);
         char *member =

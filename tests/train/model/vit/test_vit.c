@@ -299,7 +299,7 @@ static void weights_weigh(void **state)
         assert_int_equal(best[i], most);
         assert_true(fabs(losses[i] - d.weights[i] * (log(sum) - row[d.labels[i]])) < 1e-5);
     }
-    /* A sample without weight may as well be missing, and one of weight 2 is there twice. */
+    /* A sample without weight may as well be missing, and one of weight 2 occurs twice. */
     support_model_zero(s);
     forward_back(s, &d, 0, 1);
     forward_back(s, &d, 3, 1);
