@@ -123,7 +123,7 @@ const mr_command cmd_train = {
     .title = "fine-tune a model on a dataset, on one or several ranks",
     .usage = "DATASET",
     .example = "millrace train flowers --pretrained ViT-B_16.npz --output run",
-    .summary = "Fine-tunes a Vision Transformer on images and labels, or BridgeTower on images and texts.",
+    .summary = "Fine-tunes a Vision Transformer on labels, or BridgeTower on texts.",
     .notes = "Examples:\n"
              "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
              "  millrace train flowers --output run --resume\n"

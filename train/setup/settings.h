@@ -22,8 +22,7 @@ typedef enum mr_setting_life {
 /* X(kind, type, field, word, argument, default, life, help, other members of mr_option) */
 #define MR_SETTINGS(X)                                                                                                 \
     X(MR_ARG_TEXT, const char *, model, "model", "NAME", "ViT-B_16", MR_FIXED,                                         \
-      "ViT-{B,L}_{16,32}, ViT-H_14, bridgetower-large, vit or bridgetower; the last two take their dimensions from "   \
-      "options",                                                                                                       \
+      "ViT-{B,L}_{16,32}, ViT-H_14, bridgetower[-large], vit; vit and bridgetower take their dimensions from options", \
       .group = "Model:")                                                                                               \
     X(MR_ARG_PATH, const char *, config, "config", "FILE", "", MR_FIXED,                                               \
       "bridgetower: dimensions, as config.json of the hub")                                                            \
