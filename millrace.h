@@ -128,7 +128,7 @@ typedef enum mr_delivery {
 
 typedef enum mr_transform_kind {
     MR_TRANSFORM_TRAIN = 0, /* RandomResizedCrop to size x size, flip */
-    MR_TRANSFORM_SQUARE,    /* the whole picture to size x size, aspect ratio not kept */
+    MR_TRANSFORM_SQUARE,    /* the whole image to size x size, aspect ratio not kept */
     MR_TRANSFORM_CENTER,    /* short side to `resize`, central size x size */
 } mr_transform_kind;
 
@@ -136,7 +136,7 @@ typedef enum mr_transform_kind {
 typedef struct mr_transform {
     mr_transform_kind kind;
     uint32_t size, resize;      /* pixels; 0: 224, and size * 256 / 224 */
-    float scale_min, scale_max; /* share of the picture's area; 0, 0: 0.08 to 1 */
+    float scale_min, scale_max; /* share of the image's area; 0, 0: 0.08 to 1 */
     float flip;                 /* probability of mirroring */
     int bicubic;                /* 0: bilinear; both antialiased */
     int apply_orientation;      /* 1: applies the EXIF orientation; 0: ignores it, as the reference trainers do */
@@ -187,8 +187,8 @@ typedef struct mr_loader_options {
     mr_cursor start;
     uint64_t epochs;               /* MR_END after this many epochs from start.epoch; 0: 1 */
     const mr_allocator *allocator; /* NULL: memory backed by huge pages; must outlive the loader */
-    uint64_t max_pixels;           /* decoded delivery: a larger picture is a bad sample; 0: 178,956,970 */
-    /* A list of sample numbers to load instead of the whole split, for instance a picture once per caption; a sample
+    uint64_t max_pixels;           /* decoded delivery: a larger image is a bad sample; 0: 178,956,970 */
+    /* A list of sample numbers to load instead of the whole split, for instance an image once per caption; a sample
      * may occur any number of times.  The order, tails, cursors and steps then count items instead of samples.  Lent,
      * must outlive the loader; NULL: the split's samples. */
     const uint64_t *items;
@@ -204,8 +204,8 @@ typedef struct mr_sample_facts {
     uint32_t flags;
     uint64_t offset, length;                     /* of the encoded bytes in the slab (encoded delivery; coded
                                                     delivery: length 0 if there are none) */
-    uint32_t left, top, crop_width, crop_height; /* the view: a box in the picture as seen (for MR_TRANSFORM_CENTER the
-                                                    whole picture, which is cropped after resizing) */
+    uint32_t left, top, crop_width, crop_height; /* the view: a box in the image as seen (for MR_TRANSFORM_CENTER the
+                                                    whole image, which is cropped after resizing) */
     uint32_t flip;                               /* 1: mirrored */
     const char *meta;                            /* with_meta: one JSON object, lent by the batch */
     size_t meta_len;
@@ -226,7 +226,7 @@ typedef struct mr_batch {
 typedef struct mr_loader mr_loader;
 
 /* Opens a loader; the dataset must outlive it.  MR_MISUSE: invalid options (the message says which, and the nearest
- * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded picture;
+ * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded image;
  * with coded delivery also 16 MiB for each thread.
  */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
@@ -282,13 +282,13 @@ void mr_loader_get_stats(const mr_loader *l, mr_loader_stats *stats);
  *                 to the device       sections: to the device         up to here ^^^^^^   for the host ^^^^^^
  *
  * A record is an encoded file, whole, its hash checked, followed by 8 or more zeros.  An image is a baseline JPEG whose
- * entry points are known: its scan is cut into parts that are decoded independently.  A tensor is a picture that the
+ * entry points are known: its scan is cut into parts that are decoded independently.  A tensor is an image that the
  * host has decoded, float32, 3 x size x size: one without entry points, a progressive JPEG, a PNG or a WebP.
  *
  *      part     -> coefficients -> samples -> RGB of the region, as seen -> resized across -> down, normalised
  *
  * device/kernels/jpeg_*.cl compute that; the result is equal to MR_DELIVER_F32_NCHW to the bit.  A part must end at its
- * `end` with its `dc_end`; if it does not, or a code is unknown, its picture is made with mr_batch_decode(). */
+ * `end` with its `dc_end`; if it does not, or a code is unknown, its image is made with mr_batch_decode(). */
 
 typedef enum mr_coded_kind {
     MR_CODED_IMAGE = 0, /* decoded from its parts */
@@ -302,7 +302,7 @@ typedef struct mr_coded_slot {
     uint32_t image;
 } mr_coded_slot;
 
-/* Numbers of a picture; x and y count pixels as stored unless `seen`, which is after the EXIF orientation. */
+/* Numbers of an image; x and y count pixels as stored unless `seen`, which is after the EXIF orientation. */
 typedef struct mr_coded_image {
     uint64_t bytes, bytes_len;                 /* from records_at on: what its parts read, a multiple of 4 */
     uint64_t coef;                             /* in blocks of 64 coefficients, from the start of its piece's */
@@ -311,7 +311,7 @@ typedef struct mr_coded_image {
     uint64_t lines;                            /* bytes in its piece's lines: seen_height rows of `size` pixels */
     uint64_t across, down;                     /* first weight: across_taps, down_taps for each of `size` outputs */
     uint64_t across_start, down_start;         /* first of `size` starts: the input of an output's first weight */
-    uint32_t width, height;                    /* of the whole picture */
+    uint32_t width, height;                    /* of the whole image */
     uint32_t wide;                             /* MCUs in a row */
     uint32_t components, h, v, blocks;         /* 1 or 3; sampling of the first, 1 or 2; blocks in an MCU */
     uint32_t component[6], table[6][2];        /* of each block: its component; its codes for DC and AC */
@@ -368,7 +368,7 @@ typedef struct mr_coded {
     uint64_t slots_at;                    /* mr_coded_slot[slots] */
 } mr_coded;
 
-/* Decodes slot `slot` of a lent coded batch on the host: `out` gets 3 x size x size floats.  For pictures that a device
+/* Decodes slot `slot` of a lent coded batch on the host: `out` gets 3 x size x size floats.  For images that a device
  * could not decode; one call at a time.  A damaged sample is treated as the options' on_bad says: the slot's facts, the
  * batch's `replaced` and bad samples change accordingly.  MR_MISUSE: not a coded batch, or no such slot;
  * MR_BAD_SAMPLE, MR_BAD_DATA: the sample is damaged and cannot be replaced or masked. */

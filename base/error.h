@@ -7,7 +7,7 @@
  *   string_map slab random   lookup tables, large memory, seeded random numbers
  *   pool processor           threads, instruction sets
  *   launch                   launchers
- *   datagram stall watch     noticing that a rank no longer goes on
+ *   datagram stall watch     detecting stalled ranks
  *   ranks meeting            MPI
  *   owner_file owner         folders that one process owns, on any file system
  *   program script           another program, run to the end; where those are that come with millrace

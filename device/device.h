@@ -34,7 +34,7 @@ typedef struct mr_sums_facts { /* all zero first, as it is compared */
 } mr_sums_facts;
 typedef struct mr_sums_card {
     void (*look)(mr_device *d, mr_sums_facts *out);
-    /* The place to meet, made by one process. */
+    /* Creates the rendezvous id, on one process. */
     mr_status (*invite)(mr_device *d, uint8_t id[MR_SUMS_ID], mr_error *err);
     mr_status (*meet)(mr_device *d, const uint8_t id[MR_SUMS_ID], unsigned rank, unsigned world,
                       mr_error *err);                  /* waits for the others */

@@ -19,7 +19,7 @@ typedef struct request {
     bool json;
 } request;
 
-/* The most that a loader of one rank holds: (prefetch + 2) batches, and a file and a picture per thread. */
+/* The most that a loader of one rank holds: (prefetch + 2) batches, and a file and an image per thread. */
 typedef struct memory {
     uint64_t batches, batch_bytes, bytes, mean;
     bool estimate; /* from the mean record: the size of an encoded batch depends on its files */

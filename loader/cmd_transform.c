@@ -1,4 +1,4 @@
-/* cmd_transform.c - the options for how pictures are shown. */
+/* cmd_transform.c - the options for how images are shown. */
 #include "loader/cmd_transform.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* cmd_transform.h - the options for how pictures are shown, shared by replay and bench.
+/* cmd_transform.h - the options for how images are shown, shared by replay and bench.
  * Invariant: they fill a zeroed transform except its size. */
 #ifndef MR_CMD_TRANSFORM_H
 #define MR_CMD_TRANSFORM_H

@@ -1,4 +1,4 @@
-/* cmd_verify.c - `millrace verify DATASET`: is the dataset whole?
+/* cmd_verify.c - `millrace verify DATASET`: is the dataset intact?
  * Invariant: under mpirun only rank 0 prints. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* cmd_verify_print.c - what verify found, as human-readable text: shard by shard, then totals, then what to do.
- * Invariant: a dataset of which a byte is not as the manifest says, or cannot be read, is never called whole. */
+ * Invariant: a dataset of which a byte is not as the manifest says, or cannot be read, is never called intact. */
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -32,7 +32,7 @@ static void print_problems(const mr_problems *list)
 
 enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK, MANIFEST = 1u << MR_PROBLEM_MANIFEST };
 
-/* Every record as ingested, only pictures that were never sound: nothing to repair. */
+/* Every record as ingested, only images that were never sound: nothing to repair. */
 static bool only_undecodable(const mr_verify_shard *shard)
 {
     return mr_verify_only(shard, DECODE | SEEK) && !mr_verify_only(shard, SEEK);

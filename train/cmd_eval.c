@@ -154,7 +154,7 @@ static mr_status print(const request *q, const mr_session *t, const mr_evaluatio
     return MR_OK;
 }
 
-/* Before the first picture is decoded. */
+/* Before the first image is decoded. */
 static mr_status check_labels(const request *q, const mr_session *t, mr_ranks *ranks, mr_error *err)
 {
     if (t->checkpoint.model.card->text)

@@ -117,7 +117,7 @@ static void add_found(const prediction *p, const float *logits, mr_buf *out)
     end_list(&l);
 }
 
-/* `logits` NULL: the picture is damaged. */
+/* `logits` NULL: the image is damaged. */
 static void add_probabilities(const prediction *p, const float *logits, mr_buf *out)
 {
     for (size_t i = 0; i < p->classes; i++) {

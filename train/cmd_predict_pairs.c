@@ -1,5 +1,5 @@
-/* cmd_predict_pairs.c - `millrace predict` of a model of pictures and words: for each text the nearest pictures of the
- * split, or for each picture the nearest texts; and all embeddings as .npz.
+/* cmd_predict_pairs.c - `millrace predict` of a model of images and words: for each text the nearest images of the
+ * split, or for each image the nearest texts; and all embeddings as .npz.
  * Invariant: an --embeddings file is complete or absent. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* predict.h - what the ways of `millrace predict` share: by classes, by several labels, by pictures and words.
+/* predict.h - what the ways of `millrace predict` share: by classes, by several labels, by images and words.
  * Invariant: lines come in the order of the samples, on any number of ranks. */
 #ifndef MR_PREDICT_H
 #define MR_PREDICT_H
@@ -11,7 +11,7 @@ typedef struct mr_predict_request {
     bool top_given;
     bool json;              /* one object a line; else CSV */
     bool find;              /* --find was given */
-    bool words;             /* pictures look for words; else words for pictures */
+    bool words;             /* images look for words; else words for images */
     const char *embeddings; /* .npz to write; NULL: none */
 } mr_predict_request;
 
@@ -23,7 +23,7 @@ mr_status mr_predict_source(const mr_session *t, const mr_verdict *v, mr_buf *ou
 /* Prints lines; of mr_evaluator. */
 mr_status mr_predict_take(void *ctx, const char *text, size_t len, mr_error *err);
 
-/* The whole of it, for a model of pictures and words, or of several labels.  Collective; rank 0 prints and writes. */
+/* The whole of it, for a model of images and words, or of several labels.  Collective; rank 0 prints and writes. */
 mr_status mr_predict_pairs(const mr_predict_request *q, mr_session *t, mr_error *err);
 mr_status mr_predict_labels(const mr_predict_request *q, mr_session *t, mr_error *err);
 

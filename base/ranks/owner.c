@@ -71,7 +71,7 @@ static void wait_for(const mr_owner *w, long ms)
         mr_ranks_waits(w->o.ranks, false);
 }
 
-/* MR_OK: its owner has given no sign of life, or the file is gone. */
+/* MR_OK: its owner does not respond, or the file is gone. */
 static mr_status watch(const mr_owner *w, const mr_owner_file *before, mr_error *err)
 {
     mr_error who, text;

@@ -136,7 +136,7 @@ static void send_tensors(making *k)
     }
 }
 
-/* Pictures that the device has flagged. */
+/* Images that the device has flagged. */
 static mr_status make_flagged(making *k, mr_error *err)
 {
     mr_images *m = k->m;

@@ -2,7 +2,7 @@
  * Invariant: the images are those of MR_DELIVER_F32_NCHW to the bit, wherever they are decoded.
  *
  *      records, sections --upload--> decode, piece by piece --> images          flags --download--> host
- *      tensors of the host --upload---------------------------> images <--upload-- flagged pictures, decoded by the
+ *      tensors of the host --upload---------------------------> images <--upload-- flagged images, decoded by the
  * host
  *
  * Device memory grows to what the largest batch needs; that between the steps to at most MR_CODED_PIECE_BYTES. */
@@ -12,7 +12,7 @@
 #include "device/device.h"
 
 typedef struct mr_images_counts {
-    uint64_t device, host; /* pictures, by where they were decoded */
+    uint64_t device, host; /* images, by where they were decoded */
     uint64_t flagged;      /* of those of the host: the device could not decode them */
 } mr_images_counts;
 
@@ -21,10 +21,10 @@ typedef struct mr_images mr_images;
 mr_status mr_images_new(mr_device *device, mr_images **out, mr_error *err);
 void mr_images_free(mr_images *m); /* NULL is fine */
 
-/* Decodes a picture of the batch on the host: the caller's mr_batch_decode(). */
+/* Decodes an image of the batch on the host: the caller's mr_batch_decode(). */
 typedef mr_status mr_decode_on_host(mr_loader *l, const mr_batch *batch, uint64_t slot, float *out, mr_error *err);
 
-/* out: memory of the device for [batch->count, 3, size, size].  Pictures that the device has flagged are made by
+/* out: memory of the device for [batch->count, 3, size, size].  Images that the device has flagged are made by
  * `decode_on_host`; its failures are returned, and damage that only shows then changes the batch's facts.  MR_SYSTEM:
  * the device failed, or has too little memory. */
 mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, mr_decode_on_host *decode_on_host,

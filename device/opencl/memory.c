@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, BUFFER_LEAST = 4 << 20, BUFFER_MOST = 256 << 20 };
 
-/* Bytes of addresses that a buffer takes: its own in whole pages, a page before them and one behind. */
+/* Address space that a buffer takes: its own pages and a guard page on each side. */
 static size_t span_of(const mr_cl_arena *a)
 {
     return a->bytes / PAGE * PAGE + (size_t)3 * PAGE;

@@ -300,7 +300,7 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     jpeg_finish_decompress(c);
 }
 
-/* From an eighth of the picture's size; false: there are too few blocks for a look. */
+/* From an eighth of the image's size; false: there are too few blocks for a look. */
 static bool look_at_means(const mr_jpeg_means *means, mr_alike *look)
 {
     enum { FEWEST = MR_ALIKE_SIDE / 2 };

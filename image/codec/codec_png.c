@@ -144,7 +144,7 @@ static mr_status header(walk *w, const chunk *c, mr_error *err)
                        MR_PNG_SIDE_MAX);
     w->header = true;
     w->colour = colour;
-    /* For a palette picture, bits are the 8 of its colours, not those of an index. */
+    /* For a palette image, bits are the 8 of its colours, not those of an index. */
     w->facts = (mr_image_facts){width, height, MR_CODEC_PNG, 1, components, colour == PALETTE ? 8 : depth, 0};
     w->facts.flags = (c->body[12] ? MR_FLAG_PROGRESSIVE : 0u) | (colour == PALETTE ? MR_FLAG_PALETTE : 0u) |
                      (colour == GRAY_ALPHA || colour == RGB_ALPHA ? MR_FLAG_ALPHA : 0u);
@@ -248,7 +248,7 @@ static void shrink_row(mr_shrink *shrink, uint32_t y, uint8_t *rgba)
     mr_shrink_row(shrink, y, rgba);
 }
 
-/* Row by row; an interlaced picture, whose rows arrive in pieces, as a whole. */
+/* Row by row; an interlaced image, whose rows arrive in pieces, as a whole. */
 static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced)
 {
     enum { RGBA = 4 };

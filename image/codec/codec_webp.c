@@ -94,7 +94,7 @@ static mr_status lossless(const chunk *c, picture *p, mr_error *err)
     return MR_OK;
 }
 
-/* Reads a chunk that is part of a picture; ignores any other. */
+/* Reads a chunk that is part of an image; ignores any other. */
 static mr_status picture_chunk(const chunk *c, picture *p, mr_error *err)
 {
     if (is(c, "ALPH") && !p->found) {
@@ -224,7 +224,7 @@ static mr_status webp_failure(VP8StatusCode code, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: %s", known ? words[code] : "an unknown error");
 }
 
-/* Y is grey already; the rows of a transparent picture are blended over middle grey. */
+/* Y is grey already; the rows of a transparent image are blended over middle grey. */
 static void shrink_rows(const WebPDecBuffer *from, mr_alike *out)
 {
     const WebPYUVABuffer *p = &from->u.YUVA;
@@ -239,7 +239,7 @@ static void shrink_rows(const WebPDecBuffer *from, mr_alike *out)
     mr_shrink_end(&shrink, out);
 }
 
-/* One picture, as YUV, the smallest form that still has every pixel.  `out` may be NULL. */
+/* One image, as YUV, the smallest form that still has every pixel.  `out` may be NULL. */
 static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                                 mr_error *err)
 {
@@ -259,7 +259,7 @@ static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image
     return code == VP8_STATUS_OK ? MR_OK : webp_failure(code, err);
 }
 
-/* The first frame, without the rest of the picture around it. */
+/* The first frame, without the rest of the image around it. */
 static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                               mr_error *err)
 {

@@ -43,7 +43,7 @@ typedef struct mr_image_facts {
 
 typedef struct mr_image_limits { /* 0: the default */
     uint64_t max_pixels;         /* MR_DEFAULT_MAX_PIXELS */
-    uint32_t max_scans;          /* of a JPEG, 256; and at most 16 for a picture of max_pixels */
+    uint32_t max_scans;          /* of a JPEG, 256; and at most 16 for an image of max_pixels */
     uint32_t max_segments;       /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 
@@ -78,7 +78,7 @@ typedef struct mr_codec { /* a new codec is one file and one word in MR_CODECS *
      * well, in the same pass, perhaps from fewer pixels than `shrink` takes: enough for a hash. */
     mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
                         mr_alike *look, mr_error *err);
-    /* Decodes the picture into the grey cells by which it is compared; fails as `decode` does, with no more memory. */
+    /* Decodes the image into the grey cells by which it is compared; fails as `decode` does, with no more memory. */
     mr_status (*shrink)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 } mr_codec;
 
@@ -107,7 +107,7 @@ mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limit
 
 /* The limits with defaults filled in. */
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);
-/* MR_BAD_SAMPLE if a side is 0 or the picture has more pixels than the limit; `name` is the codec's. */
+/* MR_BAD_SAMPLE if a side is 0 or the image has more pixels than the limit; `name` is the codec's. */
 mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height, const mr_image_limits *limits,
                               mr_error *err);
 /* How many scans a JPEG of `pixels` pixels may have: each takes few bytes, but a pass over all pixels.  `limits` have

@@ -58,7 +58,7 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo)
 {
     jpeg_create_decompress(cinfo);
-    /* No limit, regardless of $JPEGMEM: the checks of pixels and components bound what a picture needs. */
+    /* No limit, regardless of $JPEGMEM: the checks of pixels and components bound what an image needs. */
     cinfo->mem->max_memory_to_use = 0;
     cinfo->progress = &trap->progress;
 }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-enum { MR_PNG_SIDE_MAX = 1000000 }; /* libpng's limit: most programs reject larger pictures */
+enum { MR_PNG_SIDE_MAX = 1000000 }; /* libpng's limit: most programs reject larger images */
 
 /* The chunks that pixels are made of; others, of which libspng keeps 1,000 and 64 MiB, it does not see: what a file
  * says beside its pixels does not decide whether it decodes. */

@@ -1,5 +1,5 @@
-/* shrink_jpeg.c - a JPEG as a small grey picture, decoded by libjpeg-turbo at a fraction of its size.
- * Invariant: only one row of the picture is in memory, and the coefficients of a file of several scans. */
+/* shrink_jpeg.c - a JPEG as a small grey image, decoded by libjpeg-turbo at a fraction of its size.
+ * Invariant: only one row of the image is in memory, and the coefficients of a file of several scans. */
 #include "image/similar/shrink.h"
 #include "image/codec/codec.h"
 #include "image/codec/jpeg_trap.h"
@@ -10,7 +10,7 @@ typedef struct jpeg_run {
     mr_shrink shrink;
 } jpeg_run;
 
-/* The fewest eighths of the picture's size that leave two pixels per cell. */
+/* The fewest eighths of the image's size that leave two pixels per cell. */
 static unsigned eighths(uint32_t width, uint32_t height)
 {
     uint64_t shorter = width < height ? width : height;

@@ -1,12 +1,12 @@
-/* coded.h - a picture described for a device that decodes it, and a batch of such descriptions as one slab.
+/* coded.h - an image described for a device that decodes it, and a batch of such descriptions as one slab.
  * Invariant: offsets and counts come from a parsed header, unpacked entries and a checked region, so that a decoder
  * stays inside its sections whatever the coded bytes are.
  *
  *      file, seek entries, region, orientation, resizing --describe--> image, parts, codes, quants, weights, starts
  *      slots, their records and tensors in a slab        --pack------> mr_coded and its sections (millrace.h)
  *
- * Left to the host: pictures without entries, progressive and arithmetic JPEGs, PNG, WebP, unrounded resizing, and
- * pictures for which the steps would need more than MR_CODED_PIECE_BYTES. */
+ * Left to the host: images without entries, progressive and arithmetic JPEGs, PNG, WebP, unrounded resizing, and
+ * images for which the steps would need more than MR_CODED_PIECE_BYTES. */
 #ifndef MR_CODED_H
 #define MR_CODED_H
 
@@ -46,14 +46,14 @@ typedef struct mr_coded_picture {
     mr_resize_job resize;   /* of the region as seen, to size x size; its rgb is not read */
 } mr_coded_picture;
 
-enum { MR_CODED_CODES = 6 }; /* tables of a picture, at most: DC and AC of three components */
+enum { MR_CODED_CODES = 6 }; /* tables of an image, at most: DC and AC of three components */
 
 typedef struct mr_coded_table { /* a Huffman table as the file has it */
     uint8_t counts[16], symbols[256];
 } mr_coded_table;
 
-typedef struct mr_coded_description { /* of one picture; zeroed: empty; memory is reused */
-    mr_coded_image image;             /* its offsets and numbers count from this picture's own */
+typedef struct mr_coded_description { /* of one image; zeroed: empty; memory is reused */
+    mr_coded_image image;             /* its offsets and numbers count from this image's own */
     mr_coded_table tables[MR_CODED_CODES];
     uint32_t table_count;
     mr_buf parts, quants, weights, starts;
@@ -62,10 +62,10 @@ typedef struct mr_coded_description { /* of one picture; zeroed: empty; memory i
 
 void mr_coded_description_free(mr_coded_description *d);
 
-typedef struct mr_coded_planner mr_coded_planner; /* what a thread keeps from picture to picture */
+typedef struct mr_coded_planner mr_coded_planner; /* what a thread keeps from image to image */
 mr_coded_planner *mr_coded_planner_new(void);     /* NULL: out of memory */
 void mr_coded_planner_free(mr_coded_planner *p);
-/* *taken false: the picture is the host's, and *out is undefined. */
+/* *taken false: the image is the host's, and *out is undefined. */
 mr_status mr_coded_describe(mr_coded_planner *p, const mr_coded_picture *picture, mr_coded_description *out,
                             bool *taken, mr_error *err);
 

@@ -1,4 +1,4 @@
-/* pack.c - the descriptions of a batch's pictures as sections of one slab; see millrace.h for its layout.
+/* pack.c - the descriptions of a batch's images as sections of one slab; see millrace.h for its layout.
  * Invariant: what is packed depends on the slots alone, not on the threads that described them. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* plan.c - from a picture to its description; see coded.h. */
+/* plan.c - from an image to its description; see coded.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ static void bound(planning *a)
     im->mcu_bottom = mr_jpeg_min(mr_jpeg_divide_up(r->top + r->height + beyond, 8 * im->v), a->grid.high);
 }
 
-/* The orientation as three flags, by where it puts the first pixel of a picture of 2 x 3. */
+/* The orientation as three flags, by where it puts the first pixel of an image of 2 x 3. */
 static void turn(planning *a)
 {
     uint32_t width = 2, height = 3;
@@ -255,7 +255,7 @@ static mr_status add_weights(planning *a, mr_error *err)
     return add_axis(a, &down, &im->down, &im->down_start, &im->down_taps, err);
 }
 
-/* ---- a picture --------------------------------------------------------------------------------------------------- */
+/* ---- an image --------------------------------------------------------------------------------------------------- */
 
 /* Whether the resizing is of just this region, to a square. */
 static bool resizable(const planning *a)

@@ -80,7 +80,7 @@ static bool make_tables(mr_jpeg_decoder *d)
     return true;
 }
 
-/* For such narrow pictures libjpeg-turbo upsamples without neighbours. */
+/* For such narrow images libjpeg-turbo upsamples without neighbours. */
 static bool too_narrow(const mr_jpeg_header *h)
 {
     return h->component[0].h == 2 && h->width <= 4;

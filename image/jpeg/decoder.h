@@ -31,7 +31,7 @@ void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need); /* NULL: out of memory */
 bool mr_jpeg_open_header(const uint8_t *bytes, size_t len, mr_jpeg_header *out);
 /* Reads the header and builds the tables.  False: not a file for this decoder. */
 bool mr_jpeg_open(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len);
-/* The picture in MCUs. */
+/* The image in MCUs. */
 uint32_t mr_jpeg_wide(const mr_jpeg_header *h);
 uint32_t mr_jpeg_high(const mr_jpeg_header *h);
 /* A scan of the open file, at its start.  False: out of memory. */

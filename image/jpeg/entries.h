@@ -27,7 +27,7 @@ typedef struct mr_jpeg_entry {
 } mr_jpeg_entry;
 
 typedef struct mr_jpeg_grid {
-    uint32_t wide, high; /* the picture in MCUs */
+    uint32_t wide, high; /* the image in MCUs */
     uint32_t every, per_row;
     uint32_t restart;
     unsigned components;

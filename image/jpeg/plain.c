@@ -2,7 +2,7 @@
  * Invariant: numbers wrap and saturate where libjpeg-turbo's SIMD code does.
  *
  * libjpeg-turbo's C code differs from its SIMD code only if a product of coefficient and quantiser, or a later sum,
- * exceeds 16 bits, which no encoder of pictures produces: C keeps 32 bits and masks the sample at the end, SIMD keeps
+ * exceeds 16 bits, which no encoder of images produces: C keeps 32 bits and masks the sample at the end, SIMD keeps
  * 16 and saturates.  On x86 the SIMD code runs, so it is the reference here.
  * Source: jidctint.c, jdsample.c, jdcolor.c and their SIMD counterparts, restated in the comments. */
 #include <stddef.h>

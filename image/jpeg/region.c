@@ -10,7 +10,7 @@
  *                        two rows in lockstep, so a ring of four if chroma is blended with the row above; no other rows
  *
  * Fancy upsampling of a pixel uses the neighbouring chroma sample, so the stored part extends a pixel beyond the
- * region; at the picture's edge the last sample is repeated instead.  A row of pixels is computed once its chroma rows
+ * region; at the image's edge the last sample is repeated instead.  A row of pixels is computed once its chroma rows
  * are in the ring; the last one of a row of MCUs, once the next row of MCUs is. */
 #include "image/jpeg/decoder.h"
 
@@ -29,7 +29,7 @@ typedef struct decoding {
     mr_jpeg_decoder *d;
     const mr_jpeg_job *job;
     mr_jpeg_scan scan[2];              /* the second one is for the row of MCUs below, see store_parts() */
-    uint32_t wide, high;               /* the picture in MCUs */
+    uint32_t wide, high;               /* the image in MCUs */
     uint32_t left, right, top, bottom; /* MCUs that are stored; the last row read is bottom - 1 */
     uint32_t at_once;                  /* rows of MCUs: 1 or 2 */
     uint32_t before, after;            /* MCUs of a row that are skipped left and right of those */
@@ -122,7 +122,7 @@ static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, ui
     }
 }
 
-/* Outside the picture's edges the outermost sample is repeated. */
+/* Outside the image's edges the outermost sample is repeated. */
 static void repeat_edges(decoding *run, uint32_t y)
 {
     const mr_jpeg_header *h = &run->d->header;

@@ -5,7 +5,7 @@
  * This room, from file to pixels:   parse, tables <- decoder <- scan <- region, seek
  *   parse     segments before the scan       tables    Huffman tables         scan     segments between restart markers
  *   entries   packed entry points            seek      makes them             partial  parts of a decoder, to measure
- *   means     the picture at an eighth of its size, while checking the scan
+ *   means     the image at an eighth of its size, while checking the scan
  *   kernels   the sets of inner loops: plain, avx2, avx512, from blocks.h, lanes.h, wide_idct.h and wide_pixels.h */
 #ifndef MR_JPEG_REGION_H
 #define MR_JPEG_REGION_H
@@ -38,15 +38,15 @@ typedef struct mr_jpeg_job {
     size_t seek_len;
 } mr_jpeg_job;
 
-/* Fills job->rgb, which is undefined unless MR_JPEG_DONE.  Also MR_JPEG_LEFT if the region has the picture's last row
+/* Fills job->rgb, which is undefined unless MR_JPEG_DONE.  Also MR_JPEG_LEFT if the region has the image's last row
  * and the end marker does not follow the scan immediately: libjpeg-turbo decides about bytes between them. */
 mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_jpeg_job *job);
 
 /* MR_JPEG_DONE: the file's only scan is sound from start to end and the end marker follows it, so libjpeg-turbo decodes
- * all of it without a warning.  MR_JPEG_LEFT: use libjpeg-turbo, also for pictures of more than `max_pixels`. */
+ * all of it without a warning.  MR_JPEG_LEFT: use libjpeg-turbo, also for images of more than `max_pixels`. */
 mr_jpeg_outcome mr_jpeg_check(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len, uint64_t max_pixels);
 
-/* The picture at an eighth of its size: the mean luma of each block of 8 x 8 pixels, row by row. */
+/* The image at an eighth of its size: the mean luma of each block of 8 x 8 pixels, row by row. */
 typedef struct mr_jpeg_means {
     const uint8_t *grey; /* the decoder's, until its next call */
     uint32_t width, height, stride;

@@ -39,7 +39,7 @@ bool mr_jpeg_scan_skip_parts(mr_jpeg_scan *s, const mr_jpeg_mcu *parts, unsigned
 bool mr_jpeg_scan_sound(const mr_jpeg_scan *s);
 /* Continues after the marker, if one is due now.  False: it is missing. */
 bool mr_jpeg_scan_pass_marker(mr_jpeg_scan *s);
-/* After the picture's last MCU: whether an end marker follows immediately and libjpeg-turbo would not warn. */
+/* After the image's last MCU: whether an end marker follows immediately and libjpeg-turbo would not warn. */
 bool mr_jpeg_scan_complete(const mr_jpeg_scan *s);
 /* After the last MCU before `to`: whether position, to the bit, and predictors are those of `to`. */
 bool mr_jpeg_scan_arrived(mr_jpeg_scan *s, const mr_jpeg_entry *to);

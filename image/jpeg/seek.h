@@ -9,7 +9,7 @@
 /* What the checks detect: a part of a row is decoded from one entry to another, and must arrive there to the bit and
  * with its predictors.  So a wrong entry, or damage in the part's bytes, is found unless the codes synchronise at the
  * same place with the same sums.  Consistently wrong entries are not found: predictors shifted by a constant at both
- * ends give a picture that is too bright.  So stored entries must be bound to their file by a hash, verified before
+ * ends give an image that is too bright.  So stored entries must be bound to their file by a hash, verified before
  * use. */
 
 enum {

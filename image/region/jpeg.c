@@ -9,7 +9,7 @@
  *      never read                                      neighbours above and below
  *
  * Fancy upsampling blends a chroma sample with its neighbours to the side (h2), above and below (v2).  At the edge of a
- * crop libjpeg repeats the last sample instead, as it does at the edge of the picture: hence the margin.
+ * crop libjpeg repeats the last sample instead, as it does at the edge of the image: hence the margin.
  *
  * libjpeg asks for more bytes and reports progress even during long work (skipped rows, scans of a progressive file):
  * both callbacks check whether to stop. */
@@ -135,7 +135,7 @@ static void decode_region(jpeg_run *run)
     if (!smoothed(c))
         crop_sides(run);
     read_rows(run);
-    /* After the last row, reads up to the end marker, so that a whole picture is checked as by mr_image_decode(). */
+    /* After the last row, reads up to the end marker, so that a whole image is checked as by mr_image_decode(). */
     if (run->trap.status == MR_OK && c->output_scanline == c->output_height)
         jpeg_finish_decompress(c);
 }

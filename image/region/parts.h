@@ -12,7 +12,7 @@ typedef struct mr_pixels_buffer {
 
 struct mr_pixels_scratch {
     mr_pixels_buffer rgb;         /* the region */
-    mr_pixels_buffer work;        /* output of the decoder: a row, or a whole picture */
+    mr_pixels_buffer work;        /* output of the decoder: a row, or a whole image */
     mr_pixels_buffer turned;      /* the region with its orientation applied */
     const _Atomic bool *stop;     /* NULL: never */
     struct mr_jpeg_decoder *jpeg; /* NULL: libjpeg-turbo decodes all JPEGs */

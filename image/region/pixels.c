@@ -1,5 +1,5 @@
 /* pixels.c - chooses the decoder, and owns its working memory.
- * Invariant: a decoder's region is not empty and inside the picture. */
+ * Invariant: a decoder's region is not empty and inside the image. */
 #include "image/region/parts.h"
 
 #include <stdlib.h>

@@ -57,7 +57,7 @@ void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t le
 mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_image_facts *facts,
                            const mr_region *region, const uint8_t **rgb, mr_error *err);
 
-/* The picture as seen, with the EXIF orientation applied: its size, a region of it in stored pixels, and the pixels of
+/* The image as seen, with the EXIF orientation applied: its size, a region of it in stored pixels, and the pixels of
  * that region (owned by the scratch; orientation 1 returns `rgb` itself). */
 void mr_orient_size(uint8_t orientation, uint32_t *width, uint32_t *height);
 mr_region mr_orient_region(uint8_t orientation, uint32_t stored_width, uint32_t stored_height, const mr_region *seen);

@@ -1,4 +1,4 @@
-/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced pictures in full.
+/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced images in full.
  * Invariant: samples are used as stored (no gamma, no blending) and converted to RGB by the rules of pixels.h.
  * Source: W3C PNG, third edition, 7.2 (packing of small samples: leftmost in the high bits), 11.2. */
 #include <stdlib.h>

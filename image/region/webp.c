@@ -1,4 +1,4 @@
-/* webp.c - a region of a WebP by libwebp: a still picture is cropped with a margin; of an animation, the first frame.
+/* webp.c - a region of a WebP by libwebp: a still image is cropped with a margin; of an animation, the first frame.
  * Invariant: the pixels equal a full decode with fancy upsampling; what the first frame does not cover is black.
  *
  * libwebp's crop starts at even pixels and repeats the chroma at its edges, as libjpeg's does: hence the margin.  Alpha
@@ -51,7 +51,7 @@ static VP8StatusCode decode_in_pieces(const mr_pixels_scratch *s, const uint8_t 
     return code;
 }
 
-/* `region` of one picture into `rgb`, `stride` bytes per row. */
+/* `region` of one image into `rgb`, `stride` bytes per row. */
 static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_region *region,
                                 uint8_t *rgb, size_t stride, mr_error *err)
 {

@@ -71,7 +71,7 @@ INLINE __m512i one_pair(const int16_t *k, size_t pairs)
                 _mm_loadl_epi64((const void *)(k + pairs * 8)), _mm_loadl_epi64((const void *)(k + pairs * 12)));
 }
 
-/* The lowest start of four windows: the last one's if the picture is mirrored. */
+/* The lowest start of four windows: the last one's if the image is mirrored. */
 INLINE size_t base_of(const uint32_t start[4])
 {
     return start[0] < start[3] ? start[0] : start[3];

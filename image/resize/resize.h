@@ -22,7 +22,7 @@ void mr_resizer_use(mr_resizer *r, const mr_resize_kernels *kernels);
 /* From now on a job ends with MR_END at the next output row once *stop is true; `stop` must outlive the resizer. */
 void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop);
 
-#define MR_RESIZE_LONGEST (UINT32_MAX - 1) /* side of a resized picture; only the kept part takes memory */
+#define MR_RESIZE_LONGEST (UINT32_MAX - 1) /* side of a resized image; only the kept part takes memory */
 
 typedef struct mr_resize_span {
     uint32_t from, count;
@@ -30,11 +30,11 @@ typedef struct mr_resize_span {
 
 typedef struct mr_resize_job {
     const uint8_t *rgb;               /* packed, columns.count * 3 bytes per row */
-    uint32_t in_width, in_height;     /* of the whole picture to resize ... */
+    uint32_t in_width, in_height;     /* of the whole image to resize ... */
     mr_resize_span columns, rows;     /* ... and what of it is in `rgb`: mr_resize_needs or more; zeros: all */
-    uint32_t out_width, out_height;   /* of the whole resized picture */
+    uint32_t out_width, out_height;   /* of the whole resized image */
     uint32_t crop_left, crop_top;     /* the part of it to keep ... */
-    uint32_t crop_width, crop_height; /* ... only this is computed; inside the resized picture */
+    uint32_t crop_width, crop_height; /* ... only this is computed; inside the resized image */
     bool flip;                        /* mirror the kept part left to right */
     bool bicubic;
     bool unrounded; /* floats only: neither rounded to bytes between the passes nor clamped */

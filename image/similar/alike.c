@@ -1,12 +1,12 @@
-/* alike.c - aligns one small grey picture with another and measures how well they agree.
- * Invariant: every step is bounded by constants: all pairs of pictures cost about the same.
+/* alike.c - aligns one small grey image with another and measures how well they agree.
+ * Invariant: every step is bounded by constants: all pairs of images cost about the same.
  *
  *      64 x 64   8 rotations and reflections: alike if one of them agrees
  *      32 x 32   8 of those, 9 shapes, 9 offsets: the best offset of each shape; hill climbing from the CLIMBS best
  *                (shift, turn, zoom, stretch, shear in ever smaller steps) selects one
  *      64 x 64   hill climbing again, then the verdict
  *
- * The height is the mean, over blocks, of the correlation between both pictures' details in a block.  Correlation
+ * The height is the mean, over blocks, of the correlation between both images' details in a block.  Correlation
  * ignores brightness and contrast.  Computing it per block limits the effect of a square that was cut out or of a black
  * corner in a rotated copy; each block's slope is removed because all shading looks alike.
  */
@@ -27,22 +27,22 @@ enum {
     BLOCKS_MIN = 6, /* fewer may agree by chance: any two spots look alike */
 };
 
-/* A block is compared if its details, in at least one picture, deviate by this many grey levels; JPEG noise is less. */
+/* A block is compared if its details, in at least one image, deviate by this many grey levels; JPEG noise is less. */
 static const float noise = 1.0F;
 
-/* What copies reach and other pictures do not: the mean agreement without alignment, except rotation and reflection;
- * the median after alignment; and that of whole pictures without details.  Measured on exports of Roboflow and others:
+/* What copies reach and other images do not: the mean agreement without alignment, except rotation and reflection;
+ * the median after alignment; and that of whole images without details.  Measured on exports of Roboflow and others:
  * 399 of 405 pairs of copies are recognised (rotated up to 15 degrees, squares cut out, brighter).  Of 2,116 pairs of
  * other photographs, 16 of them with the same name, 1 is reported, and is in fact a pair of copies with different
  * names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that fill the
- * picture 11 are reported, of 2,324 pairs of the same sign 9 %: they differ in little. */
+ * image 11 are reported, of 2,324 pairs of the same sign 9 %: they differ in little. */
 static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.995F;
 /* At the middle level, after the first step and at the top: every recognised copy reached them.  They only save time.
  */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
 typedef struct level {
-    int side, margin; /* of the pictures; the border that is not compared, as a copy may lack it */
+    int side, margin; /* of the images; the border that is not compared, as a copy may lack it */
     int block, step;  /* side of a block; every step-th cell and row is used */
     bool slopes;      /* a block's slope counts as a detail */
 } level;
@@ -55,7 +55,7 @@ static const level entire = {SIDE, 0, SIDE, 1, true}; /* in one block */
 static const float ways[WAYS][4] = {{1, 0, 0, 1}, {-1, 0, 0, 1}, {1, 0, 0, -1}, {-1, 0, 0, -1},
                                     {0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, 1, 0}, {0, -1, -1, 0}};
 
-typedef struct warp { /* maps a point of one picture, relative to its middle, to the other */
+typedef struct warp { /* maps a point of one image, relative to its middle, to the other */
     float m[4];       /* row by row */
     float x, y;       /* in sides */
 } warp;
@@ -64,7 +64,7 @@ typedef struct sums { /* over a block: of values, their squares, and their produ
     float v, vv, x, y;
 } sums;
 
-typedef struct view { /* two pictures at one level */
+typedef struct view { /* two images at one level */
     const level *at;
     const float *a, *b;
     sums of_b[BLOCKS_MAX];
@@ -72,7 +72,7 @@ typedef struct view { /* two pictures at one level */
 
 /* ---- agreement ------------------------------------------------------------------------------------------------ */
 
-/* Bilinear interpolation; outside the picture its edge is repeated. */
+/* Bilinear interpolation; outside the image its edge is repeated. */
 static inline float sample(const float *p, int side, float x, float y)
 {
     float last = (float)side - 1.001F;
@@ -85,7 +85,7 @@ static inline float sample(const float *p, int side, float x, float y)
     return top + down * (bottom - top);
 }
 
-/* Sums over a block of the first picture, warped; *product: sum of the products of both pictures' values. */
+/* Sums over a block of the first image, warped; *product: sum of the products of both images' values. */
 static sums block_of_a(const view *v, const warp *w, int left, int top, float *product)
 {
     const level *l = v->at;
@@ -207,7 +207,7 @@ static warp moved(const warp *w, int kind, float step)
     return to;
 }
 
-/* Without bounds a picture could be shrunk until it agrees with anything. */
+/* Without bounds an image could be shrunk until it agrees with anything. */
 static bool allowed(const warp *w)
 {
     float area = fabsf(w->m[0] * w->m[3] - w->m[1] * w->m[2]);
@@ -350,7 +350,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
         return false;
     to_floats(a, whole_a);
     to_floats(b, whole_b);
-    /* A gradient or a spot has hardly any block with details: the whole picture must agree almost perfectly. */
+    /* A gradient or a spot has hardly any block with details: the whole image must agree almost perfectly. */
     if (unmoved_agreement(&fine, whole_a, whole_b, BLOCKS_MIN) >= alike_unmoved ||
         unmoved_agreement(&entire, whole_a, whole_b, 1) >= alike_entire)
         return true;
@@ -364,7 +364,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
     return common_agreement(&v, &s.warp) >= alike_moved;
 }
 
-/* Of copies 96 % reach it, of other pictures with similar hashes (near.h) less than half. */
+/* Of copies 96 % reach it, of other images with similar hashes (near.h) less than half. */
 static const float enough_to_decode = 0.45F;
 
 void mr_alike_rough_make(const mr_alike *a, mr_alike_rough *out)
@@ -385,7 +385,7 @@ bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr
         to[i] = b->grey[i];
     }
     view_at(&v, &middle, from, to);
-    /* A quarter turn to the left and one to the right: `way` does not say which picture is turned. */
+    /* A quarter turn to the left and one to the right: `way` does not say which image is turned. */
     bool quarter = way == 5 || way == 6;
     for (unsigned i = quarter ? 5 : way; i <= (quarter ? 6 : way); i++) {
         warp w = {
@@ -395,7 +395,7 @@ bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr
         if (agreement(&v, &w, BLOCKS_MIN) >= enough_to_decode)
             return true;
     }
-    /* Of a picture with little detail this says nothing. */
+    /* Of an image with little detail this says nothing. */
     float each[BLOCKS_MAX];
     warp still = {{1, 0, 0, 1}, 0, 0};
     return correlate(&v, &still, each) < BLOCKS_MIN;

@@ -1,7 +1,7 @@
-/* alike.h - whether two pictures look like copies of one original: a perceptual hash, and the comparison of two.
+/* alike.h - whether two images look like copies of one original: a perceptual hash, and the comparison of two.
  * Invariant: the answer depends on the pixels alone, not on codec, size, orientation or brightness.
  *
- * The hash is the picture itself, shrunk to 64 x 64 grey cells.  Fewer bits (the usual 64 signs of a cosine transform)
+ * The hash is the image itself, shrunk to 64 x 64 grey cells.  Fewer bits (the usual 64 signs of a cosine transform)
  * recognise a re-encoded copy, but not the copies in training sets: rotated by some degrees, cropped, with squares cut
  * out.  So two hashes are aligned, and then compared block by block. */
 #ifndef MR_ALIKE_H
@@ -16,17 +16,17 @@ typedef struct mr_alike { /* 4 KiB; made by mr_image_shrink() */
     uint8_t grey[MR_ALIKE_SIDE * MR_ALIKE_SIDE];
 } mr_alike;
 
-/* Whether it is a single tone, which is not alike to any picture. */
+/* Whether it is a single tone, which is not alike to any image. */
 bool mr_alike_plain(const mr_alike *a);
-/* Takes a few milliseconds for any pictures.  Thread-safe. */
+/* Takes a few milliseconds for any images.  Thread-safe. */
 bool mr_alike_compare(const mr_alike *a, const mr_alike *b);
 
-/* Half as wide and high: enough to see that most pairs of pictures are not alike. */
+/* Half as wide and high: enough to see that most pairs of images are not alike. */
 typedef struct mr_alike_rough {
     uint8_t grey[MR_ALIKE_SIDE * MR_ALIKE_SIDE / 4];
 } mr_alike_rough;
 
-/* Where in one picture the other is expected: a window of `zoom` of its side, its middle x, y sides off the middle. */
+/* Where in one image the other is expected: a window of `zoom` of its side, its middle x, y sides off the middle. */
 typedef struct mr_alike_window {
     float zoom, x, y;
 } mr_alike_window;

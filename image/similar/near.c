@@ -1,9 +1,9 @@
-/* near.c - for each picture the nearest earlier ones, and whether they really look alike.
- * Invariant: a picture is compared with earlier ones only, by one thread, the nearest first.
+/* near.c - for each image the nearest earlier ones, and whether they really look alike.
+ * Invariant: an image is compared with earlier ones only, by one thread, the nearest first.
  *
- *      hash of the picture, turned in 8 ways  --> hashes of earlier pictures
- *      hash of the picture                    --> hashes of windows of earlier pictures     it is a crop of one
- *      hashes of its windows                  --> hashes of earlier pictures                one is a crop of it     */
+ *      hash of the image, turned in 8 ways  --> hashes of earlier images
+ *      hash of the image                    --> hashes of windows of earlier images     it is a crop of one
+ *      hashes of its windows                  --> hashes of earlier images                one is a crop of it     */
 #include "image/similar/near.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum { WAYS = 8, NEAREST = 6 };
 
-/* How a candidate was found: as it is, by one of the picture's windows (their numbers), turned (TURNED + the way, from
+/* How a candidate was found: as it is, by one of the image's windows (their numbers), turned (TURNED + the way, from
  * 1), or by its own windows. */
 enum { UPRIGHT = 0, TURNED = MR_NEAR_WINDOWS, ITS_WINDOWS = TURNED + WAYS };
 
@@ -31,11 +31,11 @@ typedef struct nearest { /* the nearest first */
 
 typedef struct job {
     const mr_near_search *search;
-    mr_near_table whole, windows; /* hashes of whole pictures, and of their other windows */
+    mr_near_table whole, windows; /* hashes of whole images, and of their other windows */
     mr_near_found *found;
 } job;
 
-typedef struct picking { /* for one picture */
+typedef struct picking { /* for one image */
     const mr_near_picture *pictures, *picture;
     nearest other_splits, own_split;
     unsigned by; /* how candidates are being found */
@@ -128,7 +128,7 @@ static void sift(const picking *p, nearest *n)
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
 
-/* The first candidate that looks like the picture; false: none does. */
+/* The first candidate that looks like the image; false: none does. */
 static mr_status compare(const job *j, const mr_alike *look, const nearest *n, unsigned worker, candidate *alike,
                          bool *any, mr_error *err)
 {
@@ -192,7 +192,7 @@ static mr_status find_one(void *ctx, size_t number, unsigned worker, mr_error *e
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* Of windows `first` to `last` of every picture. */
+/* Of windows `first` to `last` of every image. */
 static mr_status make_table(const mr_near_search *s, unsigned first, unsigned last, mr_near_table *out, mr_error *err)
 {
     size_t count = 0;

@@ -1,19 +1,19 @@
-/* near_hash.c - the hash of a picture: signs of its cosine transform.
- * Invariant: mirroring a picture inverts bits of its hash, turning it also permutes them, and nothing else changes,
- * except for waves of which the picture has nothing: their bits are 0.
+/* near_hash.c - the hash of an image: signs of its cosine transform.
+ * Invariant: mirroring an image inverts bits of its hash, turning it also permutes them, and nothing else changes,
+ * except for waves of which the image has nothing: their bits are 0.
  *
  *      bit 8 v + u    whether the coefficient of u half waves across and v down is positive; u, v: 0 to 7, not both 0
  *
  * Source: the DCT hash of C. Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions (2010), 3.2.1,
  * with zero in place of the median, which makes the invariant hold.
  *
- * A crop shifts the waves, so windows are hashed as well: the hash of a picture cut to 90 % is near that of a window of
+ * A crop shifts the waves, so windows are hashed as well: the hash of an image cut to 90 % is near that of a window of
  * the original.  Measured on 250 photographs and drawings: percentage of copies at a distance of at most 6, 8, 10, 12:
  *
- *      whole picture     cropped to 95 %: 36 55 72  90     to 90 %:  2  8 16  28     turned by 3 degrees: 36 60 78 91
+ *      whole image     cropped to 95 %: 36 55 72  90     to 90 %:  2  8 16  28     turned by 3 degrees: 36 60 78 91
  *      with windows      cropped to 95 %: 67 91 99 100     to 90 %: 62 80 94 100     turned by 3 degrees: 43 72 90 96
  *
- * Encoding again, rescaling, brightness and contrast: at least 97 % within 6.  Of 1.1 million pairs of other pictures,
+ * Encoding again, rescaling, brightness and contrast: at least 97 % within 6.  Of 1.1 million pairs of other images,
  * most of them of few classes, 6, 11, 34 and 180 in a million are that near. */
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 
 enum { SIDE = MR_ALIKE_SIDE, WAVES = 8 };
 
-static const float window_side = 0.92F; /* of the picture's */
+static const float window_side = 0.92F; /* of the image's */
 static const double pi = 3.14159265358979323846;
 
 /* Bits of odd u, of odd v, and all but bit 0. */
@@ -34,7 +34,7 @@ typedef struct waves {
     float at[SIDE][WAVES]; /* of each row or column of cells */
 } waves;
 
-/* A window begins `offset` cells from the left or top.  The waves are stretched over it, instead of the picture. */
+/* A window begins `offset` cells from the left or top.  The waves are stretched over it, instead of the image. */
 static void make_waves(waves *w, float offset, float side)
 {
     float cells = 0, sums[WAVES] = {0};

@@ -1,5 +1,5 @@
 /* near_table.c - hashes in buckets by each quarter of their bits.
- * Invariant: every bucket is sorted by picture.
+ * Invariant: every bucket is sorted by image.
  *
  * Two hashes that differ in at most 4 r + a bits (a < 4) differ in at most r bits in one of the quarters 0 to a, or in
  * at most r - 1 in one of the others: so only the buckets that near are looked at. Source: M. Norouzi, A. Punjani, D.

@@ -1,5 +1,5 @@
 /* near_table.h - private to near*.c: finds the hashes within a distance of a given one.
- * Invariant: entries are found in an order that depends on the hashes and pictures alone. */
+ * Invariant: entries are found in an order that depends on the hashes and images alone. */
 #ifndef MR_NEAR_TABLE_H
 #define MR_NEAR_TABLE_H
 
@@ -18,12 +18,12 @@ typedef struct mr_near_table {
     size_t count;
 } mr_near_table;
 
-/* `entries` are sorted and the repeated ones dropped: of equal hashes in a split only the first pictures are kept, so
- * that pictures which are all the same do not cost more than others. */
+/* `entries` are sorted and the repeated ones dropped: of equal hashes in a split only the first images are kept, so
+ * that images which are all the same do not cost more than others. */
 mr_status mr_near_table_make(mr_near_entry *entries, size_t count, mr_near_table *out, mr_error *err);
 void mr_near_table_free(mr_near_table *t);
 
-/* Calls `take` for entries of pictures below `before` within `distance`, some of them repeatedly.  *left: how many more
+/* Calls `take` for entries of images below `before` within `distance`, some of them repeatedly.  *left: how many more
  * entries may be looked at.  False: there are more. */
 typedef void (*mr_near_take)(void *ctx, uint32_t picture, unsigned distance);
 bool mr_near_table_find(const mr_near_table *t, uint64_t hash, unsigned distance, uint32_t before, size_t *left,

@@ -14,7 +14,7 @@ static uint64_t share(uint64_t cell, uint64_t pixel, uint64_t pixels)
     return high > low ? high - low : 0;
 }
 
-/* Once per picture: divisions would cost more than all else. */
+/* Once per image: divisions would cost more than all else. */
 static void divide(mr_shrink *s)
 {
     for (uint64_t cell = 0; cell < SIDE; cell++) {

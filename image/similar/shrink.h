@@ -1,5 +1,5 @@
-/* shrink.h - for codecs: turns rows of grey pixels, from top to bottom, into the small picture of an mr_alike.
- * Invariant: memory does not grow with the picture. */
+/* shrink.h - for codecs: turns rows of grey pixels, from top to bottom, into the small image of an mr_alike.
+ * Invariant: memory does not grow with the image. */
 #ifndef MR_SHRINK_H
 #define MR_SHRINK_H
 
@@ -11,7 +11,7 @@ typedef struct mr_shrink_span { /* the pixels of a row that a cell covers */
 } mr_shrink_span;
 
 typedef struct mr_shrink {
-    uint32_t width, height;                       /* of the picture; not 0 */
+    uint32_t width, height;                       /* of the image; not 0 */
     uint64_t sums[MR_ALIKE_SIDE * MR_ALIKE_SIDE]; /* zero before the first row, as is the rest */
     mr_shrink_span spans[MR_ALIKE_SIDE];
     bool divided; /* spans are made: by the first row */

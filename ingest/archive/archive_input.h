@@ -19,7 +19,7 @@ typedef struct archive_input { /* from mr_alloc(), zero except name, fd, limits 
     uint64_t ratio, allowance;   /* limits on what comes out; see archive_input_grow() */
     uint64_t weight;             /* the ratio is to this; 0: to the bytes that are read */
     bool plain;                  /* only an uncompressed tar is read */
-    struct archive_input *outer; /* of an archive in an archive: what comes out of it comes out of that one, too */
+    struct archive_input *outer; /* the enclosing archive of a nested one, whose limits count the output as well */
     uint64_t padding;            /* zeros that are read after a tar's end; 0: all */
 
     uint64_t at;              /* seekable: offset in the archive of what is read next */

@@ -1,4 +1,4 @@
-/* formats.h - formats of annotations and of pictures, recognised by name and first bytes, whether or not they are read.
+/* formats.h - formats of annotations and of images, recognised by name and first bytes, whether or not they are read.
  * Invariant: at most the first 4 KiB of a file are read; a file that cannot be read has no format. */
 #ifndef MR_FORMATS_H
 #define MR_FORMATS_H

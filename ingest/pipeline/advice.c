@@ -132,7 +132,7 @@ static void say_split_map(const mr_left_folder *f, mr_buf *out)
     while (mr_tree_next(t, name, len, &child)) {
         const char *word = child.is_dir ? mr_split_word(child.name, child.name_len) : NULL;
         if (!child.is_dir && mr_name_is_image(child.name, child.name_len))
-            others = words = 1; /* pictures of no class */
+            others = words = 1; /* images of no class */
         others += !word;
         words += word != NULL;
         if (!word || others)

@@ -1,6 +1,6 @@
 /* build_seeks.c - seek indexes of the shards that were just built, beside them in the staging folder.
  * Invariant: they are the bytes that `millrace seek` would write later: the same code reads the same files.  Those of
- * an interrupted run have been removed: their own hashes prove nothing about the pictures. */
+ * an interrupted run have been removed: their own hashes prove nothing about the images. */
 #include <stdlib.h>
 
 #include "base/scope.h"

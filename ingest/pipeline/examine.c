@@ -28,8 +28,8 @@ static bool mine(const mr_ingest *in, size_t file)
     return file / RANK_BLOCK % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
 }
 
-/* Every pixel, if it was asked for; `look`, unless NULL, becomes the picture's hash in the same pass.  Without --check
- * decode a picture that cannot be decoded is not rejected, but has no hash. */
+/* Every pixel, if it was asked for; `look`, unless NULL, becomes the image's hash in the same pass.  Without --check
+ * decode an image that cannot be decoded is not rejected, but has no hash. */
 static mr_status decode(const mr_ingest *in, const mr_buf *bytes, mr_examined *x, mr_near_picture *look, mr_error *err)
 {
     const mr_ingest_options *o = in->options;

@@ -23,7 +23,7 @@
 typedef enum mr_leak_limit { /* which leaks make ingest fail */
                              MR_LEAK_NONE,
                              MR_LEAK_EQUAL, /* equal bytes */
-                             MR_LEAK_ALIKE, /* and pictures that look alike */
+                             MR_LEAK_ALIKE, /* and images that look alike */
 } mr_leak_limit;
 
 typedef struct mr_ingest_options {
@@ -102,7 +102,7 @@ typedef struct mr_ingest {
     uint64_t equal_leaks;    /* of `leaks`, those by equal bytes */
     uint64_t rejects_listed; /* of `rejects`, those by the listing and the plan, before any file was examined; rank 0 */
     uint8_t *leaked;         /* by sample: a leak names it; NULL before leaks are looked for */
-    mr_near_sums near;       /* of the pictures that were compared */
+    mr_near_sums near;       /* of the images that were compared */
     double seconds;
     mr_progress *progress; /* of the current step */
 } mr_ingest;

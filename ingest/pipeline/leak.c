@@ -1,4 +1,4 @@
-/* leak.c - the same picture in two splits: proven by equal bytes, or by a name and pixels that look alike; with
+/* leak.c - the same image in two splits: proven by equal bytes, or by a name and pixels that look alike; with
  * --near-duplicates by pixels alone.
  * Invariant: a leak is reported once, with one file of each of two splits; samples stay in the split that the source
  * gives them. */

@@ -1,6 +1,6 @@
-/* leak_look.c - decodes files of one name, and numbers the different pictures that they show.
+/* leak_look.c - decodes files of one name, and numbers the different images that they show.
  * Invariant: a group is processed by one thread in the order of its files, so that the result is the same for any
- * number of threads and ranks; a thread holds one file and MR_LOOKS small pictures. */
+ * number of threads and ranks; a thread holds one file and MR_LOOKS small images. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/scope.h"
 #include "ingest/pipeline/leak_parts.h"
 
-enum { LARGE = 64 << 20 }; /* bytes or pixels; such pictures are decoded one at a time */
+enum { LARGE = 64 << 20 }; /* bytes or pixels; such images are decoded one at a time */
 
 typedef struct looker { /* one per worker */
     mr_alike looks[MR_LOOKS], current;
@@ -63,7 +63,7 @@ mr_status mr_leak_reader_shrink(mr_leak_reader *r, uint32_t entry, unsigned work
     return status;
 }
 
-/* The number of the picture in l->current, which gets a new one if it looks like none before.  *left: comparisons. */
+/* The number of the image in l->current, which gets a new one if it looks like none before.  *left: comparisons. */
 static uint8_t recognise(looker *l, unsigned *looks, size_t *left)
 {
     if (mr_alike_plain(&l->current))

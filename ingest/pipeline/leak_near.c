@@ -1,5 +1,5 @@
-/* leak_near.c - --near-duplicates: every picture is compared with those that have a similar hash.
- * Invariant: each picture is noted at most once: as a leak, if one of an earlier split looks like it; else as a
+/* leak_near.c - --near-duplicates: every image is compared with those that have a similar hash.
+ * Invariant: each image is noted at most once: as a leak, if one of an earlier split looks like it; else as a
  * duplicate, if an earlier one of its own split does.
  *
  * Equal bytes are not looked for here: in two splits they are a leak that leak.c reports, in one split they are
@@ -14,7 +14,7 @@
 typedef struct pass {
     mr_leak_reader reader;
     mr_near_picture *pictures;
-    uint32_t *samples; /* the first of each picture in its split; parallel to pictures */
+    uint32_t *samples; /* the first of each image in its split; parallel to images */
     mr_near_found *found;
     size_t count;
 } pass;

@@ -7,7 +7,7 @@
 
 #include "ingest/pipeline/ingest.h"
 
-/* How a file looks: the number of a picture in its group, or why it has none. */
+/* How a file looks: the number of an image in its group, or why it has none. */
 enum { MR_LOOKS = 16, MR_LOOK_PLAIN = 253, MR_LOOK_UNREADABLE = 254, MR_LOOK_UNCOMPARED = 255 };
 
 typedef struct mr_namesake {
@@ -33,7 +33,7 @@ typedef struct mr_leak_member {
     uint32_t split, sample;
 } mr_leak_member;
 
-/* leak_look.c: decodes every file once and sets `look`; equal numbers in a group: the pictures look alike.  The result
+/* leak_look.c: decodes every file once and sets `look`; equal numbers in a group: the images look alike.  The result
  * does not depend on the number of threads and ranks.  Collective. */
 mr_status mr_leak_look(mr_ingest *in, mr_namesakes *names, mr_error *err);
 
@@ -43,14 +43,14 @@ mr_status mr_leak_names_find(const mr_ingest *in, const mr_leak_member *members,
 void mr_leak_names_report(mr_ingest *in, const mr_namesakes *names);
 void mr_leak_names_free(mr_namesakes *names);
 
-/* leak_near.c: --near-duplicates: notes pictures that look alike, in two splits or in one.  Collective. */
+/* leak_near.c: --near-duplicates: notes images that look alike, in two splits or in one.  Collective. */
 mr_status mr_leak_near(mr_ingest *in, mr_error *err);
 
-/* leak_look.c: a picture of the source as grey cells; MR_BAD_SAMPLE: it cannot be decoded. */
+/* leak_look.c: an image of the source as grey cells; MR_BAD_SAMPLE: it cannot be decoded. */
 typedef struct mr_leak_reader {
     mr_ingest *in;
     mr_buf *bytes;         /* one per worker */
-    pthread_mutex_t large; /* such pictures are decoded one at a time */
+    pthread_mutex_t large; /* such images are decoded one at a time */
 } mr_leak_reader;
 mr_status mr_leak_reader_open(mr_ingest *in, mr_leak_reader *out, mr_error *err);
 mr_status mr_leak_reader_shrink(mr_leak_reader *r, uint32_t entry, unsigned worker, mr_alike *out, mr_error *err);

@@ -60,7 +60,7 @@ mr_companion mr_companion_by_name(const char *path, size_t len);
 /* The stem of an image's name that ends like that of a mask, and the length before that ending: 2 of "1a_mask.png";
  * NULL: it does not. */
 const char *mr_mask_name(const char *path, size_t len, size_t *base);
-/* Whether an image is, by its name or its folder, the mask of a picture among `stems`. */
+/* Whether an image is, by its name or its folder, the mask of an image among `stems`. */
 bool mr_companion_is_mask(const char *path, size_t len, const mr_stems *stems);
 
 #endif

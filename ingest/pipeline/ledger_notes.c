@@ -68,7 +68,7 @@ static mr_status note_masks(mr_book *b, mr_error *err)
     return mr_buf_status(&option, err, "accounting for the source");
 }
 
-/* Pictures without labels whose names seem to have them. */
+/* Images without labels whose names seem to have them. */
 static void note_names(mr_ingest *in)
 {
     MR_AUTO(mr_buf_free) mr_buf hint = {0};

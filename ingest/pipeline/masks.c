@@ -17,7 +17,7 @@ static void count_odd(mr_build *b, mr_object_oddity kind, uint64_t sample)
     b->tally.odd[kind].objects++;
 }
 
-/* A mask of a picture that EXIF turns may be of the turned one. */
+/* A mask of an image that EXIF turns may be of the turned one. */
 static bool same_size(const mr_image_facts *mask, const mr_image_facts *picture)
 {
     return (mask->width == picture->width && mask->height == picture->height) ||

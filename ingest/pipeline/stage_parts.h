@@ -55,7 +55,7 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err);
 typedef struct mr_target { /* DATASET */
     char *path;            /* no trailing slashes */
     bool force;
-    int old; /* the dataset that goes when the new one is whole, locked; -1: none is there */
+    int old; /* the locked dataset to remove once the new one is complete; -1: none */
 } mr_target;
 
 /* Whether a dataset may appear there; opens and locks the one that it replaces.  Called again it looks again. */

@@ -236,7 +236,7 @@ mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr
     return MR_OK;
 }
 
-/* Optional: if anything fails here, the picture is decoded without a seek index. */
+/* Optional: if anything fails here, the image is decoded without a seek index. */
 void mr_work_fetch_seek(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row)
 {
     const mr_open_shard *open;

@@ -54,7 +54,7 @@ static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
     return w->o.items ? w->o.items[item] : item;
 }
 
-/* The part of the picture that is shown.  It depends on the item, not on the sample: a picture that occurs several
+/* The part of the image that is shown.  It depends on the item, not on the sample: an image that occurs several
  * times in an epoch is cropped differently each time. */
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
@@ -80,7 +80,7 @@ typedef struct mr_work_file {
     const uint8_t *bytes;
     uint64_t at; /* in the batch's records */
 } mr_work_file;
-/* Describes the view of a picture with the entries in worker->seek.  *taken false: the host decodes it, or says what is
+/* Describes the view of an image with the entries in worker->seek.  *taken false: the host decodes it, or says what is
  * wrong with it. */
 mr_status mr_work_describe(mr_work *w, mr_worker *worker, const mr_row *row, const mr_view *v, const mr_work_file *file,
                            mr_coded_description *out, bool *taken, mr_error *err);

@@ -50,7 +50,7 @@ static mr_status open_work(bench *b, const mr_dataset *ds, const mr_loader_optio
 static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_error *err);
 static mr_status run_limit(bench *b, size_t count, mr_bench_times *times, mr_error *err);
 
-/* Measures how long a picture takes: one per thread, from the last batch, which the loader does not load first.  The
+/* Measures how long an image takes: one per thread, from the last batch, which the loader does not load first.  The
  * first round allocates memory, so there is a second one if time allows. */
 static mr_status probe(bench *b, mr_bench_probe *out, mr_error *err)
 {
@@ -263,7 +263,7 @@ static mr_status run_turns(bench *b, mr_error *err)
     MR_TRY(run_turn(b, &first, err));
     b->batches = mr_bench_batches(budget, mr_seconds(), passes_wall(&first), longest_pass(&first));
     mr_bench_passes_until(b->passes, mr_bench_end(budget));
-    /* The shortest turn is the best estimate of the next: longer ones were slowed by something other than pictures. */
+    /* The shortest turn is the best estimate of the next: longer ones were slowed by something other than images. */
     double shortest = passes_wall(&first) * (double)b->batches;
     while (mr_bench_another(budget, mr_seconds(), shortest)) {
         MR_TRY(run_turn(b, &t, err));
@@ -274,7 +274,7 @@ static mr_status run_turns(bench *b, mr_error *err)
     return b->turn_count ? MR_OK : keep_turn(b, &first, err);
 }
 
-/* No stages if a single picture would take too long. */
+/* No stages if a single image would take too long. */
 static mr_status measure_stages(bench *b, mr_bench_result *out, mr_error *err)
 {
     double seconds = mr_bench_stages_seconds(&b->o->budget, mr_seconds());

@@ -4,7 +4,7 @@
  *
  *   stage    product                                  limit
  *   read     mr_loader, encoded: pread, hash          plain pread; for comparison memcpy
- *   decode   pread, hash, the region that is shown    plain decode of the whole picture by the codec's library
+ *   decode   pread, hash, the region that is shown    plain decode of the whole image by the codec's library
  *   input    mr_loader, float32: everything           the same
  *            with a device: mr_loader, coded, and the device, in both stages
  *
@@ -31,14 +31,14 @@ typedef struct mr_bench_rate { /* medians over the turns */
     double cpu_ms, images_per_second;
 } mr_bench_rate;
 
-typedef struct mr_bench_stages { /* of millrace's own JPEG decoder: means over pictures decoded one by one */
+typedef struct mr_bench_stages { /* of millrace's own JPEG decoder: means over images decoded one by one */
     double parse_ms, entropy_ms, idct_ms, colour_ms; /* CPU; with the product's crops */
     uint64_t pictures, with_seek;
 } mr_bench_stages;
 
 typedef struct mr_bench_on_device { /* means per image over all batches; no images: the host decodes */
     double read_us;                 /* of the loader's threads: reading and hashing */
-    double describe_us;             /* the rest of the host's share, with pictures that only it can decode */
+    double describe_us;             /* the rest of the host's share, with images that only it can decode */
     double device_us;               /* uploading and decoding */
     mr_images_counts counts;
     mr_bench_work work; /* of the device */
@@ -54,7 +54,7 @@ typedef struct mr_bench_result {
     uint64_t seek_jpegs;                           /* of own_jpegs: with a seek index */
     uint64_t seek_refused;                         /* entries, and whole seek indexes, that do not match */
     mr_bench_on_device on_device;
-    mr_bench_stages stages; /* no pictures: stage read, or none that the decoder supports */
+    mr_bench_stages stages; /* no images: stage read, or none that the decoder supports */
     uint64_t turns, images, mean_bytes;
     unsigned batch;
 } mr_bench_result;

@@ -3,7 +3,7 @@
 
 static const double longest_pass = 0.5; /* seconds: longer passes would only mean fewer turns */
 static const double stages_share = 0.2, stages_min = 0.1, stages_max = 2, probe_share = 0.2, used = 0.75, half = 0.5;
-static const double grace = 1; /* seconds over the budget, accepted to measure a few more pictures */
+static const double grace = 1; /* seconds over the budget, accepted to measure a few more images */
 
 static double lesser(double a, double b)
 {
@@ -32,7 +32,7 @@ bool mr_bench_again(const mr_bench_budget *b, double now, const mr_bench_probe *
 }
 
 /* The loader fills its prefetch and hands out one batch; then come the warm turn and those that count, each with the
- * product, its steps and the limit.  A reserve is kept for pictures slower than those of the probe. */
+ * product, its steps and the limit.  A reserve is kept for images slower than those of the probe. */
 uint64_t mr_bench_batch(const mr_bench_budget *b, double now, uint64_t max, const mr_bench_probe *probe)
 {
     const double turns = 1 + MR_BENCH_MIN_TURNS, first = MR_BENCH_PREFETCH + 1;

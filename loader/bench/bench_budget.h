@@ -4,7 +4,7 @@
  *   | open, probe | first batches, warm turn | turn | turn | ... | decoder stages |      all of it: `seconds`
  *                                                              ^ turns end
  *
- * A batch that has begun is finished, so a benchmark may end that much later; batches of slow pictures are smaller. */
+ * A batch that has begun is finished, so a benchmark may end that much later; batches of slow images are smaller. */
 #ifndef MR_BENCH_BUDGET_H
 #define MR_BENCH_BUDGET_H
 

@@ -33,7 +33,7 @@ typedef struct mr_bench_device { /* zeroed: none */
 } mr_bench_device;
 
 void mr_bench_work_add(mr_bench_work *sum, const mr_bench_work *more);
-/* Two lines for people; nothing if no picture was decoded on a device. */
+/* Two lines for people; nothing if no image was decoded on a device. */
 void mr_bench_work_text(const mr_bench_work *w, mr_buf *out);
 json_t *mr_bench_work_json(const mr_bench_work *w); /* per image, or as named; NULL: no memory */
 

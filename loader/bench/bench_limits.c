@@ -185,7 +185,7 @@ static mr_status copy(mr_bench_passes *b, worker *w, const mr_bench_record *r, m
     return MR_OK;
 }
 
-/* The whole picture by the codec's library alone. */
+/* The whole image by the codec's library alone. */
 static mr_status decode_plain(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     const mr_row *row = &r->row;

@@ -13,7 +13,7 @@ typedef struct mr_bench_record {
 typedef enum mr_bench_pass {
     MR_PASS_PREAD,  /* into one batch per thread, refilled over and over */
     MR_PASS_COPY,   /* as many bytes by memcpy, from memory */
-    MR_PASS_DECODE, /* pread, then the codec's library decodes the whole picture */
+    MR_PASS_DECODE, /* pread, then the codec's library decodes the whole image */
     MR_PASS_STEPS,  /* the product's steps, each timed */
 } mr_bench_pass;
 

@@ -2,9 +2,9 @@
  *
  *      header alone  <=  + entropy-coded bytes  <=  + IDCT  <=  + upsampling and colour
  *
- * The steps are interleaved, and a clock around each would cost as much as they do: so pictures are decoded with more
- * and more steps, and the differences are the steps.  Each run goes through all pictures, as a loader does: the same
- * picture twice in a row would find its tables built and its branches predicted. */
+ * The steps are interleaved, and a clock around each would cost as much as they do: so images are decoded with more
+ * and more steps, and the differences are the steps.  Each run goes through all images, as a loader does: the same
+ * image twice in a row would find its tables built and its branches predicted. */
 #include "loader/bench/bench_stages.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ typedef struct stages {
     double seconds;
 } stages;
 
-/* ---- pictures --------------------------------------------------------------------------------------------------- */
+/* ---- images --------------------------------------------------------------------------------------------------- */
 
 static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
 {
@@ -52,7 +52,7 @@ static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
     };
 }
 
-/* Seconds of one decode, or of its header alone; negative: not a picture for this decoder. */
+/* Seconds of one decode, or of its header alone; negative: not an image for this decoder. */
 static double decode(stages *s, const picture *p, int level)
 {
     mr_jpeg_job job = p->job;
@@ -64,7 +64,7 @@ static double decode(stages *s, const picture *p, int level)
     return level && outcome != MR_JPEG_DONE ? -1 : took;
 }
 
-/* Keeps the record's picture if the decoder supports it. */
+/* Keeps the record's image if the decoder supports it. */
 static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
 {
     picture *p = &s->pictures[s->count];
@@ -129,7 +129,7 @@ static void free_stages(stages **held)
     free(s);
 }
 
-/* Fewer runs for slow pictures. */
+/* Fewer runs for slow images. */
 static int runs_within(const stages *s, double seconds)
 {
     double runs = s->seconds > 0 ? seconds / (s->seconds * RUN_COST) : RUNS;

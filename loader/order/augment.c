@@ -1,5 +1,5 @@
-/* augment.c - the part of a picture that is shown, and whether it is mirrored.
- * Invariant: every box is inside the picture and has at least one pixel, whatever the numbers.
+/* augment.c - the part of an image that is shown, and whether it is mirrored.
+ * Invariant: every box is inside the image and has at least one pixel, whatever the numbers.
  *
  *   train     seed, epoch, sample -> random stream: mirror?, then up to ten tries of (area, ratio), then the position
  *   center    W x H -> short side `resize` -> its central size x size              square    W x H -> size x size */
@@ -42,7 +42,7 @@ static double next_between(stream *s, double low, double high)
     return low + (high - low) * next_unit(s);
 }
 
-/* 0 .. last: the high half of a product, with a bias below 2^-32 of the picture's side. */
+/* 0 .. last: the high half of a product, with a bias below 2^-32 of the image's side. */
 static uint32_t next_upto(stream *s, uint32_t last)
 {
     return (uint32_t)((next(s) >> 32) * ((uint64_t)last + 1) >> 32);
@@ -64,7 +64,7 @@ static uint32_t size_of(const mr_transform *t)
     return t->size ? t->size : DEFAULT_SIZE;
 }
 
-/* If no try fits: the whole picture, or its middle if it is longer than the ratios allow. */
+/* If no try fits: the whole image, or its middle if it is longer than the ratios allow. */
 static void fall_back(mr_view *v, uint32_t width, uint32_t height)
 {
     double ratio = (double)width / height, side;

@@ -1,5 +1,5 @@
-/* augment.h - the part of a picture that is shown, and whether it is mirrored.
- * Invariant: a pure function of (seed, epoch, sample, size of the picture, options): the same for any world.
+/* augment.h - the part of an image that is shown, and whether it is mirrored.
+ * Invariant: a pure function of (seed, epoch, sample, size of the image, options): the same for any world.
  * Source: torchvision's RandomResizedCrop.get_params, Resize, CenterCrop (ViT-style transforms), with other random
  * numbers. */
 #ifndef MR_AUGMENT_H
@@ -9,11 +9,11 @@
 
 #include "millrace.h"
 
-/* A box in pixels of the picture as seen (after applying the orientation, if the options ask for it). */
+/* A box in pixels of the image as seen (after applying the orientation, if the options ask for it). */
 typedef struct mr_view {
-    uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the picture */
+    uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the image */
     uint32_t out_width, out_height;    /* what it is resized to */
-    uint32_t crop_left, crop_top;      /* of the resized picture, the size x size part that is kept */
+    uint32_t crop_left, crop_top;      /* of the resized image, the size x size part that is kept */
     bool flip;
 } mr_view;
 
@@ -22,12 +22,12 @@ typedef struct mr_view {
 mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
                       uint32_t height);
 
-/* MR_TRANSFORM_SQUARE: the whole picture to size x size.  MR_TRANSFORM_CENTER: short side to t->resize, the long one
- * truncated, then the central size x size part (round half to even); the source box is the whole picture.  There is no
+/* MR_TRANSFORM_SQUARE: the whole image to size x size.  MR_TRANSFORM_CENTER: short side to t->resize, the long one
+ * truncated, then the central size x size part (round half to even); the source box is the whole image.  There is no
  * padding: a `resize` below `size` counts as `size`.  A long side above UINT32_MAX is UINT32_MAX. */
 mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
 
-/* MR_BAD_SAMPLE: the resized picture has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample.
+/* MR_BAD_SAMPLE: the resized image has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample.
  */
 mr_status mr_view_check(const mr_view *v, mr_error *err);
 

@@ -61,7 +61,7 @@ def _choose(option: str, table: Mapping[Any, int], value: Any) -> int:
         return table[value]
     except (KeyError, TypeError):
         known = ", ".join(repr(name) for name in table)
-        raise MisuseError(f"{option}: {value!r} is none of {known}") from None
+        raise MisuseError(f"{option}: {value!r} must be one of {known}") from None
 
 
 class Loader:
@@ -96,7 +96,7 @@ class Loader:
         items: sample numbers to load instead of the whole split, each any number of times.
 
     Raises:
-        MisuseError: an option that cannot be; the message names it.
+        MisuseError: an invalid option; the message names it.
         BadSampleError: while iterating, with on_bad="fail".
 
     Arrays share the batch's memory (no copy), may be written to, and may be kept for ever.

@@ -39,7 +39,7 @@ typedef struct mr_export_format {
     bool plain;        /* it needs neither facts nor objects, and nothing is counted */
     bool lossless;     /* it keeps every meta as a whole: nothing is counted */
     bool surveyed;     /* it needs to know all samples before the first */
-    bool shown;        /* its coordinates are of the picture as EXIF shows it: objects come so */
+    bool shown;        /* its coordinates are of the image as EXIF shows it: objects come so */
     bool ids;          /* the survey says which ids can be kept */
     bool sharded;      /* --shard-size is for it */
     bool tasks;        /* --task is for it */
@@ -65,11 +65,11 @@ void mr_export_class_text(const mr_class *c, mr_buf *out);
 mr_status mr_export_folder_name(mr_export_run *run, const char *folder, const char *name, mr_export_part part,
                                 char **out, mr_error *err);
 
-/* The name for the picture of a sample in `folder`, safe and unique there, in `out`; a change is counted. */
+/* The name for the image of a sample in `folder`, safe and unique there, in `out`; a change is counted. */
 mr_status mr_export_picture_name(mr_export_run *run, const char *folder, const mr_export_sample *s, unsigned rules,
                                  mr_buf *out, mr_error *err);
 
-/* Writes the picture to FOLDER/NAME, or links it (--link). */
+/* Writes the image to FOLDER/NAME, or links it (--link). */
 mr_status mr_export_picture(mr_export_run *run, const char *folder, const char *name, const mr_export_sample *s,
                             mr_error *err);
 
@@ -86,7 +86,7 @@ mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, const
 
 typedef struct mr_export_losses { /* a zeroed one is empty */
     uint64_t *seen;               /* samples and objects of each class */
-    bool told;                    /* some picture's objects are known */
+    bool told;                    /* some image's objects are known */
 } mr_export_losses;
 
 /* Counts what the run's format does not hold of a sample. */

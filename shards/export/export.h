@@ -3,11 +3,11 @@
  *
  * The export room, on top of dataset; only commands use it.  Its files use those above them:
  *   parts names      what a format may be unable to hold; file names that are safe and unique
- *   facts survey     what one sample, and what all of them, say besides the picture
+ *   facts survey     what one sample, and what all of them, say besides the image
  *   temp made target the temporary file or folder next to OUT; what an export made; how it takes OUT's place
  *   out              files in the temporary folder
  *   card.h           what a format supplies; a word in MR_EXPORTS and a file NAME.c add one
- *   losses pictures  what a sample loses; its picture as a file
+ *   losses images  what a sample loses; its image as a file
  *   export           from the dataset to OUT, for any format
  *   folder imagenette imagefolder coco yolo voc parquet tar */
 #ifndef MR_EXPORT_H
@@ -39,9 +39,9 @@ typedef struct mr_export_options {
     const char *split;   /* NULL: all */
     bool force;          /* replace OUT */
     bool quiet;          /* no progress line */
-    uint64_t shard_size; /* bytes of pictures in a tar or Parquet file; 0: the format's own */
+    uint64_t shard_size; /* bytes of images in a tar or Parquet file; 0: the format's own */
     mr_export_task task; /* yolo: the kind of its labels */
-    const char *link;    /* a folder with the source's pictures, to be hard-linked where equal; NULL: none */
+    const char *link;    /* a folder with the source's images, to be hard-linked where equal; NULL: none */
 } mr_export_options;
 
 typedef struct mr_export_loss { /* what the format did not keep of one part */

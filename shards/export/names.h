@@ -7,7 +7,7 @@
  *                                  and bytes that are not UTF-8 become "_"
  *      .x  CON.jpg   _x  _CON.jpg  hidden files and the names of devices
  *      a.jpg  a.jpg  a-2.jpg       of equal names the first stays, the others are numbered from 2 on
- *      x  x.tif      x.jpg  x.tif.jpg    a picture's name ends in .jpg, .jpeg, .png or .webp */
+ *      x  x.tif      x.jpg  x.tif.jpg    an image's name ends in .jpg, .jpeg, .png or .webp */
 #ifndef MR_EXPORT_NAMES_H
 #define MR_EXPORT_NAMES_H
 
@@ -35,7 +35,7 @@ bool mr_path_is_safe(const char *path, size_t len);
 
 void mr_names_free(mr_names *n);
 
-/* Appends to `out` the name for `wanted` in `folder`.  `suffix` ("jpg"): the ending of a picture without one; NULL: it
+/* Appends to `out` the name for `wanted` in `folder`.  `suffix` ("jpg"): the ending of an image without one; NULL: it
  * needs none.  *changed: it is not the last component of `wanted`. */
 typedef struct mr_name_request {
     const char *folder; /* any text that tells folders apart */

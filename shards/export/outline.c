@@ -1,4 +1,4 @@
-/* outline.c - one polygon for each object, clipping, and fractions of the picture. */
+/* outline.c - one polygon for each object, clipping, and fractions of the image. */
 #include "shards/export/outline.h"
 
 #include <inttypes.h>
@@ -54,7 +54,7 @@ bool mr_outline_make(const mr_objects *all, const mr_object *object, mr_outline 
     return true;
 }
 
-enum { ROUNDING = 10 }; /* thousandths of a pixel that fractions of a picture cost */
+enum { ROUNDING = 10 }; /* thousandths of a pixel that fractions of an image cost */
 
 static bool clip(mr_milli *value, uint32_t size)
 {

@@ -20,7 +20,7 @@ bool mr_outline_make(const mr_objects *all, const mr_object *object, mr_outline 
 /* Four corners: of the oriented box, else of the box.  False: it has neither. */
 bool mr_outline_corners(const mr_object *object, mr_milli corners[8]);
 
-/* Moves a point into the picture; true: it was outside by more than rounding. */
+/* Moves a point into the image; true: it was outside by more than rounding. */
 bool mr_outline_clip(const mr_stored *picture, mr_milli *x, mr_milli *y);
 
 /* Appends value / size (pixels), rounded to nine decimals: 0.5 */

@@ -1,4 +1,4 @@
-/* pictures.c - a sample's picture as a file, and names for folders.
+/* pictures.c - a sample's image as a file, and names for folders.
  * Invariant: the bytes of the file are those of the record; they are never decoded. */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,8 +66,8 @@ mr_status mr_export_picture_name(mr_export_run *run, const char *folder, const m
 
 /* ---- --link ------------------------------------------------------------------------------------------------------ */
 
-/* Whether FOLDER/SOURCE is a file with the picture's bytes, and now PATH as well.  Where it is not, or the file system
- * does not link, the picture is written. */
+/* Whether FOLDER/SOURCE is a file with the image's bytes, and now PATH as well.  Where it is not, or the file system
+ * does not link, the image is written. */
 static bool link_source(mr_export_run *run, const char *path, const mr_export_sample *s)
 {
     const mr_buf *source = &s->facts->source;

@@ -1,4 +1,4 @@
-/* row.h - a sample as a row of the hub: members of a JSON object beside the picture.
+/* row.h - a sample as a row of the hub: members of a JSON object beside the image.
  * Invariant: the members of a dataset's rows are the same in all of them, and each has one type.
  *
  *      "label":"cat"  "labels":["cat"]  "captions":["a cat"]  "columns":"{...}"

@@ -1,5 +1,5 @@
 /* survey.h - what all samples of an export say, before the first is written.
- * Invariant: it reads every meta that is asked for, checked against its hash, and no picture. */
+ * Invariant: it reads every meta that is asked for, checked against its hash, and no image. */
 #ifndef MR_EXPORT_SURVEY_H
 #define MR_EXPORT_SURVEY_H
 
@@ -15,7 +15,7 @@ typedef struct mr_export_survey_split {
 typedef struct mr_export_survey {
     uint64_t objects, polygons, oriented, keypoints; /* objects with one */
     bool labelled, several, captioned, columns;      /* some sample has one label, several, a caption, columns */
-    uint64_t told;                                   /* pictures whose objects the source knows */
+    uint64_t told;                                   /* images whose objects the source knows */
     bool quads;                                      /* every outline has four points */
     size_t most_keypoints;                           /* of one object */
     size_t *class_keypoints;                         /* the most of an object, for each class */

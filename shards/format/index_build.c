@@ -1,4 +1,4 @@
-/* index_build.c - an an index from a shard alone: where LMDB put each record, and the facts that the records state.
+/* index_build.c - builds an index from a shard alone: where LMDB put each record, and the facts that the records state.
  * Invariant: nothing but the .mdb's bytes decides the outcome: no limit of a run, no clock, no order of threads. */
 #include "shards/format/index.h"
 

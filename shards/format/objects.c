@@ -1,4 +1,4 @@
-/* objects.c - the objects of one picture: collected, turned back, written.
+/* objects.c - the objects of one image: collected, turned back, written.
  * Invariant: an object's polygons and keypoints are runs of the arrays, and objects have theirs in order.
  */
 #include "shards/format/objects.h"

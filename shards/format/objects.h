@@ -1,5 +1,5 @@
-/* objects.h - what a picture shows, in one form for all layouts: the member "objects" of a meta.
- * Invariant: every length is a whole number of thousandths of a pixel of the picture as it is stored (EXIF orientation
+/* objects.h - what an image shows, in one form for all layouts: the member "objects" of a meta.
+ * Invariant: every length is a whole number of thousandths of a pixel of the image as it is stored (EXIF orientation
  * not applied), so that writing and reading are exact, and counting needs no rounding.
  *
  *   "objects":[{"label":3,"class":"dog","box":[x,y,width,height],"polygons":[[x1,y1,x2,y2,x3,y3],...],
@@ -39,9 +39,9 @@ typedef struct mr_keypoint {
     int visibility; /* 0: not labelled, 1: hidden, 2: visible (COCO) */
 } mr_keypoint;
 
-typedef struct mr_objects { /* of one picture; a zeroed one is empty */
-    bool told;              /* the source states this picture's objects, even if there are none */
-    uint32_t width, height; /* of the picture, as the source states it; 0: it does not */
+typedef struct mr_objects { /* of one image; a zeroed one is empty */
+    bool told;              /* the source states this image's objects, even if there are none */
+    uint32_t width, height; /* of the image, as the source states it; 0: it does not */
     uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
     uint64_t reversed;      /* boxes whose sides the source has in the wrong order; see mr_objects_settle() */
     mr_object *items;
@@ -78,14 +78,14 @@ void mr_objects_box_around(mr_objects *o, const mr_milli *numbers, size_t count)
 
 /* ---- objects_turn.c: EXIF orientation ---------------------------------------------------------------------------- */
 
-/* The picture as EXIF shows it: turned, with nothing left to turn. */
+/* The image as EXIF shows it: turned, with nothing left to turn. */
 mr_stored mr_stored_shown(const mr_stored *picture);
-/* Moves everything from the picture as stored to the picture as shown, and back; the order of points stays.  Keypoints
+/* Moves everything from the image as stored to the image as shown, and back; the order of points stays.  Keypoints
  * that are not labelled (visibility 0) have no place and stay. */
 void mr_objects_show(mr_objects *o, const mr_stored *picture);
 void mr_objects_turn_back(mr_objects *o, const mr_stored *picture);
 /* Puts the sides of boxes in order, so that no width or height is negative, and counts these boxes.  Where the source
- * states the size that the picture has only after EXIF turned it, its coordinates are of the picture as shown: turns
+ * states the size that the image has only after EXIF turned it, its coordinates are of the image as shown: turns
  * them back. */
 void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 
@@ -131,7 +131,7 @@ typedef struct mr_object_tally {
     } odd[MR_OBJECT_ODDITY_COUNT];
 } mr_object_tally;
 
-/* Counts the objects of one picture, if o->told.  False: out of memory. */
+/* Counts the objects of one image, if o->told.  False: out of memory. */
 bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sample, mr_object_tally *tally);
 /* Adds `more`, which counted later samples. */
 void mr_object_tally_add(mr_object_tally *tally, const mr_object_tally *more);

@@ -1,4 +1,4 @@
-/* objects_tally.c - counts the objects of pictures, and which of them are odd.
+/* objects_tally.c - counts the objects of images, and which of them are odd.
  * Invariant: the counts of a dataset are those of its metas: ingest counts while it writes, inspect later, by the same
  * code. */
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int by_label_and_box(const void *a, const void *b)
     return order;
 }
 
-/* By sorting, since a hostile source may put a million objects into one picture. */
+/* By sorting, since a hostile source may put a million objects into one image. */
 static bool count_repeats(const mr_objects *o, uint64_t *repeats)
 {
     if (o->count < 2)

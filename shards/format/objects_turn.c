@@ -1,7 +1,7 @@
-/* objects_turn.c - objects of a picture as it is stored, and as EXIF shows it.
+/* objects_turn.c - objects of an image as it is stored, and as EXIF shows it.
  * Invariant: showing and turning back are each other's inverse, to the last thousandth of a pixel.
  *
- *      1 ##    2 ##    3  #    4 #     5 ###   6 ###   7   #   8 #       how a picture is shown
+ *      1 ##    2 ##    3  #    4 #     5 ###   6 ###   7   #   8 #       how an image is shown
  *        #        #       #      #       #         #     ###     ###     that is stored as 1 is
  *        #        #      ##      ##
  * Source: Exif 2.3, tag 0x0112. */

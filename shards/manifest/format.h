@@ -44,7 +44,7 @@ enum {
 #define MR_MANIFEST    "manifest.json"
 #define MR_TABLE       "manifest.shards"
 #define MR_REPORT      "report.json"
-#define MR_CROISSANT   "croissant.json"    /* beside the dataset, if somebody wants it there */
+#define MR_CROISSANT   "croissant.json"    /* optional, beside the dataset */
 #define MR_META_MAX    ((uint64_t)1 << 30) /* yajl counts in signed 32 bits */
 
 typedef struct mr_row {

@@ -73,7 +73,7 @@ mr_status mr_manifest_write_table(const mr_manifest *m, mr_buf *out, mr_error *e
 /* For other ranks, which trust this one: the manifest without its shards, as bytes that mr_manifest_parse() takes, and
  * its shards, split by split; *rows is the caller's to free, also after a failure. */
 mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **rows, size_t *count, mr_error *err);
-/* A manifest with other memory for its shards, those of mr_manifest_hand_out(), instead of its own, if it has any. */
+/* Replaces the manifest's own list of shards, if any, by the one that mr_manifest_hand_out() gave. */
 mr_status mr_manifest_adopt(mr_manifest *m, mr_shared *rows, mr_error *err);
 
 /* Checks them against a manifest that was parsed, and gives it its shards.  Once for each manifest. */

@@ -13,10 +13,10 @@ enum { MR_METAS_MOST = 50000 }; /* read for a report */
 typedef enum mr_bins_kind {
     MR_BINS_SIDE,    /* longer side in pixels */
     MR_BINS_ASPECT,  /* width / height, as seen */
-    MR_BINS_BYTES,   /* of an encoded picture */
+    MR_BINS_BYTES,   /* of an encoded image */
     MR_BINS_FORMAT,  /* codec */
     MR_BINS_EXIF,    /* orientation */
-    MR_BINS_OBJECTS, /* per picture; of the samples looked at */
+    MR_BINS_OBJECTS, /* per image; of the samples looked at */
     MR_BINS_BOX,     /* area of a box, COCO's sizes; of the samples looked at */
     MR_BINS_LENGTH,  /* words in a caption; of the samples looked at */
     MR_BINS_KINDS

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "shards/report/html.h"
 
-/* Enter or a click makes a picture large, and small again. */
+/* Enter or a click makes an image large, and small again. */
 static const char script[] = "<script>\n"
                              "const turn = f => f && f.classList.toggle('zoomed');\n"
                              "document.addEventListener('click', e => turn(e.target.closest('figure')));\n"

@@ -1,5 +1,5 @@
 /* frame.h - what every page has: head, style, navigation, the one script.
- * Invariant: a page needs no network, and no script but to make a picture large. */
+ * Invariant: a page needs no network, and no script but to make an image large. */
 #ifndef MR_REPORT_FRAME_H
 #define MR_REPORT_FRAME_H
 

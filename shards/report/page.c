@@ -39,7 +39,7 @@ static void add_facts(const mr_report_facts *f, mr_buf *out)
     mr_buf_add_text(out, "</dl>\n");
 }
 
-/* ---- pictures, objects, words -------------------------------------------------------------------------------------
+/* ---- images, objects, words -------------------------------------------------------------------------------------
  */
 
 static void add_bins(const mr_report_facts *f, mr_bins_kind kind, mr_buf *out)

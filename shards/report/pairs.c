@@ -1,4 +1,4 @@
-/* pairs.c - the section of pictures that look alike.
+/* pairs.c - the section of images that look alike.
  * Invariant: a pair is two drawings, or a line where one of them cannot be decoded. */
 #include "shards/report/pairs.h"
 

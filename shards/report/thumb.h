@@ -1,5 +1,5 @@
-/* thumb.h - small copies of pictures, for a page.
- * Invariant: a thumbnail shows all of the picture as it is stored; its proportions are the picture's to a pixel. */
+/* thumb.h - small copies of images, for a page.
+ * Invariant: a thumbnail shows all of the image as it is stored; its proportions are the image's to a pixel. */
 #ifndef MR_REPORT_THUMB_H
 #define MR_REPORT_THUMB_H
 
@@ -13,7 +13,7 @@ typedef struct mr_thumbs { /* a zeroed one is empty */
     mr_pixels_scratch *scratch;
     mr_resizer *resizer;
     mr_buf pixels, jpeg;
-    uint64_t max_pixels; /* of a picture that is decoded; 0: MR_DEFAULT_MAX_PIXELS */
+    uint64_t max_pixels; /* of an image that is decoded; 0: MR_DEFAULT_MAX_PIXELS */
     struct {             /* of the JPEGs shown */
         uint64_t all, read, quality_sum, full, half, quarter, grey;
         unsigned lowest, highest;

@@ -1,7 +1,7 @@
-/* similar.c - reads the pictures of a dataset and finds those that look alike.
- * Invariant: of equal bytes in one split only the first sample is a picture here; ingest stores them once.
+/* similar.c - reads the images of a dataset and finds those that look alike.
+ * Invariant: of equal bytes in one split only the first sample is an image here; ingest stores them once.
  *
- *      indexes --> pictures, without repeated bytes --> hashes (every picture is decoded) --> mr_near_find() */
+ *      indexes --> images, without repeated bytes --> hashes (every image is decoded) --> mr_near_find() */
 #include "shards/similar/similar.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { LARGE = 64 << 20 }; /* pixels */
 
-/* ---- which pictures ---------------------------------------------------------------------------------------------- */
+/* ---- which images ---------------------------------------------------------------------------------------------- */
 
 static mr_status list_shard(int dirfd, const mr_shard *shard, uint32_t split, mr_similar *out, mr_error *err)
 {
@@ -95,7 +95,7 @@ static void drop_repeated(mr_similar *n)
         qsort(n->pictures, kept, sizeof *n->pictures, by_place);
 }
 
-/* `equal` becomes the first picture with the same bytes. */
+/* `equal` becomes the first image with the same bytes. */
 static mr_status find_equal(mr_similar *n, mr_error *err)
 {
     MR_AUTO(mr_scope_free) uint32_t *first = mr_alloc(n->count, sizeof *first); /* by content, plus 1 */
@@ -122,7 +122,7 @@ typedef struct pass {
     pthread_mutex_t large;
 } pass;
 
-/* A hash differs from the image: the dataset is damaged, whatever the picture looks like. */
+/* A hash differs from the image: the dataset is damaged, whatever it looks like. */
 static mr_status read_picture(pass *p, size_t i, unsigned worker, mr_error *err)
 {
     const mr_similar_picture *picture = &p->near->pictures[i];

@@ -1,5 +1,5 @@
-/* similar.h - the pictures of a dataset that look like another of them, or have the same bytes in another split.
- * Invariant: a picture is decoded once for its hash, and again only to be compared.
+/* similar.h - the images of a dataset that look like another of them, or have the same bytes in another split.
+ * Invariant: an image is decoded once for its hash, and again only to be compared.
  *
  * The similar room, on top of dataset: for `inspect --near-duplicates` and for reports. */
 #ifndef MR_SIMILAR_H
@@ -12,9 +12,9 @@ typedef struct mr_similar_picture { /* the first sample of a split with these by
     uint64_t hash, number;          /* of the image; in the split */
     uint32_t len, split;
     int32_t label;
-    uint32_t equal; /* the picture of an earlier split with the same bytes; its own number: there is none */
+    uint32_t equal; /* the image of an earlier split with the same bytes; its own number: there is none */
     uint32_t content;
-    bool large; /* one such picture is decoded at a time */
+    bool large; /* one such image is decoded at a time */
 } mr_similar_picture;
 
 typedef struct mr_similar {       /* a zeroed one is empty */
@@ -30,7 +30,7 @@ typedef struct mr_similar_options {
     unsigned jobs;       /* threads; 0: the processors */
     int progress;        /* MR_PROGRESS_... */
     bool bytes_only;     /* decode nothing: find equal bytes in two splits */
-    uint64_t max_pixels; /* larger pictures are not decoded; 0: MR_DEFAULT_MAX_PIXELS */
+    uint64_t max_pixels; /* larger images are not decoded; 0: MR_DEFAULT_MAX_PIXELS */
 } mr_similar_options;
 
 /* MR_BAD_DATA: an index or an image is damaged; to be freed after a failure, too. */
@@ -46,7 +46,7 @@ typedef enum mr_similar_kind {
 } mr_similar_kind;
 
 uint64_t mr_similar_count(const mr_similar *n, mr_similar_kind kind);
-/* The earlier picture that picture `i` is such a pair with; NULL: none. */
+/* The earlier image that image `i` is such a pair with; NULL: none. */
 const mr_similar_picture *mr_similar_other(const mr_similar *n, size_t i, mr_similar_kind kind);
 
 #endif

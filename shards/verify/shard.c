@@ -271,7 +271,7 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
         job->out->index_only = true;
     else if (job->index_good && count_damaged(job))
         report_damaged_samples(job, read_to);
-    /* Rows of a damaged index prove nothing against a shard that is whole. */
+    /* Rows of a damaged index prove nothing against an intact shard. */
     if (good && !job->index_good && job->rows)
         memset(job->damaged, 0, job->shard->samples);
     return MR_OK;

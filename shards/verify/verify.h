@@ -1,10 +1,10 @@
-/* verify.h - is a dataset whole, and if not, what exactly is damaged?
+/* verify.h - is a dataset intact, and if not, what exactly is damaged?
  * Invariant: damage is never a failure of the call: it is collected here and the call ends with MR_OK.  No byte of a
  * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed.
  *
  * The verify room, on top of dataset; only commands use it.  Its files use those above them, through parts.h:
  *   report oddity find             problems, and as JSON; harmless warnings; which shard has these bytes?
- *   rows seek pass deep            the checks of one shard (see the picture in parts.h)
+ *   rows seek pass deep            the checks of one shard (see the image in parts.h)
  *   shard                          all checks of one shard
  *   beside ranks                   other names in the folder; findings from rank to rank
  *   verify                         the whole dataset
@@ -78,7 +78,7 @@ extern const char *const mr_verify_level_words[];
 typedef struct mr_verify_options {
     mr_verify_level level;
     bool no_sha256;         /* XXH3 alone: detects accidents, not tampering */
-    mr_image_limits limits; /* max_pixels of the pictures that are decoded; larger ones are a problem */
+    mr_image_limits limits; /* max_pixels of the images that are decoded; larger ones are a problem */
     unsigned jobs;          /* threads; 0: all processors */
     const char *expect;     /* 64 hex digits: the dataset digest to insist on; NULL: any */
     mr_ranks *ranks;        /* shares out the shards; NULL: alone */
@@ -112,7 +112,7 @@ typedef struct mr_verify_report {
     uint64_t samples, bytes; /* sums over the shards */
     double seconds;
     mr_problems problems;         /* of the dataset as a whole */
-    mr_problems warnings;         /* the data is whole, yet worth a look */
+    mr_problems warnings;         /* the data is intact, but worth a look */
     struct mr_manifest *manifest; /* keeps the names alive; NULL if it is damaged */
 } mr_verify_report;
 

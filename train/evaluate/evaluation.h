@@ -54,7 +54,7 @@ typedef struct mr_evaluation {
     double seconds;
 } mr_evaluation;
 
-/* Lets the words of some samples, spread evenly, look for pictures in the gallery.  `e` is of images and text. */
+/* Lets the words of some samples, spread evenly, look for images in the gallery.  `e` is of images and text. */
 mr_status mr_searches_keep(const mr_evaluator *e, const mr_embeddings *g, mr_outcomes *out, mr_error *err);
 
 /* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real one.

@@ -5,8 +5,8 @@
  *      {"step": 70, "split": "val", "sample": 3, "label": "dog", "predicted": "cat", "probability": 0.93, "loss": 2.41}
  *      {"step": 70, "split": "val", "sample": 3, "words": "two dogs", "found": [[17, 0.61, false], [3, 0.58, true]]}
  *
- * The first form is of labels: `probability` is that of the predicted class.  The second is of pictures and text: the
- * pictures that the words of a sample found, nearest first, with their cosine, and whether they answer it; only
+ * The first form is of labels: `probability` is that of the predicted class.  The second is of images and text: the
+ * images that the words of a sample found, nearest first, with their cosine, and whether they answer it; only
  * MR_SEARCHES_MOST samples, spread evenly, have a line. */
 #ifndef MR_OUTCOMES_H
 #define MR_OUTCOMES_H
@@ -30,7 +30,7 @@ typedef struct mr_search {
     size_t count;
     uint64_t found[MR_FOUND]; /* samples */
     float scores[MR_FOUND];
-    bool right[MR_FOUND]; /* its own picture, or one that is as good: retrieval.h */
+    bool right[MR_FOUND]; /* its own image, or one that is as good: retrieval.h */
 } mr_search;
 
 typedef struct mr_outcomes { /* a zeroed one is empty */
@@ -38,7 +38,7 @@ typedef struct mr_outcomes { /* a zeroed one is empty */
     char split[64];
     mr_outcome *items; /* of labels, in the order of the samples */
     size_t count, room;
-    mr_search *searches; /* of pictures and text */
+    mr_search *searches; /* of images and text */
     size_t search_count, search_room;
     mr_buf text;
 } mr_outcomes;

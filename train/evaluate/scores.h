@@ -1,4 +1,4 @@
-/* scores.h - how well a model finds several labels per picture: average precision, F1.
+/* scores.h - how well a model finds several labels per image: average precision, F1.
  * Invariant: the result does not depend on the order of the samples, and equal scores are one threshold, as in
  * scikit-learn. */
 #ifndef MR_SCORES_H

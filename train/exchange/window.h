@@ -30,7 +30,7 @@ typedef struct mr_window_text {
 typedef struct mr_window_head {
     uint64_t token;
     _Alignas(64) _Atomic uint32_t bell;
-    _Atomic uint32_t gone; /* 1 + the rank of this host whose end ended the run; stays */
+    _Atomic uint32_t gone; /* 1 + the rank of this host that exited first; never reset */
     /* The first rank of the host writes: the begin that all hosts agreed on; pieces that all hosts have summed. */
     _Alignas(64) _Atomic uint64_t agreed;
     _Atomic uint64_t reduced;

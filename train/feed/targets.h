@@ -1,8 +1,8 @@
-/* targets.h - which classes each sample of a split has, for a model that may find several in a picture.
+/* targets.h - which classes each sample of a split has, for a model that may find several in an image.
  * Invariant: the same on every rank; a sample's classes are ascending, each once.
  *
  * They are, of the first of these that the source states: the sample's label; its list of labels; the classes of its
- * objects.  A sample whose list is empty, or whose picture is said to show no object, has none, which a model learns as
+ * objects.  A sample whose list is empty, or whose image is said to show no object, has none, which a model learns as
  * well. */
 #ifndef MR_TARGETS_H
 #define MR_TARGETS_H

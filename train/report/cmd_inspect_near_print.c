@@ -66,8 +66,8 @@ static mr_status print_pair(const mr_dataset *ds, const mr_similar *n, size_t i,
 
 static mr_status print_section(const mr_dataset *ds, const mr_similar *n, mr_similar_kind s, mr_error *err)
 {
-    static const char *const heads[] = {"leaks: equal bytes in two splits", "leaks: near-duplicates in two splits",
-                                        "duplicates: near-duplicates in one split"};
+    static const char *const heads[] = {"leaks: equal bytes in two splits", "leaks: similar images in two splits",
+                                        "duplicates: similar images in one split"};
     uint64_t count = mr_similar_count(n, s), shown = 0;
     char number[32];
     if (!count)

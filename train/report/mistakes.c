@@ -1,4 +1,4 @@
-/* mistakes.c - single samples of an evaluation, as pictures: most confident mistakes, highest losses, searches.
+/* mistakes.c - single samples of an evaluation, as images: most confident mistakes, highest losses, searches.
  * Invariant: a sample is shown once; without the run's dataset it is a line of text. */
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const char *class_name(const mr_run_facts *f, int32_t class)
     return name ? name : "";
 }
 
-/* A figure of a sample under this title; a line where there is no picture. */
+/* A figure of a sample under this title; a line where there is no image. */
 static mr_status add_figure(const mr_run_facts *f, uint64_t sample, const char *title, mr_thumbs *thumbs, mr_buf *out,
                             mr_error *err)
 {

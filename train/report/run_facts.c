@@ -125,7 +125,7 @@ static mr_status read_outcomes(const char *run, mr_run_facts *f, mr_error *err)
     return status == MR_END ? MR_OK : status;
 }
 
-/* ---- the dataset, for its pictures ------------------------------------------------------------------------------- */
+/* ---- the dataset, for its images ------------------------------------------------------------------------------- */
 
 /* Where the run says, seen from here or from the run's folder. */
 static mr_status find_dataset(const char *run, const mr_run_facts *f, mr_buf *out, mr_error *err)

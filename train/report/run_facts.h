@@ -11,7 +11,7 @@ typedef enum mr_curve_kind {
     MR_CURVE_LOSS,
     MR_CURVE_EVAL_LOSS,
     MR_CURVE_EVAL,   /* accuracy, or recall at 1 */
-    MR_CURVE_EVAL_5, /* of pictures and text: texts that find a picture among the first 5 */
+    MR_CURVE_EVAL_5, /* of images and text: texts that find an image among the first 5 */
     MR_CURVE_LR,
     MR_CURVE_RATE, /* images per second */
     MR_CURVE_WAIT, /* for data, in ms per update */

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* A backward pass is recorded in parts, each until someone has to know how far it is. */
+/* A backward pass is recorded in parts, split where progress is reported. */
 typedef struct part {
     mr_recording *recording;
     uint64_t from;

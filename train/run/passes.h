@@ -21,7 +21,7 @@ typedef struct mr_passes {
     mr_model *model;
     const float *values;      /* of the model, on the device */
     float *gradients;         /* of all values, on the device */
-    mr_gradients_ready ready; /* who has to know, in the last backward pass of an update; NULL: nobody */
+    mr_gradients_ready ready; /* called during the last backward pass of an update; may be NULL */
     void *ctx;
     mr_pass *kept; /* [count] */
     size_t count, room;

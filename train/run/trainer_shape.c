@@ -117,7 +117,7 @@ static mr_status fit_text(const mr_settings *s, const mr_tokenizer *tokenizer, m
     return MR_OK;
 }
 
-/* --freeze: towers of a model of pictures and words, blocks of one of pictures. */
+/* --freeze: towers of a model of images and words, blocks of one of images. */
 static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
 {
     static const struct {

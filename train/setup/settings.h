@@ -204,7 +204,7 @@ void mr_settings_release(mr_settings *s);
 /* One option from text (lent; NULL for flags).  MR_MISUSE: the message lists what is accepted. */
 mr_status mr_settings_take(mr_settings *s, const mr_option *row, const char *text, mr_error *err);
 
-/* Another default than the table's, for a kind of model; MR_MISUSE: no such option.  What was given stays. */
+/* Overrides a default for a kind of model, unless the user set the option; MR_MISUSE: no such option. */
 mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err);
 
 /* Whether the run is only planned. */

@@ -13,7 +13,7 @@ static bool same_split(const mr_coco_part *a, const char *split, size_t len)
     return a->split_len == len && !memcmp(a->split, split, len);
 }
 
-/* Whether two splits of the source would share the name without its digits; one without pictures does not count. */
+/* Whether two splits of the source would share the name without its digits; one without images does not count. */
 static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
 {
     for (size_t i = 0; i < b->st->group_count; i++) {
@@ -233,7 +233,7 @@ static size_t one_of_each_kind(mr_coco_part *p, size_t first, size_t end)
     return kept;
 }
 
-/* What a file with a name of its own holds, its annotations say. */
+/* The kind of a file without a standard name is taken from its annotations. */
 static mr_status settle_kinds(const mr_coco_build *b)
 {
     for (size_t i = 0; i < b->st->part_count; i++) {

@@ -1,4 +1,4 @@
-/* rle.h - run-length masks of COCO: do their runs fill the picture exactly?
+/* rle.h - run-length masks of COCO: do their runs fill the image exactly?
  * Source: the description in pycocotools' mask.py: runs of zeros and ones in turn, column by column; in a string, each
  * as a number of 5 bits a character from '0' on, with 0x20 for "more follows" and the sign in the last one's 0x10, from
  * the third on as the difference to the one before the last. Invariant: no mask is ever decoded: a huge count costs
@@ -21,7 +21,7 @@ typedef struct mr_coco_rle { /* a zeroed one is empty */
 void mr_coco_rle_run(mr_coco_rle *r, int64_t run);
 void mr_coco_rle_text(mr_coco_rle *r, const char *text, size_t len); /* all runs at once */
 void mr_coco_rle_size(mr_coco_rle *r, int64_t side);
-/* Whether the runs fill height x width; `width` and `height` of the picture as the source states them, 0: it does not.
+/* Whether the runs fill height x width; `width` and `height` of the image as the source states them, 0: it does not.
  */
 bool mr_coco_rle_fits(const mr_coco_rle *r, uint32_t width, uint32_t height);
 

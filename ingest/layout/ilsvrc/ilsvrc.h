@@ -44,7 +44,7 @@ typedef struct mr_ilsvrc_state {
     size_t mat_budget; /* what files of MATLAB may still unpack to */
 } mr_ilsvrc_state;
 
-typedef struct mr_ilsvrc_places { /* where the pictures are, by names */
+typedef struct mr_ilsvrc_places { /* where the images are, by names */
     const char *data;             /* the folder below the root: "" or "ILSVRC/Data/CLS-LOC/" */
     size_t classes;               /* class folders in `data` itself */
     size_t split_classes;         /* most class folders of a split folder */

@@ -1,4 +1,4 @@
-/* places.c - where a tree of ImageNet has its pictures and its tables, by names alone.
+/* places.c - where a tree of ImageNet has its images and its tables, by names alone.
  * Source: the downloads of image-net.org (ILSVRC2012_img_train.tar, _val.tar, _test_v10102019.tar, _devkit_t12.tar.gz),
  * Kaggle's imagenet-object-localization-challenge.zip and cs231n's tiny-imagenet-200.zip.
  * Invariant: bid and plan find the same places. */

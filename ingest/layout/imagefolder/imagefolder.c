@@ -1,7 +1,7 @@
-/* imagefolder.c - folders of pictures with metadata files, as the hub's ImageFolder reads them.
+/* imagefolder.c - folders of images with metadata files, as the hub's ImageFolder reads them.
  * Source: the documents of the datasets library, "Create an image dataset": metadata.csv, .jsonl or .parquet in the
  * root or in the folder of a split, with file_name relative to it; the folders are classes where no column is.
- * Invariant: a picture counts once, by its exact path from the metadata file's folder.
+ * Invariant: an image counts once, by its exact path from the metadata file's folder.
  *
  *      metadata.csv: file_name,text          train/metadata.jsonl: {"file_name":"1.png","label":"cat"}
  *      images/1.png                          train/1.png                                                             */

@@ -1,6 +1,6 @@
 /* lines.c - metadata.jsonl as a table.
  * Invariant: of the rows only the columns in use are kept; the rest stays in the file until meta(). A damaged row
- * rejects its picture, not the file. */
+ * rejects its image, not the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ static mr_status add_cells(lines *l, const mr_jsonl_row *row, const char *label,
     return mr_buf_status(&l->cells, err, "reading metadata");
 }
 
-/* A damaged row rejects the picture that it names, as far as it can be read. */
+/* A damaged row rejects the image that it names, as far as it can be read. */
 static mr_status keep_fault(lines *l, const mr_jsonl_row *row, const mr_error *why, mr_error *err)
 {
     const mr_jsonl_field *name = &l->fields[FILE_NAME];

@@ -50,7 +50,7 @@ static const char *folder_of(const mr_tree *t, uint32_t entry, size_t *len)
     return name;
 }
 
-/* As the hub has it: each picture's folder, if there are at least two and none is a split or "images". */
+/* As the hub has it: each image's folder, if there are at least two and none is a split or "images". */
 static bool folders_are_classes(const mr_tree *t, const mr_plan *plan)
 {
     size_t len, first_len = 0;
@@ -90,7 +90,7 @@ static mr_status label_by_folder(const mr_tree *t, mr_plan *plan, mr_error *err)
 
 /* ---- classes of objects ---------------------------------------------------------------------------------------- */
 
-/* Of all rows, where pictures have no label of their own: otherwise objects have the classes of the labels. */
+/* Of all rows, where images have no label of their own: otherwise objects have the classes of the labels. */
 static mr_status list_object_classes(const mr_tree *t, mr_plan *plan, mr_error *err)
 {
     const mr_table_state *st = plan->state;
@@ -110,7 +110,7 @@ static mr_status list_object_classes(const mr_tree *t, mr_plan *plan, mr_error *
     return status == MR_OK ? mr_plan_classes_in_order(plan, err) : status;
 }
 
-/* Objects have the classes of the pictures' labels where there are any; others are counted. */
+/* Objects have the classes of the images' labels where there are any; others are counted. */
 static mr_status check_object_classes(const mr_tree *t, mr_plan *plan, mr_error *err)
 {
     mr_notes none = {0};

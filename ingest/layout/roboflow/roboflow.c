@@ -1,5 +1,5 @@
 /* roboflow.c - the exports of Roboflow, each recognised by its marks; those that are not supported are refused by name.
- * Invariant: however many times a picture was augmented, all its copies are in one group (the stem before ".rf.").
+ * Invariant: however many times an image was augmented, all its copies are in one group (the stem before ".rf.").
  *
  *      README.roboflow.txt  README.dataset.txt         train/ valid/ test/, each optional
  *      folder: SPLIT/CLASS/IMAGE       multi-class: SPLIT/_classes.csv         coco: SPLIT/_annotations.coco.json

@@ -35,7 +35,7 @@ typedef struct mr_rf_marks {
 
 void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks); /* marks.c */
 
-/* Copies of one picture are named STEM.rf.HASH.jpg: the stem is their group. */
+/* Copies of one image are named STEM.rf.HASH.jpg: the stem is their group. */
 void mr_rf_group(const mr_tree *t, mr_sample *sample);
 
 /* SPLIT/NAME; MR_NO_ENTRY if it does not exist. */

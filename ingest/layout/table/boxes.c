@@ -1,9 +1,9 @@
-/* boxes.c - tables with a row for each box: which columns are its sides, and the objects of a picture.
- * Invariant: a picture's objects are those of all its rows; a row whose sides are all empty is one without an object.
+/* boxes.c - tables with a row for each box: which columns are its sides, and the objects of an image.
+ * Invariant: an image's objects are those of all its rows; a row whose sides are all empty is one without an object.
  *
  *      filename,width,height,class,xmin,ymin,xmax,ymax         TensorFlow, Roboflow's _annotations.csv
  *      path,x1,y1,x2,y2,class                                  RetinaNet, without a header (header.c)
- *      ImageID,LabelName,XMin,XMax,YMin,YMax                   Open Images: parts of the picture's width and height
+ *      ImageID,LabelName,XMin,XMax,YMin,YMax                   Open Images: parts of the image's width and height
  *      image_id,width,height,"[x, y, width, height]"           bbox
  *      filename,...,region_shape_attributes,region_attributes  VIA (via.c) */
 #include <math.h>
@@ -150,7 +150,7 @@ static void measure_row(const mr_sheet *s, size_t row, measures *m)
         m->beyond += v[0] + v[2] > width + 1 || v[1] + v[3] > height + 1;
 }
 
-/* Pixels or parts: no picture's boxes all lie within its first two pixels. */
+/* Pixels or parts: no image's boxes all lie within its first two pixels. */
 static mr_status measure(mr_sheet *s, mr_error *err)
 {
     measures m = {0};
@@ -232,7 +232,7 @@ static void state_size(const mr_sheet *s, size_t row, mr_objects *out)
 /* In pixels: x, y, width and height. */
 static void settle_box(const mr_sheet *s, const mr_stored *picture, mr_objects *out, double v[SIDES])
 {
-    if (s->boxes.parts) { /* of the picture as its row states its size, if that is the turned one */
+    if (s->boxes.parts) { /* of the image as its row states its size, if that is the turned one */
         bool turned = out->width == picture->height && out->height == picture->width;
         for (size_t i = 0; i < SIDES; i++)
             v[i] *= i % 2 ? (turned ? out->height : picture->height) : (turned ? out->width : picture->width);

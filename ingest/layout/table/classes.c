@@ -1,5 +1,5 @@
 /* classes.c - the classes that the rows of tables name, and each row's labels.
- * Invariant: classes are those of all rows that are not damaged, so that a part of the pictures has the numbers that
+ * Invariant: classes are those of all rows that are not damaged, so that a part of the images has the numbers that
  * all of them have. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static mr_status survey_sheet(mr_table_state *st, const mr_sheet *s, mr_label_ga
     const char *text;
     size_t len;
     char why[MR_SHEET_FAULT];
-    for (size_t c = 0; c < s->label_count && s->flags; c++) /* also those that no picture has */
+    for (size_t c = 0; c < s->label_count && s->flags; c++) /* also those that no image has */
         MR_TRY(mr_label_census_add(&st->census, s->csv.header[s->labels[c]], strlen(s->csv.header[s->labels[c]]),
                                    &gaps[c], err));
     for (size_t r = 0; r < s->csv.rows; r++) {
@@ -152,7 +152,7 @@ static void note_gaps(const mr_table_state *st, const mr_sheet *s, const mr_labe
     notes->failed = notes->failed || what.failed;
 }
 
-/* Texts that are different in (nearly) each row say more of a picture than its class: sentences are captions. */
+/* Texts that are different in (nearly) each row say more of an image than its class: sentences are captions. */
 static void drop_labels(mr_table_state *st, mr_notes *notes)
 {
     bool sentences = mr_label_census_sentences(&st->census);
@@ -253,7 +253,7 @@ mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, con
     return MR_OK;
 }
 
-/* Labels of a picture whose rows are boxes are those of its objects. */
+/* Labels of an image whose rows are boxes are those of its objects. */
 static mr_status judge_labels(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row,
                               mr_sample *s, mr_buf *scratch, mr_error *err)
 {

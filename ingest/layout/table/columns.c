@@ -48,11 +48,11 @@ static void list_columns(const mr_sheet *s, mr_buf *out)
 
 /* ---- paths ---------------------------------------------------------------------------------------------------- */
 
-typedef struct trial { /* of a column: which pictures its cells name */
+typedef struct trial { /* of a column: which images its cells name */
     uint32_t found[ROWS_TRIED];
     size_t rows, cells, hits;
     bool distinct;
-    int rank; /* of its claim: by its header, then because each row names another picture */
+    int rank; /* of its claim: by its header, then because each row names another image */
 } trial;
 
 static int by_number(const void *a, const void *b)
@@ -82,7 +82,7 @@ static void try_column(const mr_sheet *s, const mr_picture_index *index, size_t 
         out->distinct = out->distinct && sorted[i] != sorted[i - 1];
 }
 
-/* Numbers of rows, as pandas writes them, may be the names of pictures as well. */
+/* Numbers of rows, as pandas writes them, may be the names of images as well. */
 static int claim_of(const mr_sheet *s, size_t column)
 {
     static const char *const index_words[] = {"", "index", "unnamed:_0", "idx", NULL};
@@ -105,7 +105,7 @@ static bool same_pictures(const trial *a, const trial *b)
     return true;
 }
 
-/* Of a large table a few pictures may be here: the first column with the header of paths that names any. */
+/* Of a large table a few images may be here: the first column with the header of paths that names any. */
 static int any_path(const mr_sheet *s, const mr_picture_index *index)
 {
     uint32_t found[2];
@@ -136,7 +136,7 @@ mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, con
     if (!best)
         return mr_fail_memory(err, "looking at a table");
     for (size_t c = 0; c < sheet->csv.columns && c < COLUMNS_TRIED; c++) {
-        if (among(sheet->csv.header[c], label_words)) /* numbers may be the names of pictures, too */
+        if (among(sheet->csv.header[c], label_words)) /* numbers may be the names of images, too */
             continue;
         try_column(sheet, index, c, now);
         if (!names_pictures(now) || (sheet->path >= 0 && same_pictures(best, now)))
@@ -255,7 +255,7 @@ static mr_status check_several(mr_sheet *s, mr_error *err)
     return MR_OK;
 }
 
-/* Masks, depths: another picture in each row. */
+/* Masks, depths: another image in each row. */
 static bool names_files(const mr_sheet *s, size_t column)
 {
     const char *cell = s->csv.rows ? mr_sheet_cell(s, 0, column) : "";
@@ -322,7 +322,7 @@ int mr_sheet_column_among(const mr_sheet *s, const char *const *words)
     return -1;
 }
 
-/* Labels that people verified: 0 says that the picture does not show it. Source: "Image labels" of Open Images V7,
+/* Labels that people verified: 0 says that the image does not show it. Source: "Image labels" of Open Images V7,
  * https://storage.googleapis.com/openimages/web/download_v7.html */
 static int find_confidence(const mr_sheet *s)
 {

@@ -1,6 +1,6 @@
-/* flat.c - pictures without labels.
- * Invariant: it wins by itself only where the source holds nothing but pictures, at its top or in images/, beside texts
- * such as a README: anything else may say what the pictures show. */
+/* flat.c - images without labels.
+ * Invariant: it wins by itself only where the source holds nothing but images, at its top or in images/, beside texts
+ * such as a README: anything else may say what the images show. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool is_harmless(const char *name, size_t len)
     return *name == '.';
 }
 
-/* Whether all files of the source are pictures directly under this root, or say nothing about them. */
+/* Whether all files of the source are images directly under this root, or say nothing about them. */
 static bool alone(const mr_tree *t, size_t *pictures)
 {
     const mr_source *s = t->source;
@@ -38,7 +38,7 @@ static bool alone(const mr_tree *t, size_t *pictures)
     return true;
 }
 
-/* The name of any other folder may be the class or the split of its pictures. */
+/* The name of any other folder may be the class or the split of its images. */
 static bool may_be_flat(const mr_tree *t)
 {
     size_t len = t->root_len ? t->root_len - 1 : 0;
@@ -52,7 +52,7 @@ static mr_status flat_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     mr_child child = {0};
     (void)o;
     (void)err;
-    /* A long look only where the first file is a picture, or harmless: in most trees it is in a folder. */
+    /* A long look only where the first file is an image, or harmless: in most trees it is in a folder. */
     bool any = mr_tree_next(t, "", 0, &child);
     for (uint32_t e = t->begin; e < t->end && !bid->forced; e++)
         bid->forced = mr_folder_image(t, e, 0) ? SCORE : 0;

@@ -1,5 +1,5 @@
-/* folder_splits.c - splits of pictures that no table assigns: by the folders that they are in.
- * Invariant: the splits are train, val and test in this order, and a picture in no such folder is train. */
+/* folder_splits.c - splits of images that no table assigns: by the folders that they are in.
+ * Invariant: the splits are train, val and test in this order, and an image in no such folder is train. */
 #include <string.h>
 
 #include "base/scope.h"

@@ -1,5 +1,5 @@
-/* header.c - tables without a header: their first row names a picture.
- * Invariant: no row is taken for a header, and no header for a row that no picture has. */
+/* header.c - tables without a header: their first row names an image.
+ * Invariant: no row is taken for a header, and no header for a row that no image has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_picture(const mr_picture_index *index, const mr_sheet *s, const c
     return match == MR_PICTURE_ONE || match == MR_PICTURE_SEVERAL;
 }
 
-/* The column of row 0 that names a picture: by the ending of a file, or because the row below does it in the same
+/* The column of row 0 that names an image: by the ending of a file, or because the row below does it in the same
  * column; -1: none. */
 static int picture_in_header(const mr_sheet *s, const mr_picture_index *index)
 {

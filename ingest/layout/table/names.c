@@ -1,4 +1,4 @@
-/* names.c - the class of a picture from its file's name, by the user's pattern.
+/* names.c - the class of an image from its file's name, by the user's pattern.
  * Invariant: a name fits a pattern in one way only: {class} is as long as it can be.
  *
  *      {class}_#       Abyssinian_12.jpg, great_pyrenees_100.jpg (Oxford Pets)        # is one digit or more
@@ -79,7 +79,7 @@ bool mr_class_pattern_match(const char *pattern, const char *name, size_t len, s
     return true;
 }
 
-/* ---- pictures -------------------------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------------------------- */
 
 static const char *class_of(const mr_tree *t, const char *pattern, uint32_t entry, size_t *class_len)
 {

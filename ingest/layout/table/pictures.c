@@ -1,5 +1,5 @@
-/* pictures.c - which picture of a tree the cell of a table names.
- * Invariant: an answer depends on the names alone, and of two pictures that a cell may mean none is chosen. */
+/* pictures.c - which image of a tree the cell of a table names.
+ * Invariant: an answer depends on the names alone, and of two images that a cell may mean none is chosen. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,7 +100,7 @@ static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others,
     return link_stems(out, err);
 }
 
-/* A picture in a folder of masks, of the name of another one that is not, is its mask. */
+/* An image in a folder of masks, of the name of another one that is not, is its mask. */
 mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
 {
     MR_TRY(list_pictures(t, NULL, out, err));
@@ -158,7 +158,7 @@ static bool leads_out(const char *cell, size_t len)
     return false;
 }
 
-/* Whether the path is the cell, or ends in it after a '/'. `whole`: the cell has the ending of a picture. */
+/* Whether the path is the cell, or ends in it after a '/'. `whole`: the cell has the ending of an image. */
 static bool fits(const char *path, size_t len, const char *cell, size_t cell_len, bool whole, bool *exact)
 {
     if (!whole) {
@@ -231,7 +231,7 @@ static const char *split_in_cell(const char *cell)
     return word;
 }
 
-/* Whether a picture may be the one of this name in a folder that is not here: it is in none of its own, or in that of a
+/* Whether an image may be the one of this name in a folder that is not here: it is in none of its own, or in that of a
  * split or container, and not in another split. */
 static bool may_be(const mr_picture_index *index, uint32_t picture, const char *cell)
 {
@@ -244,8 +244,8 @@ static bool may_be(const mr_picture_index *index, uint32_t picture, const char *
     return (!slash || mr_folder_word(folder, (size_t)(slash - folder))) && (!mine || !theirs || !strcmp(mine, theirs));
 }
 
-/* An absolute path, an address without its scheme, or a path with backslashes: by the longest end of it that is a
- * picture's path; one that begins with "..": by all of the rest. */
+/* An absolute path, an address without its scheme, or a path with backslashes: by the longest end of it that is an
+ * image's path; one that begins with "..": by all of the rest. */
 static mr_picture_match find_foreign(const mr_picture_index *index, const char *cell, const char *split,
                                      uint32_t found[2])
 {
@@ -281,7 +281,7 @@ static mr_picture_match find_foreign(const mr_picture_index *index, const char *
     }
 }
 
-/* The length of the cell without "#0" after the ending of a picture. */
+/* The length of the cell without "#0" after the ending of an image. */
 static size_t without_number(const char *cell)
 {
     size_t len = strlen(cell), at = len;

@@ -1,6 +1,6 @@
-/* place.c - from the rows of tables to the pictures that they name.
- * Invariant: every row is a picture's, or in a note.  Rows that contradict one another reject their picture: two
- * splits, or two labels where few pictures have several. */
+/* place.c - from the rows of tables to the images that they name.
+ * Invariant: every row is an image's, or in a note.  Rows that contradict one another reject their image: two
+ * splits, or two labels where few images have several. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/placing.h"
 
-/* Of the pictures of a list of classes, with a row for each class, at least so many have several. */
+/* Of the images of a list of classes, with a row for each class, at least so many have several. */
 enum { LISTED_MIN = 2, LISTED_PART = 4 };
 
 static const char *picture_path(const mr_placing *p, size_t picture, size_t *len)
@@ -36,7 +36,7 @@ const char *mr_placing_split(const mr_placing *p, const mr_sheet *s, size_t row,
     return s->word ? s->word : folder ? folder : "train";
 }
 
-/* ---- several rows of a picture ----------------------------------------------------------------------------------- */
+/* ---- several rows of an image ----------------------------------------------------------------------------------- */
 
 static bool equal_rows(const mr_sheet *s, size_t a, size_t b)
 {
@@ -111,7 +111,7 @@ static mr_status place(mr_placing *p, size_t number, size_t row, uint32_t pictur
     return MR_OK;
 }
 
-/* Rows with different labels are a list of classes where that is usual; else the picture is rejected. */
+/* Rows with different labels are a list of classes where that is usual; else the image is rejected. */
 static void settle_labels(mr_placing *p, size_t number)
 {
     const mr_sheet *s = &p->st->sheets[number];
@@ -134,7 +134,7 @@ static void settle_labels(mr_placing *p, size_t number)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-/* The picture at exactly this path, from the table's folder. */
+/* The image at exactly this path, from the table's folder. */
 static mr_picture_match find_beside(mr_placing *p, const mr_sheet *s, const char *cell, uint32_t *found)
 {
     if (!mr_path_beside(s->name, strlen(s->name), cell, &p->path))
@@ -162,7 +162,7 @@ static mr_status several(const mr_placing *p, const mr_sheet *s, size_t row, con
                    s->name, row + 1, cell, (int)len[0], one, (int)len[1], two);
 }
 
-/* A picture of a bad row is rejected, once. */
+/* An image of a bad row is rejected, once. */
 static void bad_row(mr_placing *p, const mr_sheet *s, const char *why, bool found, uint32_t picture)
 {
     size_t len = strlen(s->name);

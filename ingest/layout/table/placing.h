@@ -1,5 +1,5 @@
-/* placing.h - which rows are a picture's: place.c finds them, rows.c makes samples of them.
- * Invariant: a picture's rows are of one table; those of a rejected picture are in a note. */
+/* placing.h - which rows are an image's: place.c finds them, rows.c makes samples of them.
+ * Invariant: an image's rows are of one table; those of a rejected image are in a note. */
 #ifndef MR_TABLE_PLACING_H
 #define MR_TABLE_PLACING_H
 
@@ -11,12 +11,12 @@ typedef struct mr_placing {
     const mr_picture_index *index;
     mr_plan *plan;
     mr_table_state *st;
-    uint64_t *row_of;  /* by picture: sheet << 32 | row + 1 of the first; 0: none */
-    uint32_t *last;    /* by picture: row + 1 of the last */
-    uint32_t *differs; /* by picture: row + 1 of the first with other labels than the first row; 0: none */
-    uint8_t *rejected; /* by picture */
+    uint64_t *row_of;  /* by image: sheet << 32 | row + 1 of the first; 0: none */
+    uint32_t *last;    /* by image: row + 1 of the last */
+    uint32_t *differs; /* by image: row + 1 of the first with other labels than the first row; 0: none */
+    uint8_t *rejected; /* by image */
     size_t placed;     /* rows of the current sheet */
-    size_t repeats;    /* ... that are equal to another one of their picture, and whose captions are kept */
+    size_t repeats;    /* ... that are equal to another one of their image, and whose captions are kept */
     mr_buf labels, more, path;
     mr_error *err;
 } mr_placing;

@@ -1,6 +1,6 @@
-/* plan.c - what there is beside the pictures: tables, lists, texts, or a pattern of names.
+/* plan.c - what there is beside the images: tables, lists, texts, or a pattern of names.
  * Invariant: each CSV and TSV is read, or a note says why not and it is left to the ledger; two that list the same
- * pictures are the user's choice. */
+ * images are the user's choice. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void note_header(const mr_sheet *s, mr_notes *notes)
     notes->failed = notes->failed || names.failed;
 }
 
-/* Without columns that name pictures it is left out, which its note says. */
+/* Without columns that name images it is left out, which its note says. */
 static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, uint32_t entry,
                             mr_plan *plan, mr_error *err)
 {
@@ -43,7 +43,7 @@ static mr_status take_sheet(const mr_tree *t, const mr_layout_options *o, const 
     return status;
 }
 
-/* The example of a submission names pictures with answers that are not true. */
+/* The example of a submission names images with answers that are not true. */
 static void note_examples(const mr_tree *t, mr_plan *plan)
 {
     mr_child child = {0};

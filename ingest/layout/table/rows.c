@@ -1,5 +1,5 @@
-/* rows.c - from the pictures of tables to samples.
- * Invariant: every picture is a sample or in a note. */
+/* rows.c - from the images of tables to samples.
+ * Invariant: every image is a sample or in a note. */
 #include <string.h>
 
 #include "base/scope.h"
@@ -51,7 +51,7 @@ static int rank_of(const named_split *s)
     return rank;
 }
 
-/* The name of the picture's split; NULL: it is not a sample. */
+/* The name of the image's split; NULL: it is not a sample. */
 static const char *picture_split(const build *b, size_t picture)
 {
     uint64_t row = b->p.row_of[picture];

@@ -39,7 +39,7 @@ static char delimiter_for(const char *name, const mr_buf *text, char found)
     return blank && memchr(begin, ' ', line) ? ' ' : found;
 }
 
-/* Whether a picture of its name is beside a text: then it is its caption. */
+/* Whether an image of its name is beside a text: then it is its caption. */
 static bool has_picture(const mr_tree *t, const mr_child *child)
 {
     static const char *const endings[] = {"jpg", "jpeg", "png", "webp", "JPG", "PNG"};
@@ -54,7 +54,7 @@ static bool has_picture(const mr_tree *t, const mr_child *child)
     return false;
 }
 
-/* Whether the first line of a .txt is a table's: a cell that names a picture, or a column of pictures, and a delimiter.
+/* Whether the first line of a .txt is a table's: a cell that names an image, or a column of images, and a delimiter.
  */
 static bool is_text_sheet(const mr_tree *t, const mr_child *child)
 {
@@ -248,7 +248,7 @@ static int by_row(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* What is wrong with a row that names a picture; false: nothing. */
+/* What is wrong with a row that names an image; false: nothing. */
 bool mr_sheet_fault_of(const mr_sheet *s, size_t row, char why[MR_SHEET_FAULT])
 {
     const mr_sheet_fault key = {.row = row}, *fault = NULL;

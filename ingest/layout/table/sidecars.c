@@ -1,4 +1,4 @@
-/* sidecars.c - pictures beside texts of the same name: 1.jpg and 1.txt, a caption.
+/* sidecars.c - images beside texts of the same name: 1.jpg and 1.txt, a caption.
  * Invariant: a text is a whole file of UTF-8; the label files of YOLO, KITTI and DOTA are not captions. */
 #include "ingest/layout/table/sidecars.h"
 
@@ -142,7 +142,7 @@ static mr_status add_picture(build *b, uint32_t entry, mr_error *err)
     return mr_plan_add(b->plan, &s, err);
 }
 
-/* Texts that are named like those of pictures, by a number, and have none. */
+/* Texts that are named like those of images, by a number, and have none. */
 static mr_status note_orphans(const build *b, mr_error *err)
 {
     const mr_tree *t = b->tree;

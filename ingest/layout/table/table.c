@@ -1,9 +1,9 @@
-/* table.c - a folder of pictures with a CSV or TSV that lists them.
- * Invariant: where folders say what a picture's class or split is, this layout does not win by itself.
+/* table.c - a folder of images with a CSV or TSV that lists them.
+ * Invariant: where folders say what an image's class or split is, this layout does not win by itself.
  *
  *      labels.csv: id_code,diagnosis       train.csv and test.csv, or a column "split"
  *                  000c1434d8d7,2          train_images/000c1434d8d7.png
- * A picture may have several rows: captions, classes, or boxes. */
+ * An image may have several rows: captions, classes, or boxes. */
 #include "ingest/layout/table/cub.h"
 #include "ingest/layout/table/sidecars.h"
 
@@ -30,11 +30,11 @@ enum {
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
 typedef struct evidence {
-    char name[120];     /* the first table with a column of pictures */
+    char name[120];     /* the first table with a column of images */
     char column[80];    /* ... and this column */
-    char claims[120];   /* a table that names pictures that are not here, or that cannot be read */
+    char claims[120];   /* a table that names images that are not here, or that cannot be read */
     bool unread;        /* ... that cannot be read */
-    size_t in_class;    /* pictures in a folder whose name is not that of a split or container */
+    size_t in_class;    /* images in a folder whose name is not that of a split or container */
     size_t in_its_cell; /* those whose row has the folder's name in a cell */
     const char *folder; /* the last of these folders */
     size_t folder_len;
@@ -42,7 +42,7 @@ typedef struct evidence {
     bool boxes;   /* a row is a box, which folders cannot say */
 } evidence;
 
-/* The folder of a picture, unless it is that of a split or of all pictures. */
+/* The folder of an image, unless it is that of a split or of all images. */
 static bool class_folder(const mr_tree *t, uint32_t entry, const char **name, size_t *len)
 {
     size_t path_len;
@@ -101,7 +101,7 @@ static mr_status look_at_sheet(const mr_tree *t, const mr_layout_options *o, con
     status = mr_sheet_find_path(&s, index, NULL, err); /* two columns: plan() says so */
     if (status == MR_SYSTEM)
         return status;
-    if (s.path < 0 && mr_sheet_claims(&s)) { /* pictures of later rows may be here */
+    if (s.path < 0 && mr_sheet_claims(&s)) { /* images of later rows may be here */
         mr_sheet_free(&s);
         status = mr_sheet_read(t, entry, false, &s, err);
         if (status == MR_OK)
@@ -234,7 +234,7 @@ static void add_row(const mr_sheet *s, size_t row, mr_buf *out)
     mr_buf_add_text(out, "}");
 }
 
-/* An object, or of a picture with several rows a list of them. */
+/* An object, or of an image with several rows a list of them. */
 static void add_columns(const mr_sheet *s, size_t row, mr_buf *out)
 {
     bool several = mr_sheet_next_row(s, row + 1);

@@ -1,6 +1,6 @@
-/* table.h - what the files of the layout table share: table.c (bid, meta), pictures.c (which picture a cell names),
+/* table.h - what the files of the layout table share: table.c (bid, meta), pictures.c (which image a cell names),
  * sheet.c (one CSV or TSV), header.c, columns.c and boxes.c (which column is what), classes.c (labels), place.c (which
- * rows are a picture's), rows.c (samples), plan.c, and lists of other forms: cub.c, names.c and sidecars.c. Invariant:
+ * rows are an image's), rows.c (samples), plan.c, and lists of other forms: cub.c, names.c and sidecars.c. Invariant:
  * nothing of the state changes after plan(), so meta() may run on many threads. */
 #ifndef MR_LAYOUT_TABLE_H
 #define MR_LAYOUT_TABLE_H
@@ -13,13 +13,13 @@
 
 /* ---- pictures.c ----------------------------------------------------------------------------------------------- */
 
-typedef struct mr_picture_index { /* the pictures of a tree by their names without folder and ending */
+typedef struct mr_picture_index { /* the images of a tree by their names without folder and ending */
     const mr_tree *tree;
-    uint32_t *entries; /* the pictures but for masks of others, ascending */
+    uint32_t *entries; /* the images but for masks of others, ascending */
     size_t count, room;
-    size_t masks;    /* pictures in folders of masks */
-    uint32_t *first; /* by stem: a picture, as a place in entries */
-    uint32_t *next;  /* by picture: another one of this stem; MR_NO_ENTRY: none */
+    size_t masks;    /* images in folders of masks */
+    uint32_t *first; /* by stem: an image, as a place in entries */
+    uint32_t *next;  /* by image: another one of this stem; MR_NO_ENTRY: none */
     mr_string_map stems;
 } mr_picture_index;
 
@@ -30,18 +30,18 @@ typedef enum mr_picture_match {
     MR_PICTURE_NONE,
     MR_PICTURE_ONE,
     MR_PICTURE_SEVERAL, /* they are in different folders, or have different endings */
-    MR_PICTURE_OUTSIDE, /* a path with "..", unless what follows "../" is a picture's */
+    MR_PICTURE_OUTSIDE, /* a path with "..", unless what follows "../" is an image's */
 } mr_picture_match;
 
-/* The picture that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
+/* The image that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
  * without the ending; of an absolute path, or one with backslashes, by the longest end that fits.  `split`: of several,
  * the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries; SEVERAL:
  * found[1] is another one. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
 
-/* Whether a cell has the ending of a picture; Flickr8k's tokens add "#0", the number of a caption. */
+/* Whether a cell has the ending of an image; Flickr8k's tokens add "#0", the number of a caption. */
 bool mr_cell_is_image(const char *cell);
-/* Whether a folder's name says nothing of what pictures show: a split's name, or images, photos ... */
+/* Whether a folder's name says nothing of what images show: a split's name, or images, photos ... */
 bool mr_folder_word(const char *name, size_t len);
 /* Whether the root is itself a split's folder. */
 bool mr_root_is_split(const mr_tree *t);
@@ -64,8 +64,8 @@ typedef enum mr_box_form {
 typedef struct mr_box_columns {
     mr_box_form form;
     int at[4];                /* columns */
-    int width, height, crowd; /* of the picture, and 1 for a crowd; -1: none */
-    bool parts;               /* of the picture's width and height */
+    int width, height, crowd; /* of the image, and 1 for a crowd; -1: none */
+    bool parts;               /* of the image's width and height */
 } mr_box_columns;
 
 #define MR_LABEL_END "\x1F" /* between the labels of a list, in a cell of JSON lines */
@@ -81,14 +81,14 @@ typedef struct mr_sheet {
     mr_csv csv;
     const char *word;            /* the split that its name stands for; NULL: none */
     int path, split, text;       /* columns; -1: none */
-    int confidence;              /* Open Images: a label of 0 is one that the picture does not have; 0: none */
+    int confidence;              /* Open Images: a label of 0 is one that the image does not have; 0: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
-    bool listed;                 /* a list names its classes: they are those of pictures, beside boxes too */
+    bool listed;                 /* a list names its classes: they are those of images, beside boxes too */
     bool bare;                   /* it has no header */
     bool utf8;                   /* all of it is UTF-8 */
     mr_box_columns boxes;        /* a row is a box */
-    uint32_t *next;         /* by row: another one of its picture, counted from 1; 0: the last; NULL: each is alone */
+    uint32_t *next;         /* by row: another one of its image, counted from 1; 0: the last; NULL: each is alone */
     bool beside;            /* paths are relative to the file's own folder, and complete */
     uint64_t *at;           /* rows of JSON lines: where each begins in the file; NULL: a CSV */
     uint32_t *len;          /* ... and its length */
@@ -116,9 +116,9 @@ void mr_sheet_free(mr_sheet *sheet);
 /* Where rows are counted as people do: the first below the header is row 1. */
 const char *mr_sheet_cell(const mr_sheet *sheet, size_t row, size_t column);
 enum { MR_SHEET_FAULT = 400 };
-/* What is wrong with a row, so that its picture is rejected; false: nothing. */
+/* What is wrong with a row, so that its image is rejected; false: nothing. */
 bool mr_sheet_fault_of(const mr_sheet *sheet, size_t row, char why[MR_SHEET_FAULT]);
-/* The next row of a row's picture, both counted from 1; 0: there are no more. */
+/* The next row of a row's image, both counted from 1; 0: there are no more. */
 size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row);
 
 /* header.c: gives names to the columns of a table without a header.  MR_BAD_DATA: two columns have one name. */
@@ -128,7 +128,7 @@ bool mr_header_names_path(const char *name);
 /* The first column, other than that of paths, whose header is one of the words, which end with NULL; -1: none. */
 int mr_sheet_column_among(const mr_sheet *sheet, const char *const *words);
 
-/* Whether the row says that its label is not that of the picture. */
+/* Whether the row says that its label is not that of the image. */
 bool mr_sheet_denies(const mr_sheet *sheet, size_t row);
 
 /* boxes.c: finds the columns of boxes.  MR_BAD_DATA: it has shapes that are not read. */
@@ -138,8 +138,8 @@ typedef enum mr_box_row { MR_BOX_ABSENT, MR_BOX_THERE, MR_BOX_BAD } mr_box_row;
 /* The numbers of a row's box as they are in the table. */
 mr_box_row mr_sheet_box(const mr_sheet *sheet, size_t row, double out[4]);
 
-/* Finds the column of paths, by its name if one is given, else by looking: -1: no column names pictures.
- * MR_MISUSE: there is no such column, or several name different pictures: the message lists them. */
+/* Finds the column of paths, by its name if one is given, else by looking: -1: no column names images.
+ * MR_MISUSE: there is no such column, or several name different images: the message lists them. */
 mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, const char *asked, mr_error *err);
 /* Whether the header names files, although no row does. */
 bool mr_sheet_claims(const mr_sheet *sheet);
@@ -173,16 +173,16 @@ typedef struct mr_table_state {
     size_t sheet_count;
     char separators[8];
     mr_label_census census; /* of all labels */
-    mr_texts texts;         /* captions beside the pictures */
-    bool sidecars;          /* there are no sheets: texts beside the pictures are their captions */
+    mr_texts texts;         /* captions beside the images */
+    bool sidecars;          /* there are no sheets: texts beside the images are their captions */
 } mr_table_state;
 
 mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_plan *plan, mr_error *err);
-/* The row's labels, or with `all` those of all rows of its picture: int32_t, ascending, each once; replaces out's
+/* The row's labels, or with `all` those of all rows of its image: int32_t, ascending, each once; replaces out's
  * contents. */
 mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row,
                               bool all, mr_buf *out, mr_error *err);
-/* Sets label, labels, flags and meta_bytes from the rows of a picture, of which `row` is the first. */
+/* Sets label, labels, flags and meta_bytes from the rows of an image, of which `row` is the first. */
 mr_status mr_table_judge(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_sample *s,
                          mr_buf *scratch, mr_error *err);
 int32_t mr_table_class(const mr_table_state *st, const mr_plan *plan, const char *text, size_t len);
@@ -194,19 +194,19 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
 mr_status mr_table_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
 mr_status mr_table_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                            mr_objects *out, mr_error *err);
-/* The members of a meta that name the labels of a picture with several. */
+/* The members of a meta that name the labels of an image with several. */
 mr_status mr_table_add_labels(const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_buf *out, mr_error *err);
 void mr_table_free(void *state);
 
 /* ---- folder_splits.c ------------------------------------------------------------------------------------------ */
 
-typedef struct mr_folder_splits { /* in plan->splits; MR_NO_ENTRY: left out, or without pictures */
+typedef struct mr_folder_splits { /* in plan->splits; MR_NO_ENTRY: left out, or without images */
     uint32_t split[3];
 } mr_folder_splits;
 
 mr_status mr_folder_splits_open(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
                                 mr_plan *plan, mr_folder_splits *out, mr_error *err);
-/* False: --split-map leaves the picture out, which is then marked. */
+/* False: --split-map leaves the image out, which is then marked. */
 bool mr_folder_splits_get(const mr_tree *t, const mr_folder_splits *splits, uint32_t entry, mr_plan *plan,
                           uint32_t *split);
 

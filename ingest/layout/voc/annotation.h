@@ -1,4 +1,4 @@
-/* annotation.h - one XML file of Pascal VOC: the size of a picture, and its objects.
+/* annotation.h - one XML file of Pascal VOC: the size of an image, and its objects.
  * Invariant: nothing is fetched or expanded: a file with a DOCTYPE, where entities would be declared, is refused. */
 #ifndef MR_VOC_ANNOTATION_H
 #define MR_VOC_ANNOTATION_H

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fractions of the picture: a box may extend beyond it, but 320 is a pixel. */
+/* Fractions of the image: a box may extend beyond it, but 320 is a pixel. */
 static const double low = -1, high = 2;
 
 void mr_yolo_reader_free(mr_yolo_reader *r)

@@ -6,7 +6,7 @@
  *      3 0.1 0.1 0.4 0.1 0.4 0.6 ...                     class, three points or more: a polygon
  *      3 0.1 0.1 0.4 0.1 0.4 0.6 0.1 0.6                 four: a polygon, or an oriented box where all lines have four
  *      10 10 40 10 40 60 10 60 dog 0                     labelTxt, in pixels: an oriented box, class, difficulty
- * All but the last as fractions of the picture's width and height. */
+ * All but the last as fractions of the image's width and height. */
 #ifndef MR_YOLO_LABEL_H
 #define MR_YOLO_LABEL_H
 

@@ -18,7 +18,7 @@ static mr_status refuse(const mr_yolo_build *b, const mr_yaml_node *node, const 
     return mr_fail(b->err, MR_BAD_DATA, "%s: line %" PRIu32 ": %s", b->settings.name, node->line, why);
 }
 
-/* Only digits, or a number that is whole (2.0); false: something else, or more than `most`. */
+/* Only digits, or an integral number (2.0); false: something else, or more than `most`. */
 static bool whole(const mr_yolo_build *b, const mr_yaml_node *node, uint64_t most, uint64_t *out)
 {
     const char *text = mr_yaml_text(&b->settings.yaml, node);

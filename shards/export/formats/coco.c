@@ -1,4 +1,4 @@
-/* coco.c - the export `coco`: annotations/instances_SPLIT.json and captions_SPLIT.json, pictures in SPLIT/.
+/* coco.c - the export `coco`: annotations/instances_SPLIT.json and captions_SPLIT.json, images in SPLIT/.
  * Invariant: ids of the source are kept where all of a split are whole numbers from 1 on and differ; otherwise images
  * and annotations are numbered from 1 on, in the dataset's order. */
 #include "shards/export/formats/coco.h"

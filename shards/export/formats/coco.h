@@ -22,7 +22,7 @@ mr_status mr_export_raws_read(const char *meta, const mr_export_facts *f, mr_exp
 /* The annotation of an id; NULL: none. */
 const mr_export_raw *mr_export_raws_find(const mr_export_raws *r, const char *meta, const char *id, size_t len);
 
-/* One annotation: an object of the picture `image`.  False: it has no box, nor anything to make one of. */
+/* One annotation: an object of the image `image`.  False: it has no box, nor anything to make one of. */
 typedef struct mr_export_annotation {
     const char *meta;
     const mr_objects *objects;

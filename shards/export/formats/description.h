@@ -3,8 +3,8 @@
  * number of samples or files.
  *
  *      parquet   SPLIT/files is a FileSet of data/SPLIT-?????-of-00002.parquet; fields are columns
- *      tar       SPLIT/files is a FileSet of the pictures in SPLIT-000000.tar ...; the other fields are in
- *                __millrace__/SPLIT.jsonl, whose file_name is the picture's name in its tar
+ *      tar       SPLIT/files is a FileSet of the images in SPLIT-000000.tar ...; the other fields are in
+ *                __millrace__/SPLIT.jsonl, whose file_name is the image's name in its tar
  *
  * A record set for each split that has samples, whose fields are SPLIT/image, SPLIT/split ... and those of row.h. */
 #ifndef MR_EXPORT_DESCRIPTION_H

@@ -1,5 +1,5 @@
-/* folders.c - SPLIT/CLASS/ folders of pictures.
- * Invariant: a picture with one label is in its class's folder, any other in that of its split. */
+/* folders.c - SPLIT/CLASS/ folders of images.
+ * Invariant: an image with one label is in its class's folder, any other in that of its split. */
 #include "shards/export/formats/folders.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ mr_status mr_export_folders_begin(mr_export_run *run, mr_error *err)
     return MR_OK;
 }
 
-/* Takes the class's name in the split's folder, so that no picture beside it gets it. */
+/* Takes the class's name in the split's folder, so that no image beside it gets it. */
 static mr_status add_class(mr_export_run *run, const char *split, const char *name, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0}, taken = {0};

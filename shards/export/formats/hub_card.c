@@ -43,7 +43,7 @@ mr_hub_split *mr_hub_card_split(const mr_export_run *run, mr_hub_card *c, const 
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* Arrow has an offset of four bytes for a text, a list or a picture, and eight for a number. */
+/* Arrow has an offset of four bytes for a text, a list or an image, and eight for a number. */
 enum { OFFSET = 4, NUMBER = 8 };
 
 static uint64_t object_bytes(const mr_objects *all, const mr_object *o, mr_export_row_kind kind)

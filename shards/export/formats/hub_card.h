@@ -25,7 +25,7 @@ typedef struct mr_hub_card { /* a zeroed one is closed */
 
 /* `tar`: of tars; else of Parquet. */
 mr_status mr_hub_card_open(mr_export_run *run, bool tar, mr_hub_card *c, mr_error *err);
-/* Counts a sample, whose picture is named `name` in its row. */
+/* Counts a sample, whose image is named `name` in its row. */
 void mr_hub_card_take(const mr_export_run *run, mr_hub_card *c, const mr_export_sample *s, mr_export_row_kind kind,
                       size_t name_len);
 mr_hub_split *mr_hub_card_split(const mr_export_run *run, mr_hub_card *c, const mr_split *split);

@@ -1,4 +1,4 @@
-/* imagefolder.c - the export `imagefolder`: the hub's, SPLIT/CLASS/ folders of pictures with a metadata.jsonl in each
+/* imagefolder.c - the export `imagefolder`: the hub's, SPLIT/CLASS/ folders of images with a metadata.jsonl in each
  * split.
  * Source: "Create an image dataset" in the documentation of the hub's library datasets: a line has file_name, relative
  * to the metadata file; boxes are {"bbox": [[x, y, width, height], ...], "categories": [...]}.

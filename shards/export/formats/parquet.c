@@ -1,4 +1,4 @@
-/* parquet.c - the export `parquet`: the hub's form, data/SPLIT-00000-of-00002.parquet with the pictures inside.
+/* parquet.c - the export `parquet`: the hub's form, data/SPLIT-00000-of-00002.parquet with the images inside.
  *
  *      this process --a pipe: lines of JSON, pictures--> parquet_write.py --> data/train-00000.parquet
  *
@@ -29,7 +29,7 @@ enum { FILES_MAX = 100000, PIPE_SIZE = 1 << 20 };
 typedef struct parquet {
     mr_script script;
     mr_export_row_kind kind;
-    uint64_t most;       /* bytes of pictures in a file */
+    uint64_t most;       /* bytes of images in a file */
     char *split;         /* its part of the files' names */
     uint32_t files;      /* of the split, the current one included */
     mr_program *program; /* NULL: no file is open */

@@ -2,7 +2,7 @@
  *
  *      train-000000.tar  train-000001.tar  val-000000.tar     00000000.jpg, 00000000.json, 00000000.cls ...
  *      __millrace__/dataset.json                              the names of splits and classes
- *      __millrace__/train.jsonl  val.jsonl                    label, captions, objects: a line for each picture
+ *      __millrace__/train.jsonl  val.jsonl                    label, captions, objects: a line for each image
  *      croissant.json  README.md                              describe all of them
  *
  * Invariant: a line of SPLIT.jsonl says nothing that the sample's .json does not say. */
@@ -26,7 +26,7 @@ typedef struct tars {
     mr_export_result entries;
     char name[120];
     uint32_t count; /* of the split, the current one included */
-    uint64_t bytes; /* of pictures in the current one */
+    uint64_t bytes; /* of images in the current one */
     mr_export_row_kind kind;
     char rows_name[120];
     mr_out_text rows; /* SPLIT.jsonl; closed before the split's first sample */
@@ -119,7 +119,7 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *sample, mr_e
     return add_row(run, s, sample, err);
 }
 
-/* The split's tars for the card, their pictures as one set of files. */
+/* The split's tars for the card, their images as one set of files. */
 static mr_status add_set(mr_export_run *run, tars *s, const mr_split *split, mr_error *err)
 {
     mr_hub_split *card = mr_hub_card_split(run, &s->card, split);

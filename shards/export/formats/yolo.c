@@ -3,8 +3,8 @@
  *
  *      data.yaml  train/images/1.jpg  train/labels/1.txt  val/images/2.jpg  val/labels/2.txt
  *
- * Invariant: all labels are of one task, as the readers want it, and every coordinate is within the picture as EXIF
- * shows it, which is the one that readers see: one beyond it makes Ultralytics drop the whole picture. */
+ * Invariant: all labels are of one task, as the readers want it, and every coordinate is within the image as EXIF
+ * shows it, which is the one that readers see: one beyond it makes Ultralytics drop the whole image. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ static void add_fraction(mr_milli value, uint32_t size, mr_buf *out)
     mr_outline_fraction(value, size, out);
 }
 
-/* False: nothing of the box is in the picture. */
+/* False: nothing of the box is in the image. */
 static bool add_box(const mr_object *o, const mr_stored *p, bool *cut, mr_buf *out)
 {
     mr_milli x = o->box[0], y = o->box[1], right = x + o->box[2], bottom = y + o->box[3];
@@ -122,7 +122,7 @@ static bool add_box(const mr_object *o, const mr_stored *p, bool *cut, mr_buf *o
     *cut = *cut || first || second;
     if (!o->has_box || right <= x || bottom <= y)
         return false;
-    /* The middle may be half a thousandth of a pixel, so the picture is counted twice as large. */
+    /* The middle may be half a thousandth of a pixel, so the image is counted twice as large. */
     add_fraction(x + right, p->width * 2, out);
     add_fraction(y + bottom, p->height * 2, out);
     add_fraction(right - x, p->width, out);
@@ -197,7 +197,7 @@ static mr_status add_object(mr_export_run *run, const mr_export_sample *s, const
     return mr_buf_status(&y->line, err, "exporting");
 }
 
-/* A picture without objects gets an empty file; one whose objects are not known gets none. */
+/* An image without objects gets an empty file; one whose objects are not known gets none. */
 static mr_status write_label(mr_export_run *run, const mr_export_sample *s, mr_error *err)
 {
     yolo *y = run->state;

@@ -103,7 +103,7 @@ static void test_what_inspect_reports(void **state)
     json_decref(doc);
     support_result_free(&r);
     r = support_millrace("inspect", target, "--near-duplicates", (char *)NULL);
-    assert_non_null(strstr(r.out, "  leaks: near-duplicates in two splits: 2\n"
+    assert_non_null(strstr(r.out, "  leaks: similar images in two splits: 2\n"
                                   "    val 0 (valid/daisy/e.png): also train 2 (train/daisy/c.jpg)\n"));
     support_result_free(&r);
     free(target);
