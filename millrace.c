@@ -76,7 +76,7 @@ static int run(int argc, char **argv)
             continue;
         int code = commands[i]->run(argc, argv);
         ended = true;
-        mr_term_push(stdout); /* at exit a library of C++ would, and lose the reason of a failure */
+        mr_term_flush_stream(stdout); /* at exit a library of C++ would, and lose the reason of a failure */
         return code;
     }
     return unknown(argv[0]);

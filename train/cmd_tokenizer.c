@@ -142,7 +142,7 @@ static mr_status choose_column(request *q, mr_error *err)
     if (q->column)
         return MR_OK;
     if (!names.len)
-        return mr_fail(err, MR_BAD_DATA, "%s: its first sample has no text to learn from", q->dataset);
+        return mr_fail(err, MR_BAD_DATA, "%s: its first sample has no text to train on", q->dataset);
     return mr_fail(err, MR_MISUSE, "%s: give a --text-column; the first sample has text in %s", q->dataset,
                    mr_buf_text(&names));
 }

@@ -54,7 +54,7 @@ static void print_start(mr_trainer *t)
     if (!t->eval_split)
         printf("No val or test split: the run is not evaluated; --eval-split names one\n");
     printf("\n");
-    mr_term_push(stdout);
+    mr_term_flush_stream(stdout);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */

@@ -170,6 +170,6 @@ mr_status mr_cli_write_file(const mr_cli_line *l, mr_error *err)
     }
     MR_TRY(mr_buf_status(&out, err, "writing the options"));
     fwrite(out.data, 1, out.len, stdout);
-    mr_term_push(stdout);
+    mr_term_flush_stream(stdout);
     return MR_OK;
 }

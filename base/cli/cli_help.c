@@ -231,7 +231,7 @@ mr_status mr_cli_help(const mr_command *command, mr_help which, mr_error *err)
         const uint8_t *end = memchr(text.data + at, '\n', text.len - at);
         len = (size_t)(end + 1 - (text.data + at)); /* every line ends with a newline */
         fwrite(text.data + at, 1, len, stdout);
-        mr_term_push(stdout); /* per line: keeps the errno of a failed write, which a full buffer would lose */
+        mr_term_flush_stream(stdout); /* per line: keeps the errno of a failed write, which a full buffer would lose */
     }
     return MR_OK;
 }

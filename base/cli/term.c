@@ -53,7 +53,7 @@ size_t mr_term_text(FILE *stream, const char *text)
 
 static _Atomic int output_failed; /* errno: a stream records only that it failed, not why */
 
-void mr_term_push(FILE *stream)
+void mr_term_flush_stream(FILE *stream)
 {
     if (fflush(stream) != 0 && stream == stdout)
         output_failed = errno;
@@ -61,7 +61,7 @@ void mr_term_push(FILE *stream)
 
 mr_status mr_term_flush(mr_error *err)
 {
-    mr_term_push(stdout);
+    mr_term_flush_stream(stdout);
     if (!ferror(stdout))
         return MR_OK;
     return output_failed ? mr_fail_errno(err, output_failed, CANNOT_WRITE)
@@ -78,7 +78,7 @@ static bool reader_left(const mr_error *err)
 
 void mr_term_error(const mr_error *err)
 {
-    mr_term_push(stdout);
+    mr_term_flush_stream(stdout);
     if (reader_left(err))
         return;
     fprintf(stderr, "%smillrace:%s %s\n", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), err->text);
@@ -86,7 +86,7 @@ void mr_term_error(const mr_error *err)
 
 void mr_term_warn(const char *text)
 {
-    mr_term_push(stdout);
+    mr_term_flush_stream(stdout);
     fprintf(stderr, "%smillrace:%s ", mr_sgr(stderr, MR_YELLOW), mr_sgr(stderr, MR_PLAIN));
     mr_term_text(stderr, text);
     fputc('\n', stderr);
@@ -187,7 +187,7 @@ bool mr_term_redraw(FILE *stream, const char *line)
         return false;
     ioctl(fileno(stream), TIOCGWINSZ, &size);
     fprintf(stream, "\r\033[K%.*s", size.ws_col > 1 ? size.ws_col - 1 : 79, line);
-    mr_term_push(stream);
+    mr_term_flush_stream(stream);
     return true;
 }
 

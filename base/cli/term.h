@@ -15,7 +15,7 @@ const char *mr_sgr(FILE *stream, mr_colour colour);
 size_t mr_term_text(FILE *stream, const char *text);
 
 /* Flushes `stream`; a failure is reported by mr_term_flush(). */
-void mr_term_push(FILE *stream);
+void mr_term_flush_stream(FILE *stream);
 /* Flushes standard output.  MR_SYSTEM, with the cause, if anything printed could not be written. */
 mr_status mr_term_flush(mr_error *err);
 

@@ -165,7 +165,7 @@ static void beat(mr_owner *w)
     size_t len = mr_owner_text(&w->card, text);
     ssize_t n = pwrite(w->fd, text, len, 0);
     int again = dup(w->fd);
-    (void)n; /* a file that cannot be written shows no sign of life, and its folder will be taken */
+    (void)n; /* a file that cannot be written looks like a dead owner, and its folder will be taken over */
     mr_scope_close(&again);
 }
 
@@ -276,6 +276,6 @@ mr_status mr_owner_seen(const mr_owner *w, const char *file, mr_ranks *ranks, mr
         mr_buf_add_text(&id, w->card.id);
     MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&id, err, file), err));
     MR_TRY(mr_ranks_share(ranks, &id, err));
-    bool looks = id.len && mr_ranks_rank(ranks) != 0 && mr_ranks_here(ranks) == 0;
+    bool looks = id.len && mr_ranks_rank(ranks) != 0 && mr_ranks_local_rank(ranks) == 0;
     return mr_ranks_agree(ranks, looks ? look_for(file, mr_buf_text(&id), ranks, err) : MR_OK, err);
 }

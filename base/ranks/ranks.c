@@ -158,12 +158,12 @@ unsigned mr_ranks_world(const mr_ranks *r)
     return r->world;
 }
 
-unsigned mr_ranks_here(const mr_ranks *r)
+unsigned mr_ranks_local_rank(const mr_ranks *r)
 {
     return r->here;
 }
 
-unsigned mr_ranks_beside(const mr_ranks *r)
+unsigned mr_ranks_local_size(const mr_ranks *r)
 {
     return r->beside;
 }

@@ -39,7 +39,7 @@ static void on_stall(void *ctx, const mr_stall *stall, bool speaks)
 
 void mr_ranks_aside(mr_ranks *r, uint64_t ns)
 {
-    mr_watch_aside(r->watch, ns);
+    mr_watch_exclude_cpu(r->watch, ns);
 }
 
 void mr_ranks_quit(mr_ranks *r, const mr_error *why)

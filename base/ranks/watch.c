@@ -274,7 +274,7 @@ void mr_watch_end(mr_watch *w)
     free(w);
 }
 
-void mr_watch_aside(mr_watch *w, uint64_t ns)
+void mr_watch_exclude_cpu(mr_watch *w, uint64_t ns)
 {
     if (w)
         atomic_store(&w->aside_ns, ns);

@@ -39,7 +39,7 @@ void mr_watch_arm(mr_watch *w);
 void mr_watch_end(mr_watch *w); /* NULL is fine */
 
 /* The processor time, so far, of a thread that does not work for the run; of one thread at most. */
-void mr_watch_aside(mr_watch *w, uint64_t ns); /* NULL is fine */
+void mr_watch_exclude_cpu(mr_watch *w, uint64_t ns); /* NULL is fine */
 
 /* Around what waits for other ranks; may be nested. */
 void mr_watch_waits(mr_watch *w, bool begins); /* NULL is fine */

@@ -24,7 +24,7 @@ struct mr_team {
     pthread_cond_t work, done;
     member *members; /* [threads]; the first one is the caller */
     unsigned threads, started;
-    unsigned inside; /* members at work on the job */
+    unsigned inside; /* members working on the job */
     uint64_t job;    /* number of the job */
     bool open, quit;
     mr_team_fn fn;

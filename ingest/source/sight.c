@@ -103,9 +103,9 @@ static mr_status tell(const mr_source *listing, const seen *zero, const seen *mi
 mr_status mr_sight_agree(const mr_source *listing, char *const *srcs, size_t count, mr_ranks *ranks, mr_error *err)
 {
     unsigned world = mr_ranks_world(ranks), rank = mr_ranks_rank(ranks), other = 0;
-    seen mine = {.looked = mr_ranks_here(ranks) == 0}, zero, theirs;
+    seen mine = {.looked = mr_ranks_local_rank(ranks) == 0}, zero, theirs;
     MR_AUTO(mr_buf_free) mr_buf packed = {0}, all = {0};
-    if (mr_ranks_beside(ranks) == world)
+    if (mr_ranks_local_size(ranks) == world)
         return MR_OK;
     if (mine.looked)
         mine.sight = mr_sight_of(srcs, count);

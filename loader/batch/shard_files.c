@@ -234,7 +234,7 @@ static void choose_file(mr_shard_files *f, mr_open_shard *s)
     s->copied = !s->copied;
 }
 
-bool mr_shard_files_mistrust(mr_shard_files *f, const mr_open_shard *shard)
+bool mr_shard_files_drop_copy(mr_shard_files *f, const mr_open_shard *shard)
 {
     mr_open_shard *s = own(shard);
     pthread_mutex_lock(&f->lock);

@@ -60,7 +60,7 @@ mr_shard_files_counts mr_shard_files_count(mr_shard_files *f);
 void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard);
 /* The copy that the borrowed `shard` was read from gave wrong bytes: it is removed, and once it is returned the
  * dataset's own file is read.  False: it is the dataset's own. */
-bool mr_shard_files_mistrust(mr_shard_files *f, const mr_open_shard *shard);
+bool mr_shard_files_drop_copy(mr_shard_files *f, const mr_open_shard *shard);
 /* The dataset's own NAME.mdb, for the caller to close. */
 mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err);
 

@@ -212,7 +212,7 @@ static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, spa
     mr_error why;
     MR_TRY(mr_shard_files_borrow(w->files, sample, &open, err));
     mr_status status = read_checked(w, open->mdb, &s, out, &why);
-    if (status != MR_OK && status != MR_END && mr_shard_files_mistrust(w->files, open))
+    if (status != MR_OK && status != MR_END && mr_shard_files_drop_copy(w->files, open))
         status = read_original(w, open->shard, &s, out, &why);
     mr_shard_files_return(w->files, open);
     return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);

@@ -24,7 +24,7 @@ def choose_array(array: str | None) -> str:
     """`array`, or by what the caller uses: torch if imported, else JAX if imported, else numpy if installed, else raw."""
     if array is not None:
         if array not in ARRAYS:
-            raise MisuseError(f"array: {array!r} is none of {', '.join(ARRAYS)}")
+            raise MisuseError(f"array: {array!r} must be one of {', '.join(ARRAYS)}")
         return array
     for name in ("torch", "jax"):
         if name in sys.modules:

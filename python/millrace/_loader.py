@@ -387,7 +387,7 @@ def _pack_items(items: Any) -> bytes | None:
     try:
         return array.array("Q", (int(i) for i in items)).tobytes()
     except (OverflowError, TypeError, ValueError):
-        raise MisuseError("items: sample numbers are whole numbers from 0") from None
+        raise MisuseError("items: sample numbers must be integers of at least 0") from None
 
 
 def _default_threads() -> int:

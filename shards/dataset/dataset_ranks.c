@@ -149,14 +149,14 @@ mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_by
 {
     if (!dir && max_bytes)
         return mr_fail(err, MR_MISUSE, "--local-size: give --local DIR, the folder that it limits");
-    return dir ? mr_dataset_stage(ds, dir, max_bytes, mr_ranks_here(ranks) == 0, err) : MR_OK;
+    return dir ? mr_dataset_stage(ds, dir, max_bytes, mr_ranks_local_rank(ranks) == 0, err) : MR_OK;
 }
 
 void mr_dataset_stage_warn(const mr_dataset *ds, const mr_ranks *ranks)
 {
     mr_error remark, text;
     unsigned rank = ranks ? mr_ranks_rank(ranks) : 0;
-    if (!ds || (ranks && mr_ranks_here(ranks)) || mr_dataset_stage_remark(ds, &remark) != MR_OK)
+    if (!ds || (ranks && mr_ranks_local_rank(ranks)) || mr_dataset_stage_remark(ds, &remark) != MR_OK)
         return;
     if (rank)
         mr_fail(&text, MR_SYSTEM, "%s: %s", mr_ranks_name_of(ranks, rank).text, remark.text);

@@ -55,7 +55,7 @@ typedef struct mr_export_format {
 MR_EXPORTS(MR_EXPORT_DECLARE)
 
 /* Counts `count` losses of a part at a sample; `s` NULL: of the dataset as a whole.  losses.c */
-void mr_export_lose(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count);
+void mr_export_count_loss(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count);
 
 /* ---- pictures.c -------------------------------------------------------------------------------------------------- */
 

@@ -58,7 +58,7 @@ mr_status mr_class_names_make(mr_export_run *run, bool differ, mr_class_names *n
         if (!add_name(names, differ ? &map : NULL, &name, &changed))
             return mr_fail_memory(err, "exporting");
         if (changed)
-            mr_export_lose(run, MR_PART_CLASS_NAMES, NULL, 1);
+            mr_export_count_loss(run, MR_PART_CLASS_NAMES, NULL, 1);
     }
     return MR_OK;
 }

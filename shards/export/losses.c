@@ -7,7 +7,7 @@
 #include "base/scope.h"
 #include "shards/export/card.h"
 
-void mr_export_lose(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count)
+void mr_export_count_loss(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count)
 {
     mr_export_loss *loss = &run->result->losses[part];
     if (!loss->count && s && count) {
@@ -20,18 +20,18 @@ void mr_export_lose(mr_export_run *run, mr_export_part part, const mr_export_sam
 static void lose(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count)
 {
     if (!(run->holds & 1u << part))
-        mr_export_lose(run, part, s, count);
+        mr_export_count_loss(run, part, s, count);
 }
 
 static void take_object(mr_export_run *run, const mr_export_sample *s, const mr_object *o)
 {
     bool outlined = o->ring_count || o->oriented || o->keypoint_count;
     if (!(run->holds & MR_HOLDS(OBJECTS)))
-        mr_export_lose(run, MR_PART_OBJECTS, s, 1);
+        mr_export_count_loss(run, MR_PART_OBJECTS, s, 1);
     else if (o->label < 0 && !(run->holds & MR_HOLDS(CLASSLESS)))
-        mr_export_lose(run, MR_PART_CLASSLESS, s, 1);
+        mr_export_count_loss(run, MR_PART_CLASSLESS, s, 1);
     else if (o->crowd && !(run->holds & MR_HOLDS(CROWDS)) && !run->result->instead[MR_PART_CROWDS])
-        mr_export_lose(run, MR_PART_CROWDS, s, 1);
+        mr_export_count_loss(run, MR_PART_CROWDS, s, 1);
     else {
         lose(run, MR_PART_BOXES, s, o->has_box && !outlined);
         lose(run, MR_PART_POLYGONS, s, o->ring_count > 0);

@@ -37,7 +37,7 @@ mr_status mr_export_folder_name(mr_export_run *run, const char *folder, const ch
         .folder = folder, .wanted = mr_buf_text(&bytes), .len = bytes.len, .rules = MR_NAME_FOLDER};
     MR_TRY(mr_names_take(&run->names, &request, &taken, &changed, err));
     if (changed)
-        mr_export_lose(run, part, NULL, 1);
+        mr_export_count_loss(run, part, NULL, 1);
     *out = strdup(mr_buf_text(&taken));
     return *out && !bytes.failed ? MR_OK : mr_fail_memory(err, "exporting");
 }
@@ -59,7 +59,7 @@ mr_status mr_export_picture_name(mr_export_run *run, const char *folder, const m
     mr_buf_clear(out);
     MR_TRY(mr_names_take(&run->names, &request, out, &changed, err));
     if (changed)
-        mr_export_lose(run, MR_PART_NAMES, s, 1);
+        mr_export_count_loss(run, MR_PART_NAMES, s, 1);
     mr_buf_text(out);
     return mr_buf_status(out, err, "exporting");
 }

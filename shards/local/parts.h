@@ -14,7 +14,7 @@ typedef struct mr_store {
     struct timespec since; /* what was used later is not evicted: a current run uses it */
 } mr_store;
 
-/* MR_SYSTEM: the folder cannot be made or opened; the store is then without one. */
+/* MR_SYSTEM: the folder cannot be created or opened; the store is then without one. */
 mr_status mr_store_open(const char *path, uint64_t most_bytes, mr_store *out, mr_error *err);
 void mr_store_close(mr_store *s);
 /* Opens an existing copy with a shared lock, and marks it as used now. */

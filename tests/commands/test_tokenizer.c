@@ -124,7 +124,7 @@ static void test_refusals(void **state)
          "no sample of train has text in column \"story\"; the first has it in title, cap"
          "tions"},
         {2, "--split", "val", "give a --text-column; the first sample has text in title"},
-        {1, "--split", "test", "has no text to learn from"},
+        {1, "--split", "test", "has no text to train on"},
         {2, "--spilt", "val", "--split"},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {

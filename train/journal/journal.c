@@ -34,7 +34,7 @@ static void print_text(mr_journal *j)
         mr_term_redraw(stream, "");
     j->drawn = 0;
     fputs(mr_buf_text(&j->text), stream);
-    mr_term_push(stream);
+    mr_term_flush_stream(stream);
 }
 
 static mr_status write_log(mr_journal *j, mr_error *err)

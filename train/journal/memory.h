@@ -1,5 +1,5 @@
 /* memory.h - memory of this process, and what is left for it.
- * Invariant: a number that the system does not tell is 0. */
+ * Invariant: a number that the system does not report is 0. */
 #ifndef MR_MEMORY_H
 #define MR_MEMORY_H
 

@@ -85,7 +85,7 @@ static mr_status print_section(const mr_dataset *ds, const mr_similar *n, mr_sim
     return MR_OK;
 }
 
-/* "; 3 of a single tone were not compared", if there are any. */
+/* "; 3 of uniform colour were not compared", if there are any. */
 static void print_uncompared(uint64_t count, const char *words)
 {
     char number[32];

@@ -186,7 +186,7 @@ static mr_status match(const mr_session_request *q, mr_session *t, const char **
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     unsigned threads = mr_rank_threads(q->threads, ranks);
-    mr_device_options device = {.threads = threads, .local_rank = mr_ranks_here(ranks)};
+    mr_device_options device = {.threads = threads, .local_rank = mr_ranks_local_rank(ranks)};
     mr_transform transform = {0};
     const char *split = NULL;
     if (q->precision)

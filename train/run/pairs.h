@@ -13,7 +13,7 @@ typedef struct mr_pairs {
     mr_tokenizer *tokenizer;
     mr_buf file; /* the tokenizer as a tokenizer.json */
     char column[256];
-    uint64_t *items, item_count;      /* samples of the split to learn from; NULL: all, each once */
+    uint64_t *items, item_count;      /* samples of the split to train on; NULL: all, each once */
     uint64_t without;                 /* samples without a caption, left out of them; on rank 0 */
     uint64_t *eval_items, eval_count; /* samples of the split to evaluate on; NULL: all of them */
     mr_feed_text text;                /* of the above */

@@ -288,7 +288,7 @@ static mr_status open_gradients(mr_trainer *t, mr_error *err)
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, mr_ranks_here(t->ranks), err), err));
+    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, mr_ranks_local_rank(t->ranks), err), err));
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, restore(t, err), err) : begin_values(t, err));
     MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, clear_output(t, err), err));

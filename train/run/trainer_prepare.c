@@ -57,7 +57,7 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     /* A launcher that binds ranks has divided the processors already. */
     if (mine < (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || world == 1)
         return mine;
-    unsigned sharers = mr_ranks_beside(ranks);
+    unsigned sharers = mr_ranks_local_size(ranks);
     return mine / sharers ? mine / sharers : 1;
 }
 

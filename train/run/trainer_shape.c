@@ -180,7 +180,7 @@ static mr_status suit_text(mr_settings *s, const mr_model_config *c, mr_error *e
         {"warmup", "0"},
     };
     for (size_t i = 0; i < MR_COUNT(schedule); i++)
-        MR_TRY(mr_settings_suit(s, schedule[i][0], schedule[i][1], err));
+        MR_TRY(mr_settings_override_default(s, schedule[i][0], schedule[i][1], err));
     s->max_text = c->text;
     s->dropout = c->dropout;
     return MR_OK;

@@ -1,5 +1,5 @@
 /* head.h - the head of an older run, for a model that learns further classes.
- * Invariant: classes meet by name; one that the older run does not have stays as it started.  */
+ * Invariant: classes are matched by name; one that the older run does not have stays as it started.  */
 #ifndef MR_HEAD_H
 #define MR_HEAD_H
 

@@ -72,7 +72,7 @@ mr_status mr_settings_begin(mr_settings *s, mr_error *err)
     return mr_options_defaults(mr_setting_rows, s, err);
 }
 
-mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err)
+mr_status mr_settings_override_default(mr_settings *s, const char *word, const char *text, mr_error *err)
 {
     for (size_t i = 0; i < mr_setting_count; i++) {
         const mr_option *row = &mr_setting_rows[i];

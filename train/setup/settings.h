@@ -205,7 +205,7 @@ void mr_settings_release(mr_settings *s);
 mr_status mr_settings_take(mr_settings *s, const mr_option *row, const char *text, mr_error *err);
 
 /* Overrides a default for a kind of model, unless the user set the option; MR_MISUSE: no such option. */
-mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err);
+mr_status mr_settings_override_default(mr_settings *s, const char *word, const char *text, mr_error *err);
 
 /* Whether the run is only planned. */
 bool mr_settings_plans(const mr_settings *s);

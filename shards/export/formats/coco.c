@@ -1,5 +1,5 @@
 /* coco.c - the export `coco`: annotations/instances_SPLIT.json and captions_SPLIT.json, images in SPLIT/.
- * Invariant: ids of the source are kept where all of a split are whole numbers from 1 on and differ; otherwise images
+ * Invariant: ids of the source are kept where all of a split are integers from 1 on and differ; otherwise images
  * and annotations are numbered from 1 on, in the dataset's order. */
 #include "shards/export/formats/coco.h"
 
@@ -182,12 +182,12 @@ static void add_object(mr_export_run *run, const mr_export_sample *s, const mr_o
     mr_buf_add_text(out, c->object ? ",\n" : "\n");
     if (!mr_export_annotation_write(&a, out)) {
         out->len = before;
-        mr_export_lose(run, MR_PART_BOXLESS, s, 1);
+        mr_export_count_loss(run, MR_PART_BOXLESS, s, 1);
         return;
     }
     c->object++;
     if (!c->survey->object_ids && o->id_len)
-        mr_export_lose(run, MR_PART_IDS, s, 1);
+        mr_export_count_loss(run, MR_PART_IDS, s, 1);
 }
 
 static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error *err)

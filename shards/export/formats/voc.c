@@ -29,7 +29,7 @@ static void count_names(mr_export_run *run)
         while (i < len && !mr_text_is_no_character(name + i, len - i))
             i++;
         if (i < len)
-            mr_export_lose(run, MR_PART_CLASS_NAMES, NULL, 1);
+            mr_export_count_loss(run, MR_PART_CLASS_NAMES, NULL, 1);
     }
 }
 
@@ -57,7 +57,7 @@ static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error
     bool joint = !strcmp(split->name, "trainval"); /* which would be read as train and val together */
     MR_TRY(mr_export_folder_name(run, "/splits", joint ? "trainval_" : split->name, MR_PART_SPLIT_NAMES, &name, err));
     if (joint)
-        mr_export_lose(run, MR_PART_SPLIT_NAMES, NULL, 1);
+        mr_export_count_loss(run, MR_PART_SPLIT_NAMES, NULL, 1);
     mr_buf_printf(&path, "ImageSets/Main/%s.txt", name);
     const char *text = mr_buf_text(&path);
     MR_TRY(mr_buf_status(&path, err, "exporting"));
@@ -123,7 +123,7 @@ static mr_status add_object(mr_export_run *run, const mr_export_sample *s, const
     if (o->label < 0 || (size_t)o->label >= run->manifest->class_count) /* counted */
         return MR_OK;
     if (!o->has_box) {
-        mr_export_lose(run, MR_PART_BOXLESS, s, 1);
+        mr_export_count_loss(run, MR_PART_BOXLESS, s, 1);
         return MR_OK;
     }
     mr_export_class_text(&run->manifest->classes[o->label], &name);

@@ -192,8 +192,8 @@ static mr_status add_object(mr_export_run *run, const mr_export_sample *s, const
     mr_buf_add(&y->line, "\n", 1);
     if (!good)
         y->line.len = before;
-    mr_export_lose(run, MR_PART_BOXLESS, s, !good);
-    mr_export_lose(run, MR_PART_OUTSIDE, s, good && cut);
+    mr_export_count_loss(run, MR_PART_BOXLESS, s, !good);
+    mr_export_count_loss(run, MR_PART_OUTSIDE, s, good && cut);
     return mr_buf_status(&y->line, err, "exporting");
 }
 

@@ -220,7 +220,7 @@ static void a_file_of_any_content_is_an_owner(void **state)
         o.tick_ms = 1;
         assert_int_equal(mr_file_publish(dir, "owner", texts[i], strlen(texts[i]), NULL), MR_OK);
         assert_int_equal(mr_owner_take(&o, &mine, NULL), MR_OK);
-        assert_int_equal(said, 2); /* it has shown no sign of life either */
+        assert_int_equal(said, 2); /* it has not responded either */
         mr_owner_release(mine);
         assert_false(exists(dir));
     }

@@ -130,12 +130,12 @@ static void test_suit(void **state)
     mr_settings s = begin();
     mr_error err;
     give(&s, "decay", "none");
-    assert_int_equal(mr_settings_suit(&s, "decay", "linear", &err), MR_OK);
-    assert_int_equal(mr_settings_suit(&s, "optimizer", "adamw", &err), MR_OK);
+    assert_int_equal(mr_settings_override_default(&s, "decay", "linear", &err), MR_OK);
+    assert_int_equal(mr_settings_override_default(&s, "optimizer", "adamw", &err), MR_OK);
     assert_string_equal(s.decay, "none");
     assert_string_equal(s.optimizer, "adamw");
     assert_false(s.given.optimizer);
-    assert_int_equal(mr_settings_suit(&s, "speed", "1", &err), MR_MISUSE);
+    assert_int_equal(mr_settings_override_default(&s, "speed", "1", &err), MR_MISUSE);
     mr_settings_release(&s);
 }
 
