@@ -1,4 +1,4 @@
-/* bf16.h - the upper half of a float32: its sign, its exponent, 7 of its 23 digits.
+/* bf16.h - the upper half of a float32: its sign, its exponent, 7 of its 23 fraction bits.
  * Invariant: narrowing rounds to nearest, ties to even; a NaN stays one.  Both go through integers, so they mean the
  * same under -ffast-math. */
 #ifndef MR_BF16_H

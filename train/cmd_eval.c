@@ -162,8 +162,8 @@ static mr_status check_labels(const request *q, const mr_session *t, mr_ranks *r
     const mr_split *split = mr_manifest_split(mr_dataset_manifest(t->ds), t->evaluator.loader.split);
     if (t->several)
         return mr_labels_check_targets(&t->targets, split, q->trained.dataset, err);
-    return mr_labels_check(t->ds, split, ranks, q->trained.dataset,
-                           "let 'millrace predict' say what it sees in each sample", err);
+    return mr_labels_check(t->ds, split, ranks, q->trained.dataset, "use 'millrace predict', which needs no labels",
+                           err);
 }
 
 static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_error *err)

@@ -1,5 +1,5 @@
 /* meeting.c - a thread that counts while the ranks start.
- * Invariant: rank 0 speaks first; the launcher then ends the others, or they speak where it cannot reach them. */
+ * Invariant: rank 0 reports first; the launcher then ends the others, or they report themselves where it cannot. */
 #include "base/ranks/meeting.h"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* near_hash.c - the hash of an image: signs of its cosine transform.
  * Invariant: mirroring an image inverts bits of its hash, turning it also permutes them, and nothing else changes,
- * except for waves of which the image has nothing: their bits are 0.
+ * except for waves that the image does not contain: their bits are 0.
  *
  *      bit 8 v + u    whether the coefficient of u half waves across and v down is positive; u, v: 0 to 7, not both 0
  *

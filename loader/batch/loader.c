@@ -1,4 +1,4 @@
-/* loader.c - mr_loader_*: the threads that work on a queue of batches: started, stopped, sent elsewhere.
+/* loader.c - mr_loader_*: the threads that work on a queue of batches: started, stopped, repositioned.
  * Invariant: no thread is inside a loader when it is freed.
  *
  *   threads          step, step, step ...    until `stop`; they wait on `to_do`

@@ -1,6 +1,6 @@
 /* index_trust.c - which indexes of an open dataset were compared with the manifest.
  *
- *   stamps[split][shard]    0: not yet; else a hash of what tells the compared file from another:
+ *   stamps[split][shard]    0: not yet; else a hash of what distinguishes the compared file from others:
  *                           device, inode, size, times of modification and of change
  *
  * Invariant: a stamp is stored only after all bytes of the file with these facts were hashed. */

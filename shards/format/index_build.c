@@ -75,7 +75,7 @@ static mr_status take_meta(void *ctx, const mr_walk_record *r, mr_error *err)
                        (unsigned long long)r->sample);
     mr_row *row = &b->rows[i];
     if (r->len < 2 || r->len > MR_RECORD_MAX || (b->known && r->len != row->meta_len))
-        return fault(b, i, err, "its meta is not as long as it should be");
+        return fault(b, i, err, "its meta has the wrong length");
     row->meta_offset = r->offset;
     row->meta_len = (uint32_t)r->len;
     if (b->known)
@@ -122,7 +122,7 @@ static mr_status take_image(void *ctx, const mr_walk_record *r, mr_error *err)
                        (unsigned long long)r->sample);
     mr_row *row = &b->rows[i];
     if (r->len < 1 || r->len > MR_RECORD_MAX || (b->known && r->len != row->image_len))
-        return fault(b, i, err, "its image is not as long as it should be");
+        return fault(b, i, err, "its image has the wrong length");
     row->image_offset = r->offset;
     row->image_len = (uint32_t)r->len;
     if (b->known)

@@ -89,7 +89,7 @@ static mr_status check_bytes(const mr_manifest *m, const void *bytes, size_t len
     if (memcmp(found.sha256, m->table.sha256, SHA256) == 0 && memcmp(found.xxh3_128, m->table.xxh3_128, XXH3) == 0)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   MR_TABLE ": is not the table that the manifest states (its digest differs); copy it from where the "
+                   MR_TABLE ": does not match the manifest (its digest differs); copy it from where the "
                             "dataset came from, or ingest again");
 }
 

@@ -157,7 +157,7 @@ static void test_damage_is_named(void **state)
         {"rm hurt/manifest.shards", "manifest.shards: is missing"},
         {"truncate -s -1 hurt/manifest.shards", "bytes instead of"},
         {"printf X | dd of=hurt/manifest.shards bs=1 seek=300 conv=notrunc 2>/dev/null",
-         "manifest.shards: is not the table that the manifest states"},
+         "manifest.shards: does not match the manifest"},
     };
     for (size_t i = 0; i < MR_COUNT(hurts); i++) {
         free(said(0, "rm -rf hurt && cp -r table hurt"));

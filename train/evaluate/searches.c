@@ -1,4 +1,4 @@
-/* searches.c - of an evaluation on images and text: what some of the texts found.
+/* searches.c - retrieval examples of an evaluation on images and text.
  * Invariant: the choice depends on the number of samples alone. */
 #include "base/scope.h"
 #include "shards/dataset/dataset.h"

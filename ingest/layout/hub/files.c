@@ -292,10 +292,10 @@ static mr_status complete_from(const mr_hub_files *files, size_t first, mr_error
         if (f && !same_series(f, a))
             continue;
         if (f && (f->of != of || f->number < next))
-            return mr_fail(err, MR_BAD_DATA,
-                           "%.*s: does not go with the other files of its split: is it left from another "
-                           "download?",
-                           (int)f->path.len, f->path.text);
+            return mr_fail(
+                err, MR_BAD_DATA,
+                "%.*s: does not belong to the other files of its split: is it left over from another download?",
+                (int)f->path.len, f->path.text);
         if ((f && f->number > next) || (!f && next < of))
             return mr_fail(err, MR_BAD_DATA,
                            "%.*s: its split has %u files, and number %05u is missing; download it again",

@@ -1,6 +1,6 @@
 /* place.c - from the rows of tables to the images that they name.
- * Invariant: every row is an image's, or in a note.  Rows that contradict one another reject their image: two
- * splits, or two labels where few images have several. */
+ * Invariant: every row belongs to an image or is named in a note.  Rows that contradict one another reject their image:
+ * two splits, or two labels where few images have several. */
 #include <stdlib.h>
 #include <string.h>
 

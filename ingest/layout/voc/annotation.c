@@ -121,7 +121,7 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
                     "a robndbox, the turned box of roLabelImg, which is not read: write its four corners "
                     "as a <polygon>");
     if (o && at == SIDE && o->seen & 1u << r->side)
-        return stop(r, MR_BAD_DATA, "a bndbox with one of its sides twice");
+        return stop(r, MR_BAD_DATA, "a bndbox with a duplicate side");
     if (at == NAME || at == BOX)
         *(at == NAME ? &o->named : &o->boxed) = true;
     if (at != OBJECT)

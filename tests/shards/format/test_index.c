@@ -180,7 +180,7 @@ static void expect_located_equal(const char *dir, const mr_shard *shard, const m
     mine[shard->samples - 1].meta_len++;
     assert_int_equal(mr_index_locate(fd, shard->mdb.bytes, "t.mdb", shard->first, shard->samples, mine, &err),
                      MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "meta is not as long"));
+    assert_non_null(strstr(err.text, "meta has the wrong length"));
     close(fd);
     mr_buf_free(&packed);
     free(built);
@@ -263,7 +263,7 @@ static void test_wrong_shards(void **state)
     EXPECT_BUILD("p--", 3, "sample 12: its \"image_of\"", "{}", "{\"image_of\":10}", "{\"image_of\":11}");
     EXPECT_BUILD("px", 2, "sample 11: GIF", "{}", "{}");
     EXPECT_BUILD("pp", 2, "sample 11: meta", "{}", "[]");
-    EXPECT_BUILD("pp", 2, "sample 10: its meta is not as long", "1", "{}");
+    EXPECT_BUILD("pp", 2, "sample 10: its meta has the wrong length", "1", "{}");
     EXPECT_BUILD("pp", UINT32_MAX, "do not fit", "{}", "{}");
 }
 

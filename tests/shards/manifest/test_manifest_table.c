@@ -203,7 +203,7 @@ static void test_damaged_files(void **state)
     for (size_t at = 0; at < w.table.len; at += 7) {
         w.table.data[at] ^= 1;
         support_write(path, w.table.data, w.table.len);
-        expect_open_bad(dir, "manifest.shards: is not the table that the manifest states");
+        expect_open_bad(dir, "manifest.shards: does not match the manifest");
         w.table.data[at] ^= 1;
     }
     support_write(path, w.table.data, w.table.len - 1);

@@ -98,7 +98,7 @@ static void test_incomplete_downloads(void **state)
     hub_ingest(1, "its split has 3 files, and number 00001 is missing", NULL, NULL);
     support_hub_rows(hub_source, "train-00001-of-00003.parquet", 2, 2, 12);
     support_hub_rows(hub_source, "train-00001-of-00003-0123456789abcdef.parquet", 2, 2, 12);
-    hub_ingest(1, "does not go with the other files of its split", NULL, NULL);
+    hub_ingest(1, "does not belong to the other files of its split", NULL, NULL);
     hub_start_again();
     support_hub_rows(hub_source, "train-00000-of-00001.parquet", 2, 2, 4);
     char *path = support_path("%s/test-00000-of-00001.parquet", hub_source);
