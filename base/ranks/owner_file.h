@@ -1,4 +1,4 @@
-/* owner_file.h - the file of an owner: who that is, and a count of its ticks.
+/* owner_file.h - the lock file of a folder: its owner, and a count of the owner's ticks.
  * Invariant: an owner's text keeps its length, so that each tick replaces it in place. */
 #ifndef MR_OWNER_FILE_H
 #define MR_OWNER_FILE_H

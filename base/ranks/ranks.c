@@ -189,9 +189,9 @@ mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *e
     if (part)
         *part = (mr_ranks){.world = 1, .card = r->card, .library = r->library, .watch = r->watch, .part = true};
     bool none = color == MR_RANKS_NONE, ready = part && (!r->card || alloc_verdicts(part, r->world));
-    mr_status status = ready ? MR_OK : mr_fail_memory(err, "sharing out the ranks");
+    mr_status status = ready ? MR_OK : mr_fail_memory(err, "grouping the ranks by host");
     if (r->card)
-        status = mr_ranks_all_have(r, ready, "sharing out the ranks", err);
+        status = mr_ranks_all_have(r, ready, "grouping the ranks by host", err);
     mr_watch_waits(r->watch, true);
     if (status == MR_OK && r->card && r->card->split(r->group, color, &part->group, &part->rank, &part->world) != 0)
         status = mr_ranks_failed(err);

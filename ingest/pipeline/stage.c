@@ -197,7 +197,7 @@ mr_status mr_stage_seen(const mr_stage *s, const char *target, mr_ranks *ranks, 
     MR_TRY(mr_ranks_agree(ranks, path ? mr_buf_status(&file, err, target) : mr_fail_memory(err, target), err));
     mr_status status = mr_owner_seen(s ? s->owner : NULL, mr_buf_text(&file), ranks, err);
     if (status == MR_MISUSE && err)
-        return mr_fail(err, status, "%s; choose a DATASET on a disk that all hosts see", err->text);
+        return mr_fail(err, status, "%s; choose a DATASET on a disk that all hosts share", err->text);
     return status;
 }
 

@@ -167,7 +167,7 @@ static mr_status open_decoder(mr_loader *l, mr_error *err)
         return MR_OK;
     mr_worker *w = mr_alloc(1, sizeof *w);
     if (!w)
-        return mr_fail_memory(err, "decoding a picture");
+        return mr_fail_memory(err, "decoding an image");
     mr_status status = mr_worker_init(w, &l->queue.work, err);
     if (status == MR_OK)
         l->decoder = w;

@@ -1,4 +1,4 @@
-"""What a sample's picture becomes: a square of pixels, cut and resized in C.
+"""What a sample's image becomes: a square of pixels, cut and resized in C.
 
 Invariant: a view is a value: it can be compared, hashed and pickled, and draws nothing itself.
 """
@@ -18,7 +18,7 @@ class View:
     Attributes:
         size: width and height of the result in pixels.
         bicubic: bicubic instead of bilinear.
-        apply_orientation: turn the picture as its EXIF orientation says.
+        apply_orientation: turn the image as its EXIF orientation says.
         unrounded: resize in float32, as torchvision resizes tensors: not rounded to 8 bits (float output only).
     """
 
@@ -38,10 +38,10 @@ class View:
 
 @dataclass(frozen=True)
 class Crop(View):
-    """A random part of the picture, as torchvision's RandomResizedCrop, mirrored with probability `flip`.
+    """A random part of the image, as torchvision's RandomResizedCrop, mirrored with probability `flip`.
 
     Attributes:
-        scale: the part's share of the picture's area, from and to.
+        scale: the part's share of the image's area, from and to.
         flip: the probability of mirroring.
 
     The aspect ratio is drawn from 3/4 to 4/3. What is drawn depends on the seed, the epoch and the sample alone.
@@ -60,7 +60,7 @@ class Crop(View):
 
 @dataclass(frozen=True)
 class Square(View):
-    """The whole picture, its aspect ratio not kept."""
+    """The whole image, its aspect ratio not kept."""
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "kind": 1}

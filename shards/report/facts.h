@@ -1,5 +1,5 @@
 /* facts.h - the figures in a report about a dataset.
- * Invariant: sizes, formats and labels are those of every sample; what only metas tell (objects, captions, lists of
+ * Invariant: sizes, formats and labels are those of every sample; what only metas contain (objects, captions, lists of
  * labels) is of `looked` samples, all of them or a seeded choice, which the page states. */
 #ifndef MR_REPORT_FACTS_H
 #define MR_REPORT_FACTS_H

@@ -131,7 +131,7 @@ static mr_status find_kind(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
                      pose);
         else
             snprintf(r->why, sizeof r->why,
-                     "%zu number%s after the class, where a box has 4 and a polygon 6, 8 or more, two a point%s",
+                     "%zu number%s after the class, where a box has 4 and a polygon 6, 8 or more, two per point%s",
                      out->count, out->count == 1 ? "" : "s",
                      out->count > 4 && out->count % 3 == 1 ? "; keypoints need kpt_shape in data.yaml" : "");
         return MR_BAD_DATA;

@@ -100,8 +100,8 @@ static void eval_counts_them_too(void **state)
     support_result r = train_command(2, folder, 0, "eval", "data", "run", "--split", "val", (char *)NULL);
     assert_string_equal(r.out, "");
     assert_non_null(strstr(r.err, "of the 8 samples of val 2 are without a label of their own (the first is 1), and a "
-                                  "classifier needs labels; ingest the source without them, or let "
-                                  "'millrace predict' say"));
+                                  "classifier needs labels; ingest the source without them, or use "
+                                  "'millrace predict', which needs no labels"));
     support_result_free(&r);
     r = train_command(0, folder, 0, "predict", "data", "run", "--split", "val", (char *)NULL);
     support_result_free(&r);

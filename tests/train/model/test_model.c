@@ -268,7 +268,7 @@ static void check_names_the_option(void **state)
         const char *word;
     } bad[] = {{good, "--image-size 0"}, {good, "--patch 0"},           {good, "--hidden 0"},
                {good, "--layers 0"},     {good, "--heads 0"},           {good, "--mlp 0"},
-               {good, "classes"},        {good, "the least is 8"},      {good, "nearest is 24"},
+               {good, "classes"},        {good, "the minimum is 8"},    {good, "nearest is 24"},
                {good, "nearest is 28"},  {good, "--dropout 1"},         {good, "--dropout"},
                {good, "--dropout"},      {good, "--hidden 4000000000"}, {good, "nearest is 4"}};
     mr_error err;

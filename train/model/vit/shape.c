@@ -22,7 +22,8 @@ mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
                                {"classes:", c->classes, 1, MAX_CLASSES}};
     MR_TRY(mr_range_check(ranges, MR_COUNT(ranges), err));
     if (c->patch > c->image)
-        return mr_fail(err, MR_MISUSE, "--image-size %u: smaller than one patch; the least is %u", c->image, c->patch);
+        return mr_fail(err, MR_MISUSE, "--image-size %u: smaller than one patch; the minimum is %u", c->image,
+                       c->patch);
     if (c->hidden % c->heads)
         return mr_fail(err, MR_MISUSE, "--hidden %u is not a multiple of --heads %u; the nearest is %u", c->hidden,
                        c->heads, mr_nearest_multiple(c->hidden, c->heads));
