@@ -202,7 +202,7 @@ mr_status mr_hub_objects_read(const void *row, size_t len, const char *name, con
     if (!objects)
         return status;
     size_t boxes = json_array_size(json_object_get(objects, "bbox")), classes = json_array_size(categories_of(objects));
-    out->told = true;
+    out->known = true;
     for (size_t i = 0; i < boxes || i < classes; i++)
         add_object(objects, i, plan, numbered, out);
     return out->failed ? mr_fail_memory(err, "reading objects") : MR_OK;

@@ -132,7 +132,7 @@ typedef struct mr_layout {
     /* Appends the layout's members of a sample's meta, each starting with a comma: ,"columns":{...}  Thread-safe.
      * NULL: nothing to add. */
     mr_status (*meta)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
-    /* The sample's objects, in pixels of `picture`; sets out->told where the source has objects, even if none.
+    /* The sample's objects, in pixels of `picture`; sets out->known where the source has objects, even if none.
      * Thread-safe. NULL: the layout has none. */
     mr_status (*objects)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                          mr_objects *out, mr_error *err);

@@ -58,7 +58,7 @@ static mr_status add_objects(mr_build *b, size_t row, mr_error *err)
     mr_objects_settle(o, &picture);
     if (o->failed || !mr_objects_count(o, &picture, in->order[b->cut->begin + row], &b->tally))
         return mr_fail_memory(err, b->cut->name);
-    if (o->told)
+    if (o->known)
         mr_objects_write(o, in->plan.classes, in->plan.class_count, &b->meta);
     return MR_OK;
 }

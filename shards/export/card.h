@@ -86,7 +86,7 @@ mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, const
 
 typedef struct mr_export_losses { /* a zeroed one is empty */
     uint64_t *seen;               /* samples and objects of each class */
-    bool told;                    /* some image's objects are known */
+    bool known;                   /* some image's objects are known */
 } mr_export_losses;
 
 /* Counts what the run's format does not hold of a sample. */

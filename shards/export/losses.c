@@ -56,7 +56,7 @@ mr_status mr_export_losses_take(mr_export_run *run, mr_export_losses *l, const m
     lose(run, MR_PART_LABELS, s, f->label_count > 0);
     lose(run, MR_PART_CAPTIONS, s, f->caption_count);
     lose(run, MR_PART_COLUMNS, s, f->columns.len > 0);
-    l->told = l->told || s->objects->told;
+    l->known = l->known || s->objects->known;
     if (s->view->orientation > 1 && run->holds & MR_HOLDS(OBJECTS))
         lose(run, MR_PART_TURNED, s, s->objects->count);
     l->seen[s->view->label >= 0 && (size_t)s->view->label < classes ? (size_t)s->view->label : classes]++;
@@ -98,7 +98,7 @@ mr_status mr_export_losses_end(mr_export_run *run, const mr_export_losses *l, mr
     for (size_t i = 0; i < run->manifest->class_count; i++)
         empty += !l->seen || !l->seen[i];
     lose(run, MR_PART_EMPTY_CLASSES, NULL, empty);
-    if (run->holds & MR_HOLDS(OBJECTS) && !(run->holds & MR_HOLDS(LABEL)) && !l->told)
+    if (run->holds & MR_HOLDS(OBJECTS) && !(run->holds & MR_HOLDS(LABEL)) && !l->known)
         snprintf(run->result->remark, sizeof run->result->remark, "the dataset has no objects");
     return run->manifest->class_count && !(run->holds & MR_HOLDS(CLASS_NUMBERS)) ? count_moved(run, err) : MR_OK;
 }

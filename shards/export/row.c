@@ -13,7 +13,7 @@ mr_export_row_kind mr_export_row_kind_of(const mr_export_run *run)
                                 .labels = s->several,
                                 .captions = s->captioned,
                                 .columns = s->columns,
-                                .objects = s->told,
+                                .objects = s->known,
                                 .polygons = s->polygons,
                                 .oriented = s->oriented,
                                 .keypoints = s->keypoints};

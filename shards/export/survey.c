@@ -109,7 +109,7 @@ static mr_status take_sample(pass *p, const mr_split *split, uint64_t n, size_t 
     MR_TRY(mr_objects_parse(p->view.meta, p->view.meta_len, &p->found, p->err));
     MR_TRY(mr_export_facts_read(p->view.meta, p->view.meta_len, &p->facts, p->err));
     mr_export_survey *s = p->out;
-    s->told += p->found.told;
+    s->known += p->found.known;
     s->labelled = s->labelled || p->view.label >= 0;
     s->several = s->several || p->facts.has_labels;
     s->captioned = s->captioned || p->facts.caption_count;

@@ -15,7 +15,7 @@ typedef struct mr_export_survey_split {
 typedef struct mr_export_survey {
     uint64_t objects, polygons, oriented, keypoints; /* objects with one */
     bool labelled, several, captioned, columns;      /* some sample has one label, several, a caption, columns */
-    uint64_t told;                                   /* images whose objects the source knows */
+    uint64_t known;                                  /* images whose objects the source knows */
     bool quads;                                      /* every outline has four points */
     size_t most_keypoints;                           /* of one object */
     size_t *class_keypoints;                         /* the most of an object, for each class */

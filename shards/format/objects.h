@@ -40,7 +40,7 @@ typedef struct mr_keypoint {
 } mr_keypoint;
 
 typedef struct mr_objects { /* of one image; a zeroed one is empty */
-    bool told;              /* the source states this image's objects, even if there are none */
+    bool known;             /* the source states this image's objects, even if there are none */
     uint32_t width, height; /* of the image, as the source states it; 0: it does not */
     uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
     uint64_t reversed;      /* boxes whose sides the source has in the wrong order; see mr_objects_settle() */
@@ -94,8 +94,8 @@ void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 /* Appends ,"objects":[...] to a meta. */
 void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);
 
-/* Replaces the contents with the objects of a whole meta; o->told is false where it has no "objects".  MR_BAD_DATA: not
- * as above. */
+/* Replaces the contents with the objects of a whole meta; o->known is false where it has no "objects".  MR_BAD_DATA:
+ * not as above. */
 mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err);
 
 /* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ typedef struct mr_object_tally {
     } odd[MR_OBJECT_ODDITY_COUNT];
 } mr_object_tally;
 
-/* Counts the objects of one image, if o->told.  False: out of memory. */
+/* Counts the objects of one image, if o->known.  False: out of memory. */
 bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sample, mr_object_tally *tally);
 /* Adds `more`, which counted later samples. */
 void mr_object_tally_add(mr_object_tally *tally, const mr_object_tally *more);

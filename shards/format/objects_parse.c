@@ -164,9 +164,9 @@ static mr_status take(void *ctx, const mr_json_token *t)
         return MR_OK;
     if (t->depth == 1 && t->kind == MR_JSON_KEY) {
         r->inside = t->len == strlen("objects") && !memcmp(t->text, "objects", t->len);
-        if (r->inside && r->objects->told)
+        if (r->inside && r->objects->known)
             return mr_fail(r->err, MR_BAD_DATA, "meta: has \"objects\" twice");
-        r->objects->told |= r->inside;
+        r->objects->known |= r->inside;
         return MR_OK;
     }
     if (!r->inside)

@@ -71,7 +71,7 @@ static void count_kinds(const mr_objects *o, mr_object_tally *t)
 bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sample, mr_object_tally *tally)
 {
     uint64_t odd[MR_OBJECT_ODDITY_COUNT] = {0};
-    if (!o->told)
+    if (!o->known)
         return true;
     for (size_t i = 0; i < o->count; i++) {
         odd[MR_OBJECT_LEAVES] += leaves(&o->items[i], picture);

@@ -172,7 +172,7 @@ static mr_status look(mr_report_facts *f, uint64_t seed, mr_error *err)
         const mr_split *split = mr_report_sample(f->m, from + mr_random_below(&random, to - from), &number);
         MR_TRY(mr_dataset_read_meta(f->ds, split->name, number, &view, err));
         MR_TRY(mr_objects_parse(view.meta, view.meta_len, &found, err));
-        if (found.told)
+        if (found.known)
             count_objects(&found, f);
         if (view.flags & MR_FLAG_MULTI_LABEL)
             MR_TRY(count_list(&view, f, err));

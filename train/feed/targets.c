@@ -53,7 +53,7 @@ static mr_status find_labels(const mr_sample_view *v, mr_objects *objects, mr_bu
     for (size_t i = 0; i < objects->count; i++)
         if (objects->items[i].label >= 0)
             mr_buf_add(labels, &objects->items[i].label, sizeof objects->items[i].label);
-    *told = objects->told;
+    *told = objects->known;
     return MR_OK;
 }
 

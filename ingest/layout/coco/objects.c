@@ -324,7 +324,7 @@ mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, c
                                  .levels = panoptic ? LEVELS + SEGMENTS_DEPTH : LEVELS,
                                  .depth_max = DEPTH_MAX};
     const mr_json_rules size_rules = {.handler = take_size, .ctx = &size, .levels = 2, .depth_max = DEPTH_MAX};
-    out->told = true;
+    out->known = true;
     MR_TRY(mr_coco_image_text(s, f, n, &text, err));
     MR_TRY(read_text(&text, &size_rules, err));
     mr_buf_clear(&text);

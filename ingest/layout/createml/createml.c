@@ -115,7 +115,7 @@ static mr_status createml_objects(const mr_tree *t, const mr_plan *plan, const m
     size_t count;
     const mr_createml_ref *refs = mr_createml_refs(plan->state, sample->aux, &count);
     (void)picture;
-    out->told = count > 0;
+    out->known = count > 0;
     for (size_t i = 0; i < count; i++) {
         mr_buf_clear(&text);
         MR_TRY(mr_createml_ref_text(t->source, plan->state, &refs[i], &text, err));

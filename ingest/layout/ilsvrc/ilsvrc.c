@@ -86,7 +86,7 @@ static mr_status ilsvrc_objects(const mr_tree *t, const mr_plan *plan, const mr_
     (void)t, (void)picture;
     if (!row || !row->boxes_len)
         return MR_OK;
-    out->told = true;
+    out->known = true;
     mr_ilsvrc_boxes(row, plan, sample->label, out);
     return out->failed ? mr_fail_memory(err, "reading boxes") : MR_OK;
 }

@@ -283,7 +283,7 @@ mr_status mr_table_objects(const mr_tree *t, const mr_plan *plan, const mr_sampl
     (void)t;
     if (!s || !s->boxes.form)
         return MR_OK;
-    out->told = true;
+    out->known = true;
     state_size(s, (uint32_t)sample->aux - 1, out);
     for (size_t r = (uint32_t)sample->aux; r && !out->failed; r = mr_sheet_next_row(s, r))
         add_row(plan, s, r - 1, picture, out);

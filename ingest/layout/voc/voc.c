@@ -135,7 +135,7 @@ static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sam
     if (sample->aux == MR_VOC_NO_XML)
         return MR_OK;
     MR_TRY(annotation_of(t, plan, sample, &a, err));
-    out->told = true;
+    out->known = true;
     out->width = a.width;
     out->height = a.height;
     for (size_t i = 0; i < a.count && !out->failed; i++)

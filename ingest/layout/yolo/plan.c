@@ -81,7 +81,7 @@ static mr_status add_image(mr_yolo_build *b, const mr_yolo_item *item, uint64_t 
         return refuse_two(b, item->entry, &claim);
     if (claim.label != MR_NO_ENTRY) {
         b->plan->used[claim.label] = MR_USE_TAKEN;
-        b->st->told[item->split] = true;
+        b->st->known[item->split] = true;
         MR_TRY(check_label(b, claim.label, &claim.text, &lines, &why));
         s.meta_bytes = 2 * mr_source_entry(b->tree->source, claim.label)->size + 64 * lines + 32;
     }
@@ -115,7 +115,7 @@ static mr_status add_images(mr_yolo_build *b)
         if (unlabelled[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
                         "%" PRIu64 " images have no label file: %s", unlabelled[i],
-                        b->st->told[i] ? "images without objects" : "the split has no labels");
+                        b->st->known[i] ? "images without objects" : "the split has no labels");
     free(unlabelled);
     return status;
 }

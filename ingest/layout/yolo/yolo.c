@@ -164,7 +164,7 @@ static mr_status yolo_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
     MR_AUTO(close_label) label l = {0};
     mr_yolo_line line;
     mr_status status;
-    out->told = st->told[sample->split];
+    out->known = st->known[sample->split];
     if (sample->aux == MR_YOLO_NO_LABEL)
         return MR_OK;
     MR_TRY(open_label(t, plan, sample, &l, err));

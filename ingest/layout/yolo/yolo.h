@@ -100,13 +100,13 @@ typedef struct mr_yolo_item { /* an image of a split */
 typedef enum mr_yolo_task { MR_YOLO_ANY, MR_YOLO_DETECT, MR_YOLO_SEGMENT, MR_YOLO_OBB, MR_YOLO_KEYPOINTS } mr_yolo_task;
 
 typedef struct mr_yolo_state {
-    unsigned keypoints, dims; /* kpt_shape */
-    mr_yolo_task task;        /* as data.yaml has it */
-    bool oriented;            /* lines of four points are oriented boxes */
-    bool told[MR_SPLITS_MAX]; /* the split has labels */
-    uint64_t lines[4];        /* of each mr_yolo_kind */
-    uint64_t quads;           /* polygons of four points */
-    uint64_t masks;           /* samples with one */
+    unsigned keypoints, dims;  /* kpt_shape */
+    mr_yolo_task task;         /* as data.yaml has it */
+    bool oriented;             /* lines of four points are oriented boxes */
+    bool known[MR_SPLITS_MAX]; /* the split has labels */
+    uint64_t lines[4];         /* of each mr_yolo_kind */
+    uint64_t quads;            /* polygons of four points */
+    uint64_t masks;            /* samples with one */
     mr_yolo_shape shape;
     mr_texts texts;   /* label files */
     uint32_t classes; /* in label files, where nothing names the classes: the highest plus one */

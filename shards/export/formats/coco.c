@@ -105,7 +105,7 @@ static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error
         MR_TRY(open_file(run, "captions", c->folder, &c->captions, err));
         mr_buf_add_text(&c->captions.text, "\"annotations\":[");
     }
-    if (c->survey->captions && !run->survey->told)
+    if (c->survey->captions && !run->survey->known)
         return MR_OK;
     MR_TRY(open_file(run, "instances", c->folder, &c->instances, err));
     mr_buf_add_text(&c->instances.text, "\"categories\":[");

@@ -173,7 +173,7 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error 
     MR_TRY(mr_export_picture(run, "JPEGImages", name, s, err));
     mr_buf_printf(&v->list.text, "%.*s\n", (int)stem, name);
     MR_TRY(mr_out_text_push(&v->list, err));
-    return s->objects->told ? write_xml(run, s, stem, err) : MR_OK;
+    return s->objects->known ? write_xml(run, s, stem, err) : MR_OK;
 }
 
 static void free_state(void *state)

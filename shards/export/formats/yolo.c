@@ -217,7 +217,7 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error 
     yolo *y = run->state;
     MR_TRY(mr_export_picture_name(run, y->images, s, MR_NAME_STEM, &y->name, err));
     MR_TRY(mr_export_picture(run, y->images, mr_buf_text(&y->name), s, err));
-    return s->objects->told ? write_label(run, s, err) : MR_OK;
+    return s->objects->known ? write_label(run, s, err) : MR_OK;
 }
 
 /* ---- data.yaml --------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ static mr_status add_objects(const mr_choice *c, const mr_plan *plan, const mr_s
     const mr_stored picture = {640, 480, 6};
     mr_status status = c->layout->objects(&c->tree, plan, s, &picture, &objects, err);
     mr_objects_settle(&objects, &picture);
-    if (status == MR_OK && objects.told)
+    if (status == MR_OK && objects.known)
         mr_objects_write(&objects, plan->classes, plan->class_count, meta);
     mr_objects_free(&objects);
     return status;

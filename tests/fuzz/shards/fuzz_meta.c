@@ -61,11 +61,11 @@ static void check_objects(const uint8_t *data, size_t size)
     mr_status status = mr_objects_parse(data, size, &first, &err);
     if (status != MR_OK)
         fuzz_refused(status, &err);
-    if (status == MR_OK && first.told) {
+    if (status == MR_OK && first.known) {
         mr_buf_add_text(&text, "{\"a\":0");
         mr_objects_write(&first, NULL, 0, &text);
         mr_buf_add_text(&text, "}");
-        FUZZ_MUST(mr_objects_parse(mr_buf_text(&text), text.len, &second, &err) == MR_OK && second.told);
+        FUZZ_MUST(mr_objects_parse(mr_buf_text(&text), text.len, &second, &err) == MR_OK && second.known);
         mr_buf_add_text(&again, "{\"a\":0");
         mr_objects_write(&second, NULL, 0, &again);
         mr_buf_add_text(&again, "}");

@@ -24,7 +24,7 @@ static void expect(const char *row, bool numbered, const char *classes, const ch
     assert_string_equal(mr_buf_text(&text), classes);
     assert_int_equal(mr_hub_objects_read(row, strlen(row), "f", &plan, numbered, &out, &err), MR_OK);
     mr_buf_clear(&text);
-    if (out.told)
+    if (out.known)
         mr_objects_write(&out, plan.classes, plan.class_count, &text);
     assert_string_equal(mr_buf_text(&text), objects);
     assert_int_equal(out.unreadable, unreadable);

@@ -232,7 +232,7 @@ static void write_parts(const char *root)
 static void compare(const char *format, size_t i, const mr_objects *found, const mr_manifest *m)
 {
     const drawn *p = &pictures[i];
-    if (!found->told || found->count != p->count)
+    if (!found->known || found->count != p->count)
         fail_msg("%s: image %zu has %zu objects, not %zu", format, i, found->count, p->count);
     for (size_t k = 0; k < p->count; k++) {
         const box *b = &p->boxes[k];

@@ -58,7 +58,7 @@ static void draw_meta(mr_random *r, kind k, unsigned width, unsigned height, mr_
 {
     static char ant[] = "ant", bee[] = "bee", cat[] = "cat";
     const mr_class classes[3] = {{.name = ant}, {.name = bee}, {.name = cat}};
-    mr_objects o = {.told = true};
+    mr_objects o = {.known = true};
     if (k == LABELS) {
         mr_buf_printf(out, ",\"label\":%d", (int)mr_random_below(r, 3));
         return;

@@ -28,7 +28,7 @@ static void fill(mr_objects *o)
     mr_objects_keypoint(o, 1, (mr_keypoint){1200, 5000, 2});
     mr_objects_keypoint(o, 1, (mr_keypoint){0, 0, 0});
     mr_objects_add(o, 0);
-    o->told = true;
+    o->known = true;
 }
 
 static const char expected[] =
@@ -57,11 +57,11 @@ static void test_form(void **state)
     assert_string_equal(mr_buf_text(&text), expected);
     if (mr_objects_parse(text.data, text.len, &back, &err) != MR_OK)
         fail_msg("%s", err.text);
-    assert_true(back.told);
+    assert_true(back.known);
     write_meta(&back, &again);
     assert_string_equal(mr_buf_text(&again), expected);
     assert_int_equal(mr_objects_parse("{\"source\":\"a\"}", 14, &back, &err), MR_OK);
-    assert_false(back.told);
+    assert_false(back.known);
     mr_milli milli;
     assert_false(mr_milli_of(1e300, &milli) || mr_milli_of((double)NAN, &milli) || mr_milli_of(-1e7, &milli));
     assert_true(mr_milli_of(0.0004, &milli) && milli == 0);
@@ -110,7 +110,7 @@ static void test_orientation(void **state)
         mr_milli shown[2]; /* where (10, 20) of 100 x 50 is shown */
     } turns[] = {{5, {20000, 10000}}, {6, {30000, 10000}}, {7, {30000, 90000}}, {8, {20000, 90000}}};
     for (size_t i = 0; i < MR_COUNT(turns); i++) {
-        MR_AUTO(mr_objects_free) mr_objects o = {.told = true, .width = 50, .height = 100};
+        MR_AUTO(mr_objects_free) mr_objects o = {.known = true, .width = 50, .height = 100};
         const mr_stored stored = {100, 50, turns[i].orientation};
         mr_object *object = mr_objects_add(&o, 0);
         assert_non_null(object);
@@ -130,7 +130,7 @@ static void test_orientation(void **state)
         assert_true(o.items[0].box[1] == 20000 || o.items[0].box[1] == 17000);
         assert_int_equal(o.width, 100);
     }
-    MR_AUTO(mr_objects_free) mr_objects same = {.told = true, .width = 100, .height = 50};
+    MR_AUTO(mr_objects_free) mr_objects same = {.known = true, .width = 100, .height = 50};
     mr_objects_add(&same, 0)->has_box = true;
     mr_objects_settle(&same, &(mr_stored){100, 50, 6});
     assert_int_equal(same.items[0].box[0], 0);
@@ -149,7 +149,7 @@ static void test_turns(void **state)
                                  (uint32_t)mr_random_below(&random, shown.height), 1, 1};
         const mr_region at = mr_orient_region(stored.orientation, stored.width, stored.height, &pixel);
         const mr_milli x = pixel.left * 1000, y = pixel.top * 1000;
-        MR_AUTO(mr_objects_free) mr_objects o = {.told = true};
+        MR_AUTO(mr_objects_free) mr_objects o = {.known = true};
         mr_object *object = mr_objects_add(&o, 0);
         assert_non_null(object);
         object->has_box = object->oriented = true;
@@ -187,7 +187,7 @@ static void add_box(mr_objects *o, int32_t label, mr_milli x, mr_milli y, mr_mil
 static void test_tally(void **state)
 {
     (void)state;
-    MR_AUTO(mr_objects_free) mr_objects o = {.told = true, .width = 640, .height = 480, .unreadable = 2};
+    MR_AUTO(mr_objects_free) mr_objects o = {.known = true, .width = 640, .height = 480, .unreadable = 2};
     mr_object_tally tally = {0}, all = {0};
     const mr_stored stored = {100, 50, 3};
     add_box(&o, 0, 0, 0, 100000, 50000);
@@ -212,7 +212,7 @@ static void test_tally(void **state)
     mr_objects_clear(&o);
     assert_true(mr_objects_count(&o, &stored, 8, &tally));
     assert_int_equal(tally.pictures, 1);
-    o.told = true;
+    o.known = true;
     assert_true(mr_objects_count(&o, &stored, 9, &tally));
     assert_int_equal(tally.without, 1);
     mr_object_tally_add(&all, &tally);

@@ -16,5 +16,5 @@ void support_assert_objects(const support_plan *p, size_t sample, unsigned width
         fail_msg("%s", err.text);
     assert_false(o.failed);
     mr_objects_write(&o, p->plan.classes, p->plan.class_count, &text);
-    assert_string_equal(o.told ? mr_buf_text(&text) + strlen(",\"objects\":") : "-", expected);
+    assert_string_equal(o.known ? mr_buf_text(&text) + strlen(",\"objects\":") : "-", expected);
 }
