@@ -260,7 +260,7 @@ static mr_status finish(const request *q, mr_ingest *in, mr_status status, mr_er
         status = cmd_ingest_summary(in, stdout, err);
     } else if (status == MR_OK) {
         status = cmd_ingest_quiet(in, stderr, err);
-    } else if (status != MR_OK && in->options) {
+    } else if (in->options) {
         cmd_ingest_failure(in);
     }
     if (status != MR_OK)

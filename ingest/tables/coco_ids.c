@@ -20,7 +20,7 @@ static const void *text_of(const void *list, size_t number, size_t *len)
 
 bool mr_coco_id_integer(const char *text, size_t len, int64_t *out)
 {
-    bool minus = len && text[0] == '-';
+    size_t minus = len && text[0] == '-';
     int64_t value = 0;
     if (len == minus)
         return false;

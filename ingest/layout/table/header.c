@@ -77,7 +77,7 @@ static bool counts_rows(const mr_sheet *s, size_t column)
     unsigned long first = strtoul(cell_of(s, 0, column), NULL, 10);
     for (size_t r = 0; r <= s->csv.rows; r++) {
         char number[24];
-        snprintf(number, sizeof number, "%lu", first + r);
+        snprintf(number, sizeof number, "%lu", first + (unsigned long)r);
         if (strcmp(cell_of(s, r, column), number) != 0)
             return false;
     }

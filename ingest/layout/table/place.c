@@ -115,19 +115,18 @@ static mr_status place(mr_placing *p, size_t number, size_t row, uint32_t pictur
 static void settle_labels(mr_placing *p, size_t number)
 {
     const mr_sheet *s = &p->st->sheets[number];
-    size_t pictures = 0, several = 0;
+    size_t pictures = 0, listed = 0;
     for (size_t i = 0; i < p->index->count; i++) {
         bool here = p->row_of[i] && p->row_of[i] >> 32 == number;
         pictures += here;
-        several += here && p->differs[i];
+        listed += here && p->differs[i];
     }
-    if (several >= LISTED_MIN && several * LISTED_PART >= pictures) {
+    if (listed >= LISTED_MIN && listed * LISTED_PART >= pictures) {
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "it has a row for each label of an image: %zu of %zu images have several labels", several,
-                    pictures);
+                    "it has a row for each label of an image: %zu of %zu images have several labels", listed, pictures);
         return;
     }
-    for (size_t i = 0; i < p->index->count && several; i++)
+    for (size_t i = 0; i < p->index->count && listed; i++)
         if (p->row_of[i] && p->row_of[i] >> 32 == number && p->differs[i])
             reject(p, i, "different labels or splits", (uint32_t)p->row_of[i], p->differs[i], s, s);
 }

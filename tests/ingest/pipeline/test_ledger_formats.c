@@ -60,7 +60,8 @@ static void put_image(const char *dir, const char *name)
 {
     static unsigned width = 8;
     char *path = support_path("%s/%s", dir, name);
-    picture p = make_jpeg((jpeg_kind){.width = width++, .height = 8, .components = 3});
+    width++;
+    picture p = make_jpeg((jpeg_kind){.width = width, .height = 8, .components = 3});
     support_write(path, p.bytes, p.len);
     picture_free(&p);
     free(path);

@@ -148,7 +148,7 @@ static void test_turns(void **state)
         const mr_region pixel = {(uint32_t)mr_random_below(&random, shown.width),
                                  (uint32_t)mr_random_below(&random, shown.height), 1, 1};
         const mr_region at = mr_orient_region(stored.orientation, stored.width, stored.height, &pixel);
-        const mr_milli x = pixel.left * 1000, y = pixel.top * 1000;
+        const mr_milli x = (mr_milli)pixel.left * 1000, y = (mr_milli)pixel.top * 1000;
         MR_AUTO(mr_objects_free) mr_objects o = {.known = true};
         mr_object *object = mr_objects_add(&o, 0);
         assert_non_null(object);
