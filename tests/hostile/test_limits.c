@@ -270,7 +270,7 @@ static const bound bounds[] = {
     {"counts of classes", 4194304, class_counts, "the limit of 4194304 counts", NULL, false},
     {"bytes of a manifest", 256 << 20, manifest_bytes, "more than the limit of 268435456", "manifest.json: ", true},
     {"arrays of an .npz", 65536, npz_arrays, "more than 65536 arrays", NULL, true},
-    {"tensors of an index", 262144, index_tensors, "the limit is 262144", "'a', which is not there", true},
+    {"tensors of an index", 262144, index_tensors, "the limit is 262144", "'a', which is missing", true},
     {"header of a .safetensors", 100000000, tensors_header, "100000001 bytes", "a JSON object", true},
 };
 
