@@ -149,7 +149,7 @@ static void test_cut_anywhere(void **state)
     add_member(&bytes, "three", 5, &head);
     for (size_t len = 1; len < bytes.len; len++)
         if (len != first && len != first + 1) /* a member, or one and a byte of garbage */
-            expect_refused(&(mr_buf){.data = bytes.data, .len = len}, "cut short");
+            expect_refused(&(mr_buf){.data = bytes.data, .len = len}, "truncated");
     mr_buf_free(&bytes);
 }
 

@@ -111,10 +111,10 @@ static void test_bad_rows(void **state)
         const char *row, *why;
     } cases[] = {
         {"{\"label\":\"A\"}", "no \"contest_number\""},
-        {"{\"contest_number\":\"1\"}", "not a whole number"},
-        {"{\"contest_number\":1.0}", "not a whole number"},
-        {"{\"contest_number\":null}", "not a whole number"},
-        {"{\"contest_number\":99999999999999999999}", "not a whole number"},
+        {"{\"contest_number\":\"1\"}", "is not an integer"},
+        {"{\"contest_number\":1.0}", "is not an integer"},
+        {"{\"contest_number\":null}", "is not an integer"},
+        {"{\"contest_number\":99999999999999999999}", "is not an integer"},
         {"{\"contest_number\":1,\"contest_number\":2}", "\"contest_number\" twice"},
         {"{\"contest_number\":1,\"label\":\"A\",\"label\":\"B\"}", "\"label\" twice"},
         {"[{\"contest_number\":1}]", "not a JSON object"},
