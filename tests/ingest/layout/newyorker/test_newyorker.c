@@ -116,7 +116,7 @@ static void test_bad_rows(void **state)
         {"{\"contest_number\":null}", "is not an integer"},
         {"{\"contest_number\":99999999999999999999}", "is not an integer"},
         {"{\"contest_number\":1,\"contest_number\":2}", "duplicate key \"contest_number\""},
-        {"{\"contest_number\":1,\"label\":\"A\",\"label\":\"B\"}", "\"label\" twice"},
+        {"{\"contest_number\":1,\"label\":\"A\",\"label\":\"B\"}", "duplicate key \"label\""},
         {"[{\"contest_number\":1}]", "not a JSON object"},
         {"\"contest_number\"", "not a JSON object"},
         {"{\"contest_number\":1", "not JSON"},
