@@ -210,7 +210,8 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;
     }
-    if (name[named - 1] == '/' || !list_name_ok(l, path, len)) /* a folder that is not marked as one */
+    if ((name && named && name[named - 1] == '/') ||
+        !list_name_ok(l, path, len)) /* a folder that is not marked as one */
         return MR_OK;
     return add_file(u, e, path, len, err);
 }

@@ -198,7 +198,7 @@ static const char *split_of(const char *word, size_t len)
     if (len >= WORD_MAX)
         return NULL;
     for (size_t i = 0; i < len; i++)
-        text[i] = is_upper(word[i]) ? (char)(word[i] + 'a' - 'A') : word[i];
+        text[i] = (char)(is_upper(word[i]) ? word[i] + 'a' - 'A' : word[i]);
     const char *split = exact_split(text);
     return split ? split : glued_split(text);
 }

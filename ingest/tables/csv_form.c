@@ -80,8 +80,11 @@ mr_status mr_csv_prepare(mr_buf *text, const char *name, char *delimiter, mr_err
         drop_front(text, 3);
     if (!memchr(text->data, '\n', text->len))
         for (size_t i = 0; i < text->len; i++)
-            text->data[i] = text->data[i] == '\r' ? '\n' : text->data[i];
+            if (text->data[i] == '\r')
+                text->data[i] = '\n';
     char sep = take_sep_line(text);
-    *delimiter = sep ? sep : find_delimiter(text);
+    if (!sep)
+        sep = find_delimiter(text);
+    *delimiter = sep;
     return MR_OK;
 }

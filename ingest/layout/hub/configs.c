@@ -287,6 +287,8 @@ mr_status mr_hub_configs_apply(const mr_hub_configs *card, const char *wanted, m
     if (!mr_hub_configs_fits(card, files))
         return MR_OK;
     MR_TRY(choose(card, wanted, &config, err));
+    if (!config) /* the card has none */
+        return MR_OK;
     size_t len = strcmp(config, "default") == 0 ? 0 : strlen(config);
     for (size_t i = 0; i < files->count; i++) {
         mr_hub_file f = files->items[i];

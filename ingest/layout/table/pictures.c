@@ -249,12 +249,12 @@ static bool may_be(const mr_picture_index *index, uint32_t picture, const char *
 static mr_picture_match find_foreign(const mr_picture_index *index, const char *cell, const char *split,
                                      uint32_t found[2])
 {
-    char path[1024];
+    char path[1024] = "";
     size_t len = strlen(cell);
     if (len >= sizeof path)
         return MR_PICTURE_NONE;
     for (size_t i = 0, n = 0; i <= len; i++) {
-        path[n] = cell[i] == '\\' ? '/' : cell[i];
+        path[n] = (char)(cell[i] == '\\' ? '/' : cell[i]);
         n += n < 2 || path[n] != '/' || path[n - 1] != '/'; /* "a//b" is a/b */
     }
     bool up = !strncmp(path, "../", 3), absolute = leads_out(path, strlen(path));
@@ -297,7 +297,7 @@ bool mr_cell_is_image(const char *cell)
 
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
 {
-    char whole[1024];
+    char whole[1024] = "";
     size_t len = without_number(cell);
     mr_picture_match match = find_cell(index, cell, split, found);
     if (match == MR_PICTURE_NONE && cell[len] && len < sizeof whole) {

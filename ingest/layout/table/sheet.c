@@ -36,7 +36,9 @@ static char delimiter_for(const char *name, const mr_buf *text, char found)
     if (mr_name_ends(name, strlen(name), ".tsv"))
         return '\t';
     bool blank = mr_name_ends(name, strlen(name), ".txt") && line && !memchr(begin, found, line);
-    return blank && memchr(begin, ' ', line) ? ' ' : found;
+    if (blank && memchr(begin, ' ', line))
+        return ' ';
+    return found;
 }
 
 /* Whether an image of its name is beside a text: then it is its caption. */

@@ -111,18 +111,19 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
         return stop(r, MR_BAD_DATA, "not an annotation of Pascal VOC: it does not begin with <annotation>");
     r->open[r->depth++] = at;
     r->len = 0;
-    mr_voc_object *o = a->count ? &a->objects[a->count - 1] : NULL;
-    if (o && at == NAME && o->named)
+    bool any = a->count > 0;
+    mr_voc_object *o = any ? &a->objects[a->count - 1] : NULL;
+    if (any && at == NAME && o->named)
         return stop(r, MR_BAD_DATA, "an object with two names: it is unknown which one counts");
-    if (o && at == BOX && o->boxed)
+    if (any && at == BOX && o->boxed)
         return stop(r, MR_BAD_DATA, "an object with two bndbox: it is unknown which one counts");
     if (at == TURNED_BOX)
         return stop(r, MR_BAD_DATA,
                     "a robndbox, the turned box of roLabelImg, which is not read: write its four corners "
                     "as a <polygon>");
-    if (o && at == SIDE && o->seen & 1u << r->side)
+    if (any && at == SIDE && o->seen & 1u << r->side)
         return stop(r, MR_BAD_DATA, "a bndbox with a duplicate side");
-    if (at == NAME || at == BOX)
+    if (any && (at == NAME || at == BOX))
         *(at == NAME ? &o->named : &o->boxed) = true;
     if (at != OBJECT)
         return;
