@@ -46,7 +46,7 @@ static bool begins_with_any(const char *name, size_t len, const char *const *wor
 static bool is_system(const char *path, size_t len, const char *name, size_t name_len)
 {
     static const char *const names[] = {"Thumbs.db", "ehthumbs.db", "desktop.ini", "Icon\r", NULL};
-    if (path[0] == '.' || memmem(path, len, "/.", 2) || memmem(path, len, "__MACOSX/", 9))
+    if (mr_path_is_hidden(path, len) || memmem(path, len, "__MACOSX/", 9))
         return true;
     for (size_t i = 0; names[i]; i++)
         if (name_len == strlen(names[i]) && strncasecmp(name, names[i], name_len) == 0)

@@ -7,11 +7,6 @@
 #include "base/text.h"
 #include "ingest/pipeline/ingest.h"
 
-static bool is_hidden(const mr_entry *e)
-{
-    return e->path[0] == '.' || memmem(e->path, e->path_len, "/.", 2) != NULL;
-}
-
 /* A link may stand for an image or a class folder, which would be missing. */
 mr_status mr_check_links(const mr_ingest *in, mr_error *err)
 {
@@ -21,7 +16,7 @@ mr_status mr_check_links(const mr_ingest *in, mr_error *err)
     for (size_t i = 0; i < count; i++) {
         const mr_entry e = {.path = links[i].path, .path_len = links[i].len};
         bool inside = e.path_len >= t->root_len && !memcmp(e.path, t->root, t->root_len);
-        if (is_hidden(&e) || (!inside && in->options->for_layout.root))
+        if (mr_path_is_hidden(e.path, e.path_len) || (!inside && in->options->for_layout.root))
             continue;
         first = missed++ ? first : i;
     }

@@ -366,6 +366,11 @@ bool mr_name_ends(const char *name, size_t len, const char *suffix)
     return len >= n && strncasecmp(name + len - n, suffix, n) == 0;
 }
 
+bool mr_path_is_hidden(const char *path, size_t len)
+{
+    return path[0] == '.' || memmem(path, len, "/.", 2) != NULL;
+}
+
 bool mr_name_is_synset(const char *name, size_t len)
 {
     bool synset = len == 9 && name[0] == 'n';

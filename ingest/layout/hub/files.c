@@ -149,17 +149,12 @@ void mr_hub_config_name(const mr_hub_file *f, mr_buf *out)
 
 /* ---- all of them ---------------------------------------------------------------------------------------------- */
 
-static bool is_hidden(const char *path, size_t len)
-{
-    return path[0] == '.' || memmem(path, len, "/.", 2);
-}
-
 mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err)
 {
     for (uint32_t e = t->begin; e < t->end; e++) {
         size_t len;
         const char *path = mr_tree_path(t, e, &len);
-        if (!mr_name_ends(path, len, MR_HUB_END) || is_hidden(path, len))
+        if (!mr_name_ends(path, len, MR_HUB_END) || mr_path_is_hidden(path, len))
             continue;
         if (!MR_GROW(out->items, out->count, out->room))
             return mr_fail_memory(err, "listing Parquet files");
@@ -175,7 +170,8 @@ void mr_hub_mark_left_out(const mr_tree *t, mr_plan *plan)
         size_t len;
         const char *path = mr_tree_path(t, e, &len);
         bool in_rows = memmem(path, len, MR_HUB_END "/", strlen(MR_HUB_END) + 1);
-        if (mr_name_ends(path, len, MR_HUB_END) && !is_hidden(path, len) && !in_rows && plan->used[e] == MR_USE_NONE)
+        if (mr_name_ends(path, len, MR_HUB_END) && !mr_path_is_hidden(path, len) && !in_rows &&
+            plan->used[e] == MR_USE_NONE)
             plan->used[e] = MR_USE_LEFT_OUT;
     }
 }
