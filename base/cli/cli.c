@@ -105,7 +105,7 @@ static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *va
         return mr_fail(err, MR_MISUSE, "--%s %s: use true or false", e->row->name, value);
     if (!e->row->own)
         l->agreed += mr_hash64(e->row->name, strlen(e->row->name));
-    return mr_option_take(e->row, e->request, NULL, err);
+    return e->request ? mr_option_take(e->row, e->request, NULL, err) : MR_OK;
 }
 
 /* MR_END: printed. */
@@ -134,7 +134,7 @@ mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, 
     }
     if (!mr_option_has_value(row))
         MR_TRY(take_flag(l, e, value, err));
-    else
+    else if (e->request)
         MR_TRY(mr_option_take(row, e->request, value, err));
     if (!row->own && row->kind != MR_ARG_PATH && value && mr_option_has_value(row))
         l->agreed += mr_hash64_seeded(value, strlen(value), mr_hash64(row->name, strlen(row->name)));
@@ -246,7 +246,7 @@ static mr_status parse(mr_cli_line *l, int argc, char **argv, mr_error *err)
     MR_TRY(list_options(l, mr_help_options, l->request, err));
     MR_TRY(mr_options_defaults(c->options, l->request, err));
     if (mr_cli_takes_file(c)) {
-        MR_TRY(list_options(l, mr_file_options, l->request, err));
+        MR_TRY(list_options(l, mr_file_options, NULL, err));
         MR_TRY(read_file(l, argc, argv, err));
     }
     MR_TRY(read_line(l, argc, argv, err));

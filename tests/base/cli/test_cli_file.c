@@ -58,6 +58,17 @@ static void test_the_command_line_wins(void **state)
     SETTINGS(*state, "exclude: [d]\njobs: 3\n", "ingest", "--options", "in.yaml", "--exclude", "d");
 }
 
+/* The file's name must not take the place of an operand that came before it. */
+static void test_the_file_may_follow_the_operands(void **state)
+{
+    write_in(*state, "run.yaml", "seed: 1\n");
+    write_in(*state, "verify.yaml", "quiet: true\n");
+    static const char *says = "millrace: nowhere: no such folder; give the folder that `millrace ingest` made\n";
+    SAYS(*state, 2, "", says, "train", "--options", "run.yaml", "nowhere");
+    SAYS(*state, 2, "", says, "train", "nowhere", "--options", "run.yaml");
+    SAYS(*state, 2, "", says, "verify", "nowhere", "--options=verify.yaml");
+}
+
 /* What --write-config prints is read as the same options, whatever is in them. */
 static void test_round_trip(void **state)
 {
@@ -113,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_a_file_is_a_command_line),
         IN_TMPDIR(test_the_command_line_wins),
+        IN_TMPDIR(test_the_file_may_follow_the_operands),
         IN_TMPDIR(test_round_trip),
         IN_TMPDIR(test_what_is_refused),
     };
