@@ -96,6 +96,11 @@ mr_cli_entry *mr_cli_first(const mr_cli_line *l, const mr_cli_entry *e)
     return &l->entries[at];
 }
 
+static mr_status store_value(const mr_cli_entry *e, const char *value, mr_error *err)
+{
+    return e->request ? mr_option_take(e->row, e->request, value, err) : MR_OK;
+}
+
 /* "--quiet", "quiet: true" in a file, or "--quiet=false", which overrides the file. */
 static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
 {
@@ -105,7 +110,7 @@ static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *va
         return mr_fail(err, MR_MISUSE, "--%s %s: use true or false", e->row->name, value);
     if (!e->row->own)
         l->agreed += mr_hash64(e->row->name, strlen(e->row->name));
-    return e->request ? mr_option_take(e->row, e->request, NULL, err) : MR_OK;
+    return store_value(e, NULL, err);
 }
 
 /* MR_END: printed. */
@@ -134,8 +139,8 @@ mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, 
     }
     if (!mr_option_has_value(row))
         MR_TRY(take_flag(l, e, value, err));
-    else if (e->request)
-        MR_TRY(mr_option_take(row, e->request, value, err));
+    else
+        MR_TRY(store_value(e, value, err));
     if (!row->own && row->kind != MR_ARG_PATH && value && mr_option_has_value(row))
         l->agreed += mr_hash64_seeded(value, strlen(value), mr_hash64(row->name, strlen(row->name)));
     if (row->given)
@@ -243,7 +248,7 @@ static mr_status parse(mr_cli_line *l, int argc, char **argv, mr_error *err)
 {
     const mr_command *c = l->command;
     MR_TRY(list_options(l, c->options, l->request, err));
-    MR_TRY(list_options(l, mr_help_options, l->request, err));
+    MR_TRY(list_options(l, mr_help_options, NULL, err));
     MR_TRY(mr_options_defaults(c->options, l->request, err));
     if (mr_cli_takes_file(c)) {
         MR_TRY(list_options(l, mr_file_options, NULL, err));

@@ -8,7 +8,7 @@
 typedef struct mr_cli_entry {
     const char *name; /* the row's, or its alias */
     const mr_option *row;
-    char *request;     /* base of the row's offsets; NULL: stored nowhere else */
+    char *request;     /* base of the row's offsets; NULL: the row has no field, and `value` is all that is kept */
     const char *value; /* last given, "" for an option without one; NULL: not given.  Kept in the row's first entry */
     bool on_line;      /* the command line gives it: the file's value does not count.  As above */
 } mr_cli_entry;
