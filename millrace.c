@@ -13,6 +13,7 @@
 #include "train/report/commands.h"
 #include "shards/commands.h"
 #include "base/cli/term.h"
+#include "base/system/processor.h"
 #include "base/text.h"
 #include "train/commands.h"
 
@@ -114,6 +115,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("millrace %s, dataset formats 1 and 2\n", MILLRACE_VERSION);
         return 0;
+    }
+    mr_error err;
+    if (mr_processor_check(&err) != MR_OK) {
+        mr_term_error(&err);
+        return 2;
     }
     return run(argc - 1, argv + 1);
 }

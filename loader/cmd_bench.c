@@ -20,6 +20,8 @@
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
 
+#define SPREAD 1.5 /* upper quartile of the turns to the lower: beyond it medians mean little */
+
 typedef struct request {
     const char *dir;
     mr_bench_options bench;
@@ -145,6 +147,8 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
         return mr_fail_memory(err, "printing");
     add_real(doc, "images_per_second", r->product.images_per_second);
     add_real(doc, "cpu_ms_per_image", r->product.cpu_ms);
+    add_real(doc, "cpu_ms_lower_quartile", r->cpu_low_ms);
+    add_real(doc, "cpu_ms_upper_quartile", r->cpu_high_ms);
     json_object_set_new(doc, "limit", json_string(limits[q->bench.stage]));
     add_real(doc, "limit_images_per_second", r->limit.images_per_second);
     add_real(doc, "limit_cpu_ms_per_image", r->limit.cpu_ms);
@@ -239,6 +243,16 @@ static mr_status print_device(const request *q, const mr_bench_on_device *d, mr_
     return MR_OK;
 }
 
+/* A busy machine, or one that changes its clock, is better measured again than believed. */
+static void warn_of_spread(const mr_bench_result *r)
+{
+    if (r->cpu_high_ms > SPREAD * r->cpu_low_ms)
+        printf("  the turns disagree: a quarter took less than %.3f ms of CPU per image, a quarter more than %.3f; "
+               "measure "
+               "again on an idle machine, or for more --seconds\n",
+               r->cpu_low_ms, r->cpu_high_ms);
+}
+
 static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
 {
     const mr_loader_options *o = &q->bench.loader;
@@ -260,6 +274,7 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     MR_TRY(mr_table_print(t, stdout, err));
     printf("  %.2f times the CPU of the %s, %.2f times its rate\n", r->cpu_ratio, limits[q->bench.stage],
            r->rate_ratio);
+    warn_of_spread(r);
     if (r->resized_ratio > 0)
         printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
     if (r->on_device.device_us > 0)
@@ -288,20 +303,11 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
 #define RATE(field) offsetof(mr_bench_result, field.images_per_second)
 #define MS(field)   offsetof(mr_bench_result, field)
     static const size_t rates[] = {RATE(product), RATE(limit), RATE(copy)};
-    static const size_t means[] = {MS(product.cpu_ms),
-                                   MS(limit.cpu_ms),
-                                   MS(copy.cpu_ms),
-                                   MS(cpu_ratio),
-                                   MS(rate_ratio),
-                                   MS(resized_ratio),
-                                   MS(read_ms),
-                                   MS(hash_ms),
-                                   MS(decode_ms),
-                                   MS(resize_ms),
-                                   MS(first_batch_ms),
-                                   MS(on_device.read_us),
-                                   MS(on_device.describe_us),
-                                   MS(on_device.device_us)};
+    static const size_t means[] = {
+        MS(product.cpu_ms),     MS(cpu_low_ms), MS(cpu_high_ms),    MS(limit.cpu_ms),      MS(copy.cpu_ms),
+        MS(cpu_ratio),          MS(rate_ratio), MS(resized_ratio),  MS(read_ms),           MS(hash_ms),
+        MS(decode_ms),          MS(resize_ms),  MS(first_batch_ms), MS(on_device.read_us), MS(on_device.describe_us),
+        MS(on_device.device_us)};
 #undef RATE
 #undef MS
     *sum = all[0];

@@ -2,6 +2,9 @@
  * Invariant: each set includes those before it. */
 #include "base/system/processor.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #if defined(__x86_64__)
 
 static bool adds(mr_processor_set set)
@@ -32,10 +35,44 @@ static bool adds(mr_processor_set set)
 
 #endif
 
+typedef struct limit {
+    const char *name;
+    mr_processor_set last;
+} limit;
+
+static const limit limits[] = {{"plain", MR_PLAIN_C}, {"avx2", MR_AVX2}, {"avx512", MR_AVX512_BF16}};
+
+/* The limit named by MILLRACE_CPU; NULL without one, or with an unknown name. */
+static const limit *wanted(const char **name)
+{
+    *name = getenv("MILLRACE_CPU");
+    for (size_t i = 0; *name && i < MR_COUNT(limits); i++)
+        if (strcmp(*name, limits[i].name) == 0)
+            return &limits[i];
+    return NULL;
+}
+
 bool mr_processor_has(mr_processor_set set)
 {
+    const char *name;
+    const limit *most = wanted(&name);
+    if (most && set > most->last)
+        return false;
     for (mr_processor_set s = MR_PLAIN_C; s <= set; s++)
         if (!adds(s))
             return false;
     return true;
+}
+
+mr_status mr_processor_check(mr_error *err)
+{
+    const char *name;
+    const limit *most = wanted(&name);
+    if (!name || !*name)
+        return MR_OK;
+    if (!most)
+        return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: not a set of instructions; try plain, avx2 or avx512", name);
+    if (!mr_processor_has(most->last == MR_AVX512_BF16 ? MR_AVX512 : most->last))
+        return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: this processor lacks these instructions", name);
+    return MR_OK;
 }

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/error.h"
+
 typedef enum mr_processor_set {
     MR_PLAIN_C,     /* any processor */
     MR_AVX2,        /* Haswell, Zen: avx2, fma, bmi, bmi2 */
@@ -18,7 +20,11 @@ typedef enum mr_processor_set {
 #define MR_AVX512_TARGET      MR_AVX2_TARGET ",avx512f,avx512bw,avx512dq,avx512vl"
 #define MR_AVX512_VNNI_TARGET MR_AVX512_TARGET ",avx512vbmi,avx512vnni"
 
-/* Whether the processor and the operating system support the set. */
+/* Whether the processor and the operating system support the set, and MILLRACE_CPU (plain, avx2 or avx512), which is
+ * for tests and comparisons, does not exclude it. */
 bool mr_processor_has(mr_processor_set set);
+
+/* MR_MISUSE if MILLRACE_CPU names no set, or one that this processor lacks. */
+mr_status mr_processor_check(mr_error *err);
 
 #endif

@@ -43,8 +43,8 @@ typedef struct choice {
     mr_processor_set needs;
 } choice;
 
-/* The best set that this machine supports, or the one named by MILLRACE_CPU, for tests. */
-static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
+/* The best set that this machine supports. */
+static const mr_cpu_kernels *best_kernels(void)
 {
     const choice choices[] = {
     /* best first */
@@ -54,17 +54,10 @@ static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
 #endif
         {&mr_cpu_kernels_plain, MR_PLAIN_C},
     };
-    const char *wanted = getenv("MILLRACE_CPU");
-    for (size_t i = 0; i < MR_COUNT(choices); i++) {
-        bool runs = mr_processor_has(choices[i].needs);
-        if (wanted && *wanted ? strcmp(choices[i].kernels->name, wanted) != 0 : !runs)
-            continue;
-        if (!runs)
-            return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: this processor lacks these instructions", wanted);
-        *out = choices[i].kernels;
-        return MR_OK;
-    }
-    return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: unknown set of kernels; try plain", wanted);
+    size_t i = 0;
+    while (i + 1 < MR_COUNT(choices) && !mr_processor_has(choices[i].needs))
+        i++;
+    return choices[i].kernels;
 }
 
 /* ---- opening and closing -------------------------------------------------------------------------------------- */
@@ -89,7 +82,8 @@ static mr_status set_up(mr_cpu *d, const mr_device_options *options, mr_error *e
 {
     if (options->index)
         return mr_fail(err, MR_MISUSE, "--device: there is only one cpu, number 0");
-    MR_TRY(choose_kernels(&d->kernels, err));
+    MR_TRY(mr_processor_check(err));
+    d->kernels = best_kernels();
     MR_TRY(mr_cpu_blas_open(&d->blas, err));
     MR_TRY(mr_slab_reserve(&d->parts, MR_CPU_PART_FLOATS * sizeof(float), 0, NULL, err));
     MR_TRY(mr_team_open(options->threads ? options->threads : mr_pool_processors(), &d->team, err));

@@ -46,6 +46,7 @@ typedef struct mr_bench_on_device { /* means per image over all batches; no imag
 
 typedef struct mr_bench_result {
     mr_bench_rate product, limit, copy;            /* copy: memcpy, stage read only, otherwise 0 */
+    double cpu_low_ms, cpu_high_ms;                /* the product's CPU: quartiles of the turns */
     double cpu_ratio, rate_ratio;                  /* product / limit: medians of the turns' ratios */
     double resized_ratio;                          /* stage input: CPU, product / (limit + the same resize) */
     double read_ms, hash_ms, decode_ms, resize_ms; /* CPU of each of the product's steps; 0: not part of the stage */

@@ -71,13 +71,20 @@ typedef struct sorted {
     double *values;
 } sorted;
 
-static double median(const sorted *s, figure f)
+/* The value below which `share` of the turns are, between two of them in proportion. */
+static double quantile(const sorted *s, figure f, double share)
 {
-    size_t middle = s->count / 2;
+    double at = share * (double)(s->count - 1);
+    size_t below = (size_t)at, above = below + 1 < s->count ? below + 1 : below;
     for (size_t i = 0; i < s->count; i++)
         s->values[i] = f(&s->turns[i]);
     qsort(s->values, s->count, sizeof *s->values, by_value);
-    return s->count % 2 ? s->values[middle] : (s->values[middle - 1] + s->values[middle]) / 2;
+    return s->values[below] + (at - (double)below) * (s->values[above] - s->values[below]);
+}
+
+static double median(const sorted *s, figure f)
+{
+    return quantile(s, f, 0.5);
 }
 
 mr_status mr_bench_turns_sum(const mr_bench_turn *turns, size_t count, mr_bench_result *out, mr_error *err)
@@ -86,6 +93,8 @@ mr_status mr_bench_turns_sum(const mr_bench_turn *turns, size_t count, mr_bench_
     if (!s.values)
         return mr_fail_memory(err, "measuring");
     out->product = (mr_bench_rate){median(&s, product_cpu), median(&s, product_rate)};
+    out->cpu_low_ms = quantile(&s, product_cpu, 0.25);
+    out->cpu_high_ms = quantile(&s, product_cpu, 0.75);
     out->limit = (mr_bench_rate){median(&s, limit_cpu), median(&s, limit_rate)};
     out->copy = (mr_bench_rate){median(&s, copy_cpu), median(&s, copy_rate)};
     out->cpu_ratio = median(&s, cpu_ratio);

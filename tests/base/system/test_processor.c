@@ -1,6 +1,7 @@
 /* test_processor.c - the sets of instructions that this machine is said to have are those that its kernel lists. */
 #include "tests/support/support.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/system/processor.h"
@@ -48,9 +49,45 @@ static void as_the_system_says(void **state)
     assert_int_equal(mr_processor_has(MR_AVX512_VNNI), has);
 }
 
+static void no_more_than_the_environment_says(void **state)
+{
+    static const mr_processor_set last[] = {MR_PLAIN_C, MR_AVX2, MR_AVX512_BF16};
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    (void)state;
+    bool has[MR_AVX512_BF16 + 1];
+    for (mr_processor_set s = MR_PLAIN_C; s <= MR_AVX512_BF16; s++)
+        has[s] = mr_processor_has(s);
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        mr_error err;
+        setenv("MILLRACE_CPU", names[i], 1);
+        for (mr_processor_set s = MR_PLAIN_C; s <= MR_AVX512_BF16; s++)
+            assert_int_equal(mr_processor_has(s), has[s] && s <= last[i]);
+        bool runs = has[i == 2 ? MR_AVX512 : last[i]];
+        assert_int_equal(mr_processor_check(&err), runs ? MR_OK : MR_MISUSE);
+        if (!runs)
+            assert_non_null(strstr(err.text, "this processor lacks"));
+    }
+    unsetenv("MILLRACE_CPU");
+}
+
+static void an_unknown_set_is_refused(void **state)
+{
+    mr_error err;
+    (void)state;
+    setenv("MILLRACE_CPU", "avx1024", 1);
+    assert_int_equal(mr_processor_check(&err), MR_MISUSE);
+    assert_string_equal(err.text, "MILLRACE_CPU=avx1024: not a set of instructions; try plain, avx2 or avx512");
+    setenv("MILLRACE_CPU", "", 1);
+    assert_int_equal(mr_processor_check(&err), MR_OK);
+    unsetenv("MILLRACE_CPU");
+    assert_int_equal(mr_processor_check(&err), MR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_more_than_the_environment_says),
+        cmocka_unit_test(an_unknown_set_is_refused),
         cmocka_unit_test(as_the_system_says),
     };
     return cmocka_run_group_tests_name("processor", tests, NULL, NULL);
