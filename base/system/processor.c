@@ -1,5 +1,5 @@
 /* processor.c - asks the compiler's run-time library, which checks both the processor and the operating system.
- * Invariant: each set includes those before it. */
+ * Invariant: each set of x86-64 includes those before it. */
 #include "base/system/processor.h"
 
 #include <stdlib.h>
@@ -20,10 +20,19 @@ static bool adds(mr_processor_set set)
         return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
     case MR_AVX512_BF16:
         return __builtin_cpu_supports("avx512bf16");
+    case MR_NEON:
+        return false;
     case MR_PLAIN_C:
         break;
     }
     return true;
+}
+
+#elif defined(__aarch64__)
+
+static bool adds(mr_processor_set set)
+{
+    return set == MR_PLAIN_C || set == MR_NEON;
 }
 
 #else
@@ -40,7 +49,7 @@ typedef struct limit {
     mr_processor_set last;
 } limit;
 
-static const limit limits[] = {{"plain", MR_PLAIN_C}, {"avx2", MR_AVX2}, {"avx512", MR_AVX512_BF16}};
+static const limit limits[] = {{"plain", MR_PLAIN_C}, {"neon", MR_NEON}, {"avx2", MR_AVX2}, {"avx512", MR_AVX512_BF16}};
 
 /* The limit named by MILLRACE_CPU; NULL without one, or with an unknown name. */
 static const limit *wanted(const char **name)
@@ -58,10 +67,10 @@ bool mr_processor_has(mr_processor_set set)
     const limit *most = wanted(&name);
     if (most && set > most->last)
         return false;
-    for (mr_processor_set s = MR_PLAIN_C; s <= set; s++)
+    for (mr_processor_set s = MR_AVX2; s < set; s++)
         if (!adds(s))
             return false;
-    return true;
+    return adds(set);
 }
 
 mr_status mr_processor_check(mr_error *err)
@@ -71,7 +80,8 @@ mr_status mr_processor_check(mr_error *err)
     if (!name || !*name)
         return MR_OK;
     if (!most)
-        return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: not a set of instructions; try plain, avx2 or avx512", name);
+        return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: not a set of instructions; try plain, neon, avx2 or avx512",
+                       name);
     if (!mr_processor_has(most->last == MR_AVX512_BF16 ? MR_AVX512 : most->last))
         return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: this processor lacks these instructions", name);
     return MR_OK;

@@ -8,6 +8,8 @@ const mr_jpeg_kernels *const mr_jpeg_kernels_all[] = {
 #if defined(__x86_64__)
     &mr_jpeg_avx512,
     &mr_jpeg_avx2,
+#elif defined(__aarch64__)
+    &mr_jpeg_neon,
 #endif
     &mr_jpeg_plain,
     NULL,

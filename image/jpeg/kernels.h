@@ -56,7 +56,7 @@ typedef struct mr_jpeg_unstuffed {
 } mr_jpeg_unstuffed;
 
 typedef struct mr_jpeg_kernels {
-    const char *name; /* "plain", "avx2", "avx512" */
+    const char *name; /* "plain", "neon", "avx2", "avx512" */
     mr_processor_set needs;
     /* Copies entropy-coded bytes up to a marker or the end, FF 00 becoming FF.  `out` has room for len + 32. */
     mr_jpeg_unstuffed (*unstuff)(const uint8_t *in, size_t len, uint8_t *out);
@@ -81,6 +81,15 @@ typedef struct mr_jpeg_kernels {
 } mr_jpeg_kernels;
 
 extern const mr_jpeg_kernels mr_jpeg_plain;
+/* Kernels of mr_jpeg_plain that mr_jpeg_neon uses, too. */
+bool mr_jpeg_plain_store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks);
+bool mr_jpeg_plain_skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count);
+bool mr_jpeg_plain_store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
+                             int16_t *const blocks[2]);
+bool mr_jpeg_plain_skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
+#if defined(__aarch64__)
+extern const mr_jpeg_kernels mr_jpeg_neon;
+#endif
 #if defined(__x86_64__)
 extern const mr_jpeg_kernels mr_jpeg_avx2, mr_jpeg_avx512;
 /* Kernels of mr_jpeg_avx2 that mr_jpeg_avx512 uses, too. */

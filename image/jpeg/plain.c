@@ -28,22 +28,23 @@ static mr_jpeg_unstuffed unstuff(const uint8_t *in, size_t len, uint8_t *out)
     return done;
 }
 
-static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
+bool mr_jpeg_plain_store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
 {
     return mr_store_one(s, mcu, count, blocks);
 }
 
-static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2])
+bool mr_jpeg_plain_store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
+                             int16_t *const blocks[2])
 {
     return mr_store_two(s, mcu, count, blocks);
 }
 
-static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
+bool mr_jpeg_plain_skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
 {
     return mr_skip_two(s, mcu, count);
 }
 
-static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
+bool mr_jpeg_plain_skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
 {
     return mr_skip_one(s, mcu, count);
 }
@@ -187,10 +188,10 @@ const mr_jpeg_kernels mr_jpeg_plain = {
     .name = "plain",
     .needs = MR_PLAIN_C,
     .unstuff = unstuff,
-    .store = store,
-    .skip = skip,
-    .store_two = store_two,
-    .skip_two = skip_two,
+    .store = mr_jpeg_plain_store,
+    .skip = mr_jpeg_plain_skip,
+    .store_two = mr_jpeg_plain_store_two,
+    .skip_two = mr_jpeg_plain_skip_two,
     .idct = idct,
     .across = across,
     .across_between = across_between,

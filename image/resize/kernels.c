@@ -6,6 +6,8 @@ const mr_resize_kernels *const mr_resize_kernels_all[] = {
 #if defined(__x86_64__)
     &mr_resize_avx512,
     &mr_resize_avx2,
+#elif defined(__aarch64__)
+    &mr_resize_neon,
 #endif
     &mr_resize_plain,
     NULL,

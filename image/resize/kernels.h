@@ -83,6 +83,7 @@ struct mr_resize_kernels {
 
 extern const mr_resize_kernels mr_resize_plain;
 extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512; /* x86-64 only */
+extern const mr_resize_kernels mr_resize_neon;                   /* aarch64 only */
 extern const mr_resize_kernels *const mr_resize_kernels_all[];   /* best first; NULL after the last */
 const mr_resize_kernels *mr_resize_kernels_best(void);           /* that this machine supports */
 

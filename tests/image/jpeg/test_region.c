@@ -209,8 +209,11 @@ static void expect_one_judgement(const ways *w, picture p, const mr_image_facts 
                  r.top, f->width, f->height, ea.text, eb.text, ec.text);
     assert_string_equal(ea.text, ec.text);
     if (libjpeg) {
+        assert_memory_equal(a, b, (size_t)r.width * r.height * 3);
+#if defined(__x86_64__) /* sums that exceed 16 bits wrap as on x86-64, with other processors libjpeg-turbo saturates   \
+                           some */
         assert_memory_equal(a, c, (size_t)r.width * r.height * 3);
-        assert_memory_equal(b, c, (size_t)r.width * r.height * 3);
+#endif
     }
 }
 
