@@ -50,6 +50,9 @@ static mr_status find(const char *word, const mr_device_card **out, mr_error *er
             return MR_OK;
         }
     }
+    if (strncmp(word, "gpu", len) == 0 || strncmp(word, "nvidia", len) == 0)
+        return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; a GPU of NVIDIA is cuda, others are opencl",
+                       word);
     const char *near = mr_text_nearest(word, words);
     return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; try '%s'", word, near ? near : words[0]);
 }

@@ -231,12 +231,12 @@ static mr_status check_report(const request *q, mr_error *err)
                  mr_file_is_at(STDIN_FILENO, AT_FDCWD, report, true))
             return mr_fail(err, MR_MISUSE, "--report %s: standard input reads this file; name another one", report);
     if (!target)
-        return MR_OK;
+        return mr_output_check(report, err);
     MR_AUTO(mr_scope_free) char *partial = mr_stage_name(target);
     if (!partial)
         return mr_fail_memory(err, report);
     if (!mr_path_inside(report, target) && !mr_path_inside(report, partial))
-        return MR_OK;
+        return mr_output_check(report, err);
     return mr_fail(err, MR_MISUSE,
                    "--report %s: is inside the dataset (%s), which has a report of its own; name another file", report,
                    target);

@@ -274,9 +274,9 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     MR_TRY(mr_table_print(t, stdout, err));
     printf("  %.2f times the CPU of the %s, %.2f times its rate\n", r->cpu_ratio, limits[q->bench.stage],
            r->rate_ratio);
-    warn_of_spread(r);
     if (r->resized_ratio > 0)
         printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
+    warn_of_spread(r);
     if (r->on_device.device_us > 0)
         MR_TRY(print_device(q, &r->on_device, err));
     else

@@ -142,6 +142,12 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     const mr_split *split;
     mr_schedule schedule;
     MR_TRY(mr_plan_make(&q->plan, mr_dataset_manifest(ds), mr_ranks_world(ranks), &split, &schedule, err));
+    if (schedule.steps == 0 && !p->batches)
+        return mr_fail(
+            err, MR_MISUSE,
+            "--global-batch %llu: split %s has %llu samples, which do not fill a batch; use a smaller one, or "
+            "--tail pad or partial",
+            (ull)p->global_batch, p->split, (ull)split->samples);
     q->transform.size = p->size;
     mr_replay r = {
         .options =

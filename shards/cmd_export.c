@@ -30,7 +30,7 @@ static const mr_option options[] = {
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, options.shard_size), .low = 1, .high = (uint64_t)1 << 50,
      .value = "SIZE", .help = "tar, parquet: approximate size of a file (tar: default one file; parquet: 500MB)"},
     {"link", 0, MR_ARG_PATH, MR_FIELD(request, options.link), .value = "FOLDER",
-     .help = "hard-link unchanged images from the source in FOLDER"},
+     .help = "hard-link unchanged images from the source in FOLDER", .input = true},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force),
      .help = "replace OUT, if an export made everything in it"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object at the end"},

@@ -53,6 +53,8 @@ static void print_start(mr_trainer *t)
     fputs(mr_buf_text(&t->remarks), stdout);
     if (!t->eval_split)
         printf("No val or test split: the run is not evaluated; --eval-split names one\n");
+    if (!*t->settings->output)
+        printf("Without --output nothing is kept of this run: no checkpoint, no weights\n");
     printf("\n");
     mr_term_flush_stream(stdout);
 }

@@ -9,10 +9,12 @@
  * prefix of a long name is enough. */
 #include "base/cli/cli_line.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files/file.h"
 #include "base/hash.h"
@@ -123,6 +125,14 @@ static mr_status help(const mr_cli_line *l, const mr_option *row, const char *va
     return MR_END;
 }
 
+mr_status mr_cli_find_input(const mr_option *row, const char *path, mr_error *err)
+{
+    /* Of several ranks only the first has to see it, and what else may be wrong with it shows when it is opened. */
+    if (!row->input || mr_launch_look().by || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "--%s %s: no such file or folder", row->name, path);
+}
+
 mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
 {
     const mr_option *row = e->row;
@@ -137,6 +147,7 @@ mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, 
         first->on_line = true;
         return MR_OK;
     }
+    MR_TRY(mr_cli_find_input(row, value ? value : "", err));
     if (!mr_option_has_value(row))
         MR_TRY(take_flag(l, e, value, err));
     else
@@ -204,6 +215,8 @@ static mr_status take_argument(mr_cli_line *l, const char *text, mr_error *err)
         return mr_fail(err, MR_MISUSE, "unexpected argument '%s'", text);
     if (row->kind != MR_ARG_LIST)
         l->argument++;
+    if (row->kind == MR_ARG_PATH && !*text)
+        return mr_fail(err, MR_MISUSE, "%s: the path is empty", row->value);
     return mr_option_take(row, l->request, text, err);
 }
 

@@ -53,6 +53,7 @@ typedef struct mr_option {
     bool own;     /* ranks of one run may differ in it: it controls how the work is done, not what is done */
     bool hidden;  /* not in --help */
     bool rare;    /* in --help=all only */
+    bool input;   /* MR_ARG_PATH: must exist, which is checked before the command begins */
     const struct mr_option *rows;
     mr_status (*take)(void *field, const char *text, mr_error *err);
 } mr_option;

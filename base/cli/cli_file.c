@@ -14,7 +14,7 @@
 enum { FEW = 10 }; /* commands with no more options than that are not worth a file */
 
 const mr_option mr_file_options[] = {
-    {"options", 0, MR_ARG_PATH, .value = "FILE",
+    {"options", 0, MR_ARG_PATH, .value = "FILE", .input = true,
      .help = "read options from a YAML file (name: value); the command line takes precedence"},
     {"write-config", 0, MR_ARG_FLAG, .own = true, .rare = true, .help = "print the options as YAML and exit"},
     {0},
@@ -90,6 +90,7 @@ mr_status mr_cli_read_file(mr_cli_line *l, const char *path, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     mr_yaml *y = &l->cli->file;
+    MR_TRY(mr_cli_find_input(&mr_file_options[0], path, err));
     mr_status status = mr_file_read_all(AT_FDCWD, path, MR_YAML_MAX, &bytes, err);
     if (status == MR_OK)
         status = mr_yaml_parse(mr_buf_text(&bytes), bytes.len, path, y, err);

@@ -33,6 +33,8 @@ mr_status mr_cli_unknown(const mr_cli_line *l, const char *dashes, const char *n
 
 /* Options of commands that take their options from a file: options, write-config. */
 extern const mr_option mr_file_options[];
+/* MR_MISUSE: the option names an input, and nothing is there; under a launcher the first rank finds out later. */
+mr_status mr_cli_find_input(const mr_option *row, const char *path, mr_error *err);
 bool mr_cli_takes_file(const mr_command *command); /* it has more than ten options */
 /* Takes the options of the YAML file `path` that are not `on_line`; their texts belong to l->cli.
  * MR_MISUSE: the file cannot be used; names its line. */

@@ -26,6 +26,15 @@ mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
     return mr_fail_errno(err, errnum, "%s: cannot create", path);
 }
 
+mr_status mr_output_check(const char *path, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;
+    if (access(path, F_OK) == 0)
+        return MR_OK;
+    MR_TRY(mr_path_split(path, &dir, &name, err));
+    return access(dir, W_OK) == 0 ? MR_OK : mr_file_fail_create(err, errno, path);
+}
+
 /* ---- the temporary file ------------------------------------------------------------------------------------------ */
 
 /* Another user's file may only be readable, and locked all the same. */

@@ -26,6 +26,12 @@ size_t mr_path_len(const char *path)
     return without_slashes(path, strlen(path));
 }
 
+bool mr_path_is_url(const char *path)
+{
+    size_t scheme = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
+    return scheme > 1 && strncmp(path + scheme, "://", 3) == 0;
+}
+
 mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err)
 {
     size_t len = mr_path_len(path), cut = len;

@@ -12,6 +12,8 @@ enum { MR_PATH_LINKS = 40 }; /* symbolic links in one path: as many as the syste
 
 /* Its length without trailing slashes; "/" keeps its own. */
 size_t mr_path_len(const char *path);
+/* "https://..." and the like. */
+bool mr_path_is_url(const char *path);
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */
 mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err);
 

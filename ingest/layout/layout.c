@@ -165,7 +165,7 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
 {
     mr_buf seen = {0}, hint = {0};
     mr_format_hint(s, &hint);
-    out->unknown = !hint.len;
+    out->unknown = !hint.len && mr_source_count(s) > 0;
     describe(s, &seen);
     mr_buf_add_text(&seen, "; ");
     size_t described = seen.len;

@@ -206,6 +206,11 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
     if (strcmp(path, "-") == 0)
         return list_archive(l, STDIN_FILENO, "standard input", err);
     if (stat(path, &st) != 0) {
+        if (mr_path_is_url(path))
+            return mr_fail(err, MR_MISUSE,
+                           "%s: is a URL; download it first, or pipe an archive: curl -L URL | "
+                           "millrace ingest - DATASET",
+                           path);
         if (errno == ENOENT || errno == ENOTDIR)
             return mr_fail(err, MR_MISUSE, "%s: no such file or folder", path);
         return mr_fail_errno(err, errno, "%s", path);

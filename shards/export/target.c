@@ -15,6 +15,7 @@
 
 #include "base/files/file.h"
 #include "base/files/path.h"
+#include "base/ranks/launch.h"
 #include "base/scope.h"
 #include "base/files/temp.h"
 #include "shards/export/export.h"
@@ -73,6 +74,11 @@ mr_status mr_export_target_find(const char *out, bool force, mr_export_target *t
 /* `gone`: the old folder's present name; NULL: it kept its own. */
 static mr_status no_rename(const mr_export_temp *temp, const char *target, int errnum, const char *gone, mr_error *err)
 {
+    const mr_launch launch = mr_launch_look();
+    if (launch.by && launch.tasks > 1)
+        return mr_fail(err, MR_MISUSE,
+                       "%s: another process exported to it; %s started %llu of them, and export needs one", target,
+                       launch.by, (unsigned long long)launch.tasks);
     return mr_fail_errno(err, errnum, "%s: cannot take the place of %s%s%s", temp->path, target,
                          gone ? ", which is now " : "", gone ? gone : "");
 }

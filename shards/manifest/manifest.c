@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/scope.h"
 #include "shards/manifest/format.h"
 #include "shards/manifest/manifest_parts.h"
@@ -259,6 +260,8 @@ static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, 
 {
     MR_AUTO(mr_scope_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
+    if (fd < 0 && mr_path_is_url(dir))
+        return mr_fail(err, MR_MISUSE, "%s: is a URL, and datasets are read from folders; download it first", dir);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return mr_fail(err, MR_MISUSE, "%s: no such folder; give the folder that `millrace ingest` made", dir);
     if (fd < 0)

@@ -3,6 +3,7 @@
  * and the documented exit code. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -132,11 +133,56 @@ static void test_places_that_are_not_there(void **state)
     SAYS(dir, 2, NULL, gone, "ingest", "drawn", "other", "--report", "nope/x");
 }
 
+static void test_inputs_that_are_not_there(void **state)
+{
+    const char *dir = *state;
+    static const char *const inputs[][6] = {
+        {"train", "ds", "--options", "no.yaml"},       {"train", "ds", "--pretrained", "no.npz"},
+        {"train", "ds", "--config", "no/config.json"}, {"train", "ds", "--tokenizer", "no.json"},
+        {"train", "ds", "--pretrained-classes", "no"}, {"report", "ds", "--dataset", "no"},
+        {"export", "ds", "out", "--link", "no", NULL},
+    };
+    for (size_t i = 0; i < MR_COUNT(inputs); i++) {
+        const char *const *p = inputs[i];
+        size_t at = p[4] ? 3 : 2;
+        char *words = support_path("millrace %s: %s %s: no such file or folder\nTry 'millrace %s --help'.\n", p[0],
+                                   p[at], p[at + 1], p[0]);
+        SAYS(dir, 2, "", words, p[0], p[1], p[2], p[3], p[4]);
+        free(words);
+    }
+    SAYS(dir, 2, "", "millrace: https://host/ds: is a URL, and datasets are read from folders; download it first\n",
+         "verify", "https://host/ds");
+    SAYS(dir, 2, "",
+         "millrace: s3://host/a.tar: is a URL; download it first, or pipe an archive: curl -L URL | millrace ingest - "
+         "DATASET\n",
+         "ingest", "s3://host/a.tar", "out");
+    SAYS(dir, 2, "", "millrace: --device: unknown device 'gpu'; a GPU of NVIDIA is cuda, others are opencl\n", "replay",
+         "ds", "--global-batch", "1", "--size", "8", "--device", "gpu");
+}
+
+static void test_batches_that_are_not_filled(void **state)
+{
+    support_result r = RUN(*state, "replay", "ds", "--global-batch", "10000");
+    support_assert_status(&r, 2);
+    assert_holds(r.err, "millrace: --global-batch 10000: split train has ");
+    assert_holds(r.err, " samples, which do not fill a batch; use a smaller one, or --tail pad or partial\n");
+    support_result_free(&r);
+}
+
+/* The reason stands alone: what each layout needs does not help who named the wrong folder. */
+static void test_a_source_without_files(void **state)
+{
+    char *empty = support_path("%s/empty", (const char *)*state);
+    assert_int_equal(mkdir(empty, 0777), 0);
+    free(empty);
+    SAYS(*state, 1, "", "millrace: empty: holds no files\n", "ingest", "empty", "out");
+}
+
 /* As an unset variable of a script makes them. */
 static void test_places_without_a_name(void **state)
 {
     const char *dir = *state;
-    static const char nothing[] = "millrace: \"\": is not a valid name for an export\n";
+    static const char nothing[] = "millrace export: OUT: the path is empty\nTry 'millrace export --help'.\n";
     static const char *const places[][5] = {
         {"ingest", "drawn", "other", "--report", ""},
         {"show", "ds", "train", "--image", ""},
@@ -350,6 +396,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_options),
         TEST(test_places_that_are_not_there),
+        TEST(test_inputs_that_are_not_there),
+        TEST(test_batches_that_are_not_filled),
+        TEST(test_a_source_without_files),
         TEST(test_places_without_a_name),
         TEST(test_what_is_read_is_not_written_over),
         TEST(test_reports_in_what_is_made),

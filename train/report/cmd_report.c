@@ -26,7 +26,7 @@ static const mr_option options[] = {
     {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, seed), .value = "S", .standard = "0",
      .given = offsetof(request, seeded), .help = "random seed of the samples that are shown"},
     {"dataset", 0, MR_ARG_PATH, MR_FIELD(request, dataset), .value = "DATASET",
-     .help = "with RUN: where its dataset is now, to show images"},
+     .help = "with RUN: where its dataset is now, to show images", .input = true},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "do not show larger images"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},

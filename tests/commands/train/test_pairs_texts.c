@@ -108,11 +108,11 @@ static void wrong_options_are_reported_at_once(void **state)
         {"--scale-min", "0.5", 2,
          "--scale-min: is for classifiers, but --model bridgetower is trained on complete images"},
         {"--flip", NULL, 2, "--flip: is for classifiers"},
-        {"--tokenizer", "missing.json", 3, "missing.json"},
+        {"--tokenizer", "missing.json", 2, "missing.json: no such file"},
         {"--tokenizer", "start/step-00000001/config.json", 1, "config.json"},
-        {"--pretrained", "missing", 3, "missing: No such file or directory"},
+        {"--pretrained", "missing", 2, "missing: no such file or folder"},
         {"--pretrained", "data", 1, "data: has neither model.safetensors nor model.safetensors.index.json"},
-        {"--config", "missing.json", 3, "missing.json"},
+        {"--config", "missing.json", 2, "missing.json: no such file"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_words(train_pairs_run(*state, 0, "--steps", "1", cases[i].option, cases[i].value, (char *)NULL),
