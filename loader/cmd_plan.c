@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "loader/cmd_options.h"
 #include "loader/commands.h"
+#include "shards/remote/remote.h"
 
 typedef unsigned long long ull;
 
@@ -233,7 +234,9 @@ static int start(int argc, char **argv)
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, MR_STALL_SECONDS, &ranks, &err);
     if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
-        status = mr_manifest_open(q.plan.dir, &m, NULL, &err);
+        status = mr_remote_open(q.plan.dir, &err);
+        if (status == MR_OK)
+            status = mr_manifest_open(q.plan.dir, &m, NULL, &err);
         if (status == MR_OK)
             status = plan(&q, m, mr_ranks_world(ranks), &err);
     }

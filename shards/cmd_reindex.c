@@ -15,6 +15,7 @@
 #include "base/cli/term.h"
 #include "shards/format/index.h"
 #include "shards/commands.h"
+#include "shards/remote/remote.h"
 
 #define AGAIN "copy the shard again from where the dataset came from, or ingest again"
 
@@ -147,6 +148,7 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
 static mr_status reindex(request *q, mr_error *err)
 {
     uint8_t digest[32];
+    MR_TRY(mr_remote_keep_out(q->dir, err));
     MR_TRY(mr_manifest_open(q->dir, &q->manifest, digest, err));
     MR_TRY(mr_manifest_shards(q->manifest, &q->shards, &q->count, err));
     q->results = mr_alloc(q->count, sizeof *q->results);

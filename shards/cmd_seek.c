@@ -9,11 +9,13 @@
 #include "shards/cmd_seek.h"
 #include "base/cli/cli.h"
 #include "base/system/pool.h"
+#include "base/files/supply.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
 #include "base/text.h"
 #include "shards/dataset/dataset_ranks.h"
 #include "shards/commands.h"
+#include "shards/remote/remote.h"
 
 typedef unsigned long long ull;
 
@@ -130,7 +132,7 @@ mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *o
 {
     uint64_t bytes;
     unsigned every;
-    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
     for (size_t i = 0; i < m->split_count; i++)
@@ -253,6 +255,7 @@ static mr_status print_dropped(const request *q, size_t dropped, mr_error *err)
 
 static mr_status open_shards(request *q, uint8_t digest[32], mr_error *err)
 {
+    MR_TRY(mr_remote_keep_out(q->dir, err));
     MR_TRY(mr_manifest_open(q->dir, &q->manifest, digest, err));
     MR_TRY(mr_manifest_shards(q->manifest, &q->shards, &q->count, err));
     q->results = mr_alloc(q->count, sizeof *q->results);

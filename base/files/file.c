@@ -12,12 +12,19 @@
 #include <unistd.h>
 
 #include "base/files/path.h"
+#include "base/files/supply.h"
 #include "base/scope.h"
 
 mr_status mr_file_open(int dirfd, const char *path, bool follow, int *fd, uint64_t *size, mr_error *err)
 {
     /* O_NONBLOCK: opening a FIFO must not wait for a writer; regular files ignore it. */
     int opened = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
+    if (opened < 0 && errno == ENOENT) {
+        mr_status supplied = mr_supply_file(dirfd, path, &opened, err);
+        if (supplied != MR_OK && supplied != MR_END)
+            return supplied;
+        errno = ENOENT;
+    }
     if (opened < 0) {
         if (errno == ELOOP && !follow)
             return mr_fail(err, MR_BAD_DATA, "%s: is a symbolic link, not a file", path);

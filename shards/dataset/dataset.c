@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/files/supply.h"
 #include "base/hash.h"
 #include "base/files/path.h"
 #include "base/scope.h"
 #include "shards/dataset/index_trust.h"
 #include "shards/format/index.h"
 #include "shards/format/record.h"
+#include "shards/remote/remote.h"
 #include "shards/seek/seek.h"
 
 /* The shards of larger datasets are looked at when they are first read: on a disk that hosts share, opening two files
@@ -32,7 +34,8 @@ struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
-    mr_local *local; /* copies on this host's disk; NULL: none */
+    mr_remote *remote; /* NULL: it is on this host, or on a disk that hosts share */
+    mr_local *local;   /* copies on this host's disk; NULL: none */
     mr_index_trust *trust;
     bool checked; /* each file's size and each index's header, when it was opened */
     uint8_t digest[32];
@@ -97,15 +100,25 @@ mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int 
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
+static mr_status fetch(void *from, const mr_shard *shard, int to, const atomic_bool *stop, mr_error *err)
+{
+    return mr_remote_fetch(from, shard, to, stop, err);
+}
+
 mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
 {
-    const mr_local_options o = {
+    mr_local_options o = {
         .dir = dir, .most_bytes = max_bytes, .copies = copies != 0, .manifest = ds->manifest, .source = ds->dir};
     if (ds->local)
         return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
     if (ds->place && mr_path_inside(dir, ds->place))
         return mr_fail(err, MR_MISUSE, "%s: is inside the dataset that would be copied to it; name another folder",
                        dir);
+    if (ds->remote) {
+        MR_TRY(mr_remote_keep(ds->remote, dir, max_bytes, err));
+        o.fetch = fetch;
+        o.from = ds->remote;
+    }
     return mr_local_open(&o, &ds->local, err);
 }
 
@@ -157,6 +170,8 @@ static mr_status check_shards(mr_dataset *ds, bool looked, mr_error *why)
     for (size_t i = 0; i < m->split_count; i++)
         shards += m->splits[i].shard_count;
     ds->checked = shards <= SHARDS_AT_ONCE;
+    if (ds->remote)
+        ds->checked = false; /* looking would fetch each */
     for (size_t i = 0; ds->checked && !looked && i < m->split_count; i++)
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
             MR_TRY(check_shard(ds, &m->splits[i].shards[k], why));
@@ -165,13 +180,15 @@ static mr_status check_shards(mr_dataset *ds, bool looked, mr_error *why)
 
 mr_status mr_dataset_begin(const char *path, mr_dataset **out, mr_error *err)
 {
+    MR_TRY(mr_remote_open(path, err));
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
-    ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ds->dir = mr_supply_open_folder(path);
     ds->unopened = errno;
     ds->path = strdup(path);
-    ds->place = realpath(path, NULL);
+    ds->place = realpath(mr_supply_folder(path), NULL);
+    ds->remote = mr_remote_of(ds->dir);
     if (ds->path) {
         *out = ds;
         return MR_OK;

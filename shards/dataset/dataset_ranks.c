@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "base/files/supply.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
 
@@ -27,7 +28,7 @@ static packet place_of(const char *path)
 {
     struct stat st;
     packet p = {.size = 0};
-    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = mr_supply_open_folder(path);
     if (dir >= 0 && fstatat(dir, MR_MANIFEST, &st, 0) == 0)
         p = (packet){.device = st.st_dev,
                      .inode = st.st_ino,

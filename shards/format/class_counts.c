@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/files/supply.h"
 #include "base/scope.h"
 #include "shards/format/index.h"
 
@@ -36,7 +37,7 @@ mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_c
     c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
     if (!c->counts)
         return mr_fail_memory(err, "counting classes");
-    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
     for (size_t i = 0; i < m->split_count; i++)

@@ -138,7 +138,7 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
     errno = 0;
     mr_status status = mr_file_open(dirfd, name, true, &opened, &size, err);
     int why = errno;
-    if (status == MR_SYSTEM && faccessat(dirfd, name, F_OK, 0) != 0 && errno == ENOENT)
+    if (status == MR_SYSTEM && why == ENOENT && faccessat(dirfd, name, F_OK, 0) != 0 && errno == ENOENT)
         return mr_fail(err, MR_BAD_DATA, "%s: is missing; `millrace %s", name, way_out);
     errno = why;
     if (status != MR_OK)

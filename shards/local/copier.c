@@ -71,6 +71,8 @@ static mr_status copy_bytes(mr_local *l, const mr_shard *shard, int from, int to
 /* MR_BAD_DATA: the shard itself is damaged. */
 static mr_status copy_verified(mr_local *l, const mr_shard *shard, int to, mr_error *err)
 {
+    if (l->o.fetch)
+        return l->o.fetch(l->o.from, shard, to, &l->stop, err);
     MR_AUTO(mr_scope_close) int from = -1;
     mr_hasher *hash = NULL;
     mr_digest digest = {.bytes = 0};

@@ -9,7 +9,12 @@
 #ifndef MR_LOCAL_H
 #define MR_LOCAL_H
 
+#include <stdatomic.h>
+
 #include "shards/manifest/manifest.h"
+
+/* Writes the shard's .mdb to the start of an open file, if its SHA-256 is right; ends soon when *stop is set. */
+typedef mr_status mr_local_fetch(void *from, const mr_shard *shard, int to, const atomic_bool *stop, mr_error *err);
 
 typedef struct mr_local_options {
     const char *dir;             /* made if it is missing */
@@ -17,6 +22,8 @@ typedef struct mr_local_options {
     bool copies;                 /* this process makes copies; otherwise it only uses them.  One per host is enough */
     const mr_manifest *manifest; /* these two are lent and must outlive it */
     int source;                  /* the dataset's folder */
+    mr_local_fetch *fetch;       /* NULL: shards are in that folder */
+    void *from;
 } mr_local_options;
 
 typedef struct mr_local mr_local;

@@ -13,6 +13,7 @@
 
 #include "base/files/file.h"
 #include "base/files/path.h"
+#include "base/files/supply.h"
 #include "base/scope.h"
 #include "shards/manifest/format.h"
 #include "shards/manifest/manifest_parts.h"
@@ -258,10 +259,13 @@ mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_
 
 static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, uint8_t digest[32], mr_error *err)
 {
-    MR_AUTO(mr_scope_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int fd = mr_supply_open_folder(dir);
     struct stat st;
     if (fd < 0 && mr_path_is_url(dir))
-        return mr_fail(err, MR_MISUSE, "%s: is a URL, and datasets are read from folders; download it first", dir);
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: datasets are read from folders, and from URLs of http, https, s3, gs and hf; download this one first",
+            dir);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return mr_fail(err, MR_MISUSE, "%s: no such folder; give the folder that `millrace ingest` made", dir);
     if (fd < 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
+#include "base/files/supply.h"
 #include "base/random.h"
 #include "base/scope.h"
 #include "shards/format/index.h"
@@ -79,7 +80,7 @@ static void count_row(const mr_row *row, mr_report_facts *f)
 
 static mr_status count_rows(const char *dir, mr_report_facts *f, mr_error *err)
 {
-    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s", dir);
     for (size_t i = 0; i < f->m->split_count; i++)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/system/pool.h"
+#include "base/files/supply.h"
 #include "base/scope.h"
 #include "shards/format/index.h"
 
@@ -46,7 +47,7 @@ static mr_status list_samples(const char *dir, const mr_manifest *m, mr_similar 
     out->pictures = mr_alloc(samples, sizeof *out->pictures);
     if (!out->pictures)
         return mr_fail_memory(err, "looking for near-duplicates");
-    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
     for (size_t i = 0; i < m->split_count; i++)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/files/supply.h"
 #include "base/scope.h"
 #include "shards/format/meta.h"
 #include "shards/format/record.h"
@@ -41,6 +42,13 @@ static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64
     struct stat st;
     /* O_NONBLOCK: a FIFO in place of the file must not block. */
     *fd = openat(job->dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0 && errno == ENOENT) {
+        mr_error why;
+        mr_status supplied = mr_supply_file(job->dirfd, name, fd, &why);
+        if (supplied != MR_OK && supplied != MR_END)
+            return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
+        errno = ENOENT;
+    }
     if (*fd < 0 && errno == ENOENT) {
         bool linked = faccessat(job->dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         SHARD_PROBLEM(job, MR_PROBLEM_MISSING, "%s: the file %sis missing", name, linked ? "that it links to " : "");

@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/files/supply.h"
 #include "base/system/pool.h"
 #include "base/scope.h"
 #include "shards/dataset/dataset_ranks.h"
+#include "shards/remote/remote.h"
 #include "shards/verify/parts.h"
 
 typedef struct run {
@@ -252,10 +254,15 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
     if (!v.report)
         return mr_fail_memory(err, dir);
     v.report->level = o->level;
-    v.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    mr_status status = mr_remote_open(dir, err);
+    if (status != MR_OK) {
+        mr_verify_report_free(v.report);
+        return status;
+    }
+    v.dirfd = mr_supply_open_folder(dir);
     v.dir_errno = v.dirfd < 0 ? errno : 0;
-    v.place = realpath(dir, NULL);
-    mr_status status = verify(&v, dir, err);
+    v.place = realpath(mr_supply_folder(dir), NULL);
+    status = verify(&v, dir, err);
     if (status == MR_OK && (v.report->problems.failed || v.report->warnings.failed))
         status = mr_fail_memory(err, "collecting problems");
     status = check_place(&v, dir, status, err);

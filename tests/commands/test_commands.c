@@ -150,8 +150,10 @@ static void test_inputs_that_are_not_there(void **state)
         SAYS(dir, 2, "", words, p[0], p[1], p[2], p[3], p[4]);
         free(words);
     }
-    SAYS(dir, 2, "", "millrace: https://host/ds: is a URL, and datasets are read from folders; download it first\n",
-         "verify", "https://host/ds");
+    SAYS(dir, 2, "",
+         "millrace: ftp://host/ds: datasets are read from folders, and from URLs of http, https, s3, gs and hf; "
+         "download this one first\n",
+         "verify", "ftp://host/ds");
     SAYS(dir, 2, "",
          "millrace: s3://host/a.tar: is a URL; download it first, or pipe an archive: curl -L URL | millrace ingest - "
          "DATASET\n",

@@ -1,0 +1,37 @@
+/* http.h - private to this room: bytes of a remote file, asked for until they have come.
+ * Invariant: bytes are delivered in order and once, however often the connection breaks; whether they are the right
+ * ones only a digest can say. */
+#ifndef MR_HTTP_H
+#define MR_HTTP_H
+
+#include <stdatomic.h>
+
+#include "shards/remote/url.h"
+
+typedef struct mr_http mr_http; /* connections to one place; any number of threads use it */
+
+/* Takes over the URL, also on failure. */
+mr_status mr_http_open(mr_url *url, mr_http **out, mr_error *err);
+void mr_http_close(mr_http *h); /* NULL is fine */
+const mr_url *mr_http_url(const mr_http *h);
+
+/* `n` more bytes. */
+typedef mr_status mr_http_sink(void *to, const uint8_t *bytes, size_t n, mr_error *err);
+
+typedef struct mr_get {
+    const char *name;     /* of the file, below the URL; "": the URL itself */
+    uint64_t from, bytes; /* bytes 0: all, and `from` is 0 */
+    uint64_t whole;       /* of the file, as far as it is known; 0: not */
+    mr_http_sink *sink;
+    void *to;
+    const atomic_bool *stop; /* ends it within 100 ms, with ECANCELED; may be NULL */
+} mr_get;
+
+/* Tries again what may pass: a connection that broke or stalls, 408, 429, 5xx.  MR_END: there is no such file, and err
+ * says so; MR_SYSTEM: errno is set, and is not ENOENT. */
+mr_status mr_http_get(mr_http *h, const mr_get *get, mr_error *err);
+
+/* A small file as a whole; MR_SYSTEM if it has more than `most` bytes. */
+mr_status mr_http_read(mr_http *h, const char *name, uint64_t most, mr_buf *out, mr_error *err);
+
+#endif

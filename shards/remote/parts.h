@@ -1,0 +1,24 @@
+/* parts.h - what fetch.c and remote.c share.
+ * Invariant: a remote's connections, place and folder never change once it is open. */
+#ifndef MR_REMOTE_PARTS_H
+#define MR_REMOTE_PARTS_H
+
+#include <pthread.h>
+
+#include "shards/local/parts.h"
+#include "shards/remote/http.h"
+#include "shards/remote/remote.h"
+
+struct mr_remote {
+    mr_http *http;
+    char *folder; /* that stands for it */
+    int dir;
+    mr_manifest *manifest;
+
+    pthread_mutex_t lock; /* of all below; held while a small file is fetched, so that it is fetched once */
+    mr_store store;       /* path NULL: not opened yet */
+    bool *no_seek;        /* of each shard: the server has no .seek of it */
+    char **damaged;       /* of each shard: why it is not fetched again; NULL: it may be */
+};
+
+#endif

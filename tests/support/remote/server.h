@@ -1,0 +1,25 @@
+/* server.h - a server of a folder, with faults on demand (server.py), for tests of what is read from elsewhere.
+ * Invariant: it ends with the test, however that ends. */
+#ifndef SUPPORT_REMOTE_SERVER_H
+#define SUPPORT_REMOTE_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct support_server {
+    pid_t pid;
+    int input;     /* it serves until this is closed */
+    unsigned port; /* on 127.0.0.1 */
+} support_server;
+
+/* False: there is no Python or no libcurl, and support_cannot() said so. */
+bool support_server_start(const char *folder, support_server *out);
+void support_server_stop(support_server *s);
+
+/* The next `count` answers (0: all) to paths with `match` in them are faulty; see server.py. */
+void support_server_fault(const support_server *s, const char *kind, const char *match, unsigned count);
+void support_server_heal(const support_server *s);
+/* A line for each answer since the last call: "STATUS BYTES PATH RANGE AUTHORIZED"; the caller's to free. */
+char *support_server_log(const support_server *s);
+
+#endif

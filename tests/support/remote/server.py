@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""server.py FOLDER - serves a folder over HTTP on a free port of 127.0.0.1, with ranges, and with faults on demand.
+
+Prints the port, and serves until its standard input ends, so that it never outlives a test.  Invariant: which answers
+are faulty depends on the requests alone, never on time.
+
+GET /-/fault?kind=KIND&match=TEXT&count=N   the next N answers (0: all) to paths with TEXT are faulty
+GET /-/log                                  "STATUS BYTES PATH RANGE AUTHORIZED", a line for each answer; empties it
+"""
+import http.server
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+import urllib.parse
+
+PAGE = b"<html><body>Please sign in</body></html>"
+ERRORS = {"503": 503, "429": 429, "500": 500, "408": 408}
+REFUSALS = {"401": (401, ""), "403": (403, "AccessDenied"), "404": (404, "NoSuchKey"), "expired": (400, "ExpiredToken")}
+
+lock = threading.Lock()
+faults = []  # [kind, match, left or None]
+log = []
+
+
+def take_fault(path):
+    with lock:
+        for fault in faults:
+            if fault[1] in path and fault[2] != 0:
+                if fault[2] is not None:
+                    fault[2] -= 1
+                return fault[0]
+    return ""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self, status, body, headers=(), length=None):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        self.wfile.write(body)
+        with lock:
+            log.append(f"{status} {len(body)} {self.path} {self.headers.get('Range', '-')} "
+                       f"{'yes' if 'Authorization' in self.headers else 'no'}")
+
+    def hang_up(self, reset=False):
+        if reset:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+
+    def control(self, path, query):
+        with lock:
+            if path == "/-/log":
+                text = "\n".join(log)
+                log.clear()
+            elif query.get("kind") == ["none"]:
+                faults.clear()
+                text = ""
+            else:
+                count = int(query.get("count", ["0"])[0])
+                faults.insert(0, [query["kind"][0], query.get("match", [""])[0], count or None])
+                text = ""
+        body = text.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def part(self, data):
+        """The bytes that Range asks for, and where they start; None: there are none."""
+        text = self.headers.get("Range", "")
+        if not text.startswith("bytes="):
+            return 0, data
+        first, _, last = text[6:].partition("-")
+        start, end = int(first), int(last) + 1 if last else len(data)
+        return (None, b"") if start >= len(data) else (start, data[start:end])
+
+    def faulty(self, kind, status, body, headers):
+        if kind in ERRORS:
+            self.answer(ERRORS[kind], b"busy", [("Retry-After", "1")] if kind == "429" else [])
+        elif kind in REFUSALS:
+            status, code = REFUSALS[kind]
+            self.answer(status, f"<Error><Code>{code}</Code></Error>".encode() if code else b"")
+        elif kind == "page":
+            self.answer(200, PAGE, [("Content-Type", "text/html; charset=utf-8")])
+        elif kind in ("cut", "reset"):
+            self.answer(status, body[: len(body) // 2], headers, len(body))
+            self.hang_up(kind == "reset")
+        elif kind == "stall":
+            self.answer(status, body[: len(body) // 2], headers, len(body))
+            time.sleep(3600)
+        elif kind == "silent":
+            time.sleep(3600)
+        elif kind == "short":
+            self.answer(status, body[: len(body) // 2], headers)
+        elif kind == "flip":
+            at = len(body) // 2
+            self.answer(status, body[:at] + bytes([body[at] ^ 16]) + body[at + 1 :], headers)
+        elif kind == "as200":  # a range with the status of a whole file
+            self.answer(200, body, headers)
+        elif kind == "bare200":  # the same, and no Content-Range
+            self.answer(200, body)
+        elif kind == "slow":
+            self.answer(status, b"", headers, len(body))
+            for at in range(0, len(body), 4096):
+                self.wfile.write(body[at : at + 4096])
+                time.sleep(0.005)
+        else:
+            raise ValueError(kind)
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        path = urllib.parse.unquote(url.path)
+        if path.startswith("/-/"):
+            return self.control(path, urllib.parse.parse_qs(url.query))
+        kind = take_fault(path)
+        if kind == "whole":  # ranges are not known here
+            del self.headers["Range"]
+            kind = ""
+        try:
+            with open(os.path.join(sys.argv[1], path.lstrip("/")), "rb") as file:
+                data = file.read()
+        except OSError:
+            return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        start, body = self.part(data)
+        if start is None:
+            return self.answer(416, b"")
+        ranged = "Range" in self.headers
+        headers = [("ETag", f'"{len(data)}-{hash(data)}"')]
+        if ranged:
+            headers.append(("Content-Range", f"bytes {start}-{start + len(body) - 1}/{len(data)}"))
+        status = 206 if ranged else 200
+        if kind:
+            return self.faulty(kind, status, body, headers)
+        return self.answer(status, body, headers)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        pass  # clients hang up when they have enough
+
+
+def main():
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
+
+
+main()
