@@ -40,6 +40,12 @@ static mr_status take_split_map(void *field, const char *text, mr_error *err)
     return mr_split_map_take((char *)text, q->maps, MR_COUNT(q->maps), &q->o.for_layout.map_count, err);
 }
 
+static mr_status take_split(void *field, const char *text, mr_error *err)
+{
+    request *q = field;
+    return mr_split_shares_take(text, &q->o, err);
+}
+
 static mr_status take_max_rejects(void *field, const char *text, mr_error *err)
 {
     request *q = field;
@@ -67,6 +73,14 @@ static const mr_option options[] = {
      .help = "column with captions; hub, webdataset, table"},
     {"split-map", 0, MR_ARG_OTHER, .take = take_split_map, .value = "FROM=TO,..",
      .help = "rename a split (test=val); FROM may be a folder; an empty TO excludes FROM"},
+    {"split", 0, MR_ARG_OTHER, .take = take_split, .value = "NAME=SHARE,..",
+     .help = "divide a source without splits (train=0.8,val=0.1,test=0.1); by the images' hashes, each class in these "
+             "shares; images that are equal, look alike, or were made from one (.rf.) stay together"},
+    {"group-pattern", 0, MR_ARG_TEXT, MR_FIELD(request, o.group_pattern), .value = "REGEX",
+     .help =
+         "with --split: keep images together in whose paths REGEX, or its first group in parentheses, finds the same "
+         "text: '(patient[0-9]+)'",
+     .rare = true},
     {"root", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.root), .value = "FOLDER",
      .help = "folder of the dataset in the source; detected by default"},
     {"exclude", 0, MR_ARG_LIST, MR_FIELD(request, left_out), .value = "PATH", .alias = "leave-out",
@@ -158,7 +172,9 @@ static mr_status check(void *ctx, mr_error *err)
     }
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
         return mr_fail(err, MR_MISUSE, "DATASET must be a new folder, not '%s'", q->o.target);
-    q->o.near = q->o.near || q->o.fail_on_leak == MR_LEAK_ALIKE;
+    if (q->o.group_pattern && !q->o.share_count)
+        return mr_fail(err, MR_MISUSE, "--group-pattern is for --split; give both");
+    q->o.near = q->o.near || q->o.share_count || q->o.fail_on_leak == MR_LEAK_ALIKE;
     if (q->near_distance_given && !q->o.near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
     q->o.for_layout.maps = q->maps;

@@ -33,6 +33,48 @@ mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t 
     return MR_OK;
 }
 
+static mr_status take_share(const char *pair, mr_ingest_options *o, mr_error *err)
+{
+    const char *equal = strchr(pair, '=');
+    char *end = NULL;
+    double share = equal ? strtod(equal + 1, &end) : 0;
+    mr_split_share *s = &o->shares[o->share_count];
+    if (!equal || end == equal + 1 || *end || !(share > 0 && share <= 1))
+        return mr_fail(err, MR_MISUSE, "--split %s: use NAME=SHARE, for example --split train=0.8,val=0.1,test=0.1",
+                       pair);
+    if (o->share_count == MR_SHARES_MAX)
+        return mr_fail(err, MR_MISUSE, "--split %s: more than %d splits", pair, MR_SHARES_MAX);
+    if ((size_t)(equal - pair) >= sizeof s->name)
+        return mr_fail(err, MR_MISUSE, "--split %s: the name is longer than %zu bytes", pair, sizeof s->name - 1);
+    memcpy(s->name, pair, (size_t)(equal - pair));
+    s->name[equal - pair] = '\0';
+    s->share = share;
+    if (!mr_split_name_ok(s->name))
+        return mr_fail(err, MR_MISUSE, "--split: '%s' is not a valid split name; use letters, digits, - and _",
+                       s->name);
+    for (size_t i = 0; i < o->share_count; i++)
+        if (strcmp(o->shares[i].name, s->name) == 0)
+            return mr_fail(err, MR_MISUSE, "--split: '%s' is given twice", s->name);
+    o->share_count++;
+    return MR_OK;
+}
+
+mr_status mr_split_shares_take(const char *text, mr_ingest_options *o, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *copy = strdup(text);
+    char *rest;
+    double sum = 0;
+    if (!copy)
+        return mr_fail_memory(err, "reading the command line");
+    for (char *pair = strtok_r(copy, ",", &rest); pair; pair = strtok_r(NULL, ",", &rest))
+        MR_TRY(take_share(pair, o, err));
+    for (size_t i = 0; i < o->share_count; i++)
+        sum += o->shares[i].share;
+    if (sum < 1 - 1e-6 || sum > 1 + 1e-6)
+        return mr_fail(err, MR_MISUSE, "--split %s: the shares add up to %g, not to 1", text, sum);
+    return MR_OK;
+}
+
 mr_status mr_max_rejects_take(const char *text, uint64_t *count, double *percent, mr_error *err)
 {
     char *end;

@@ -3,10 +3,13 @@
 #ifndef MR_CMD_LISTS_H
 #define MR_CMD_LISTS_H
 
-#include "ingest/layout/layout.h"
+#include "ingest/pipeline/ingest.h"
 
 /* --split-map: appends FROM=TO,FROM=TO... to the `*count` maps; they point into `text`, which is modified. */
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err);
+
+/* --split: NAME=SHARE,NAME=SHARE... whose sum is 1. */
+mr_status mr_split_shares_take(const char *text, mr_ingest_options *o, mr_error *err);
 
 /* --max-rejects: a number of images, which sets `*percent` to -1, or a percentage. */
 mr_status mr_max_rejects_take(const char *text, uint64_t *count, double *percent, mr_error *err);

@@ -113,6 +113,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     in->rejects_listed = mr_rejects(in);
     MR_TRY(in->plan.sample_count ? status : MR_OK);
     MR_TRY(mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err));
+    MR_TRY(mr_divide_check(in, err));
     return mr_check_metas(in, err);
 }
 
@@ -224,6 +225,7 @@ static mr_status plan_dataset(mr_ingest *in, mr_stage *stage, mr_error *err)
         MR_TRY(mr_open_files(in, stage, err));
     MR_TRY(mr_ranks_agree(in->ranks, make_plan(in, err), err));
     MR_TRY(mr_examine(in, err));
+    MR_TRY(mr_divide(in, err));
     MR_TRY(mr_find_leaks(in, err));
     MR_TRY(mr_plan_shards(in, err));
     if (in->notes.failed)

@@ -26,6 +26,13 @@ typedef enum mr_leak_limit { /* which leaks make ingest fail */
                              MR_LEAK_ALIKE, /* and images that look alike */
 } mr_leak_limit;
 
+enum { MR_SHARES_MAX = 16 };
+
+typedef struct mr_split_share { /* of --split */
+    char name[64];
+    double share; /* all of them are 1 */
+} mr_split_share;
+
 typedef struct mr_ingest_options {
     char *const *sources;
     size_t source_count;
@@ -34,7 +41,10 @@ typedef struct mr_ingest_options {
     mr_layout_options for_layout;
     mr_source_options for_source;
     mr_image_limits limits;
-    uint64_t shard_size; /* target for a shard's images and metas, in bytes */
+    uint64_t shard_size;                  /* target for a shard's images and metas, in bytes */
+    mr_split_share shares[MR_SHARES_MAX]; /* a source without splits is divided among these ... */
+    size_t share_count;
+    const char *group_pattern; /* ... with paths in which this regular expression finds equal text kept together */
     bool shuffle;
     uint64_t seed;
     unsigned jobs;
@@ -130,9 +140,12 @@ mr_status mr_ledger_settle(mr_ingest *in, size_t notes_before, mr_error *err);
 mr_status mr_check_links(const mr_ingest *in, mr_error *err);  /* completeness.c: no link stands for images */
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split is empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);            /* examine.c: hashes, headers, rejects */
-mr_status mr_find_leaks(mr_ingest *in, mr_error *err);         /* leak.c; collective */
-mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: their size is within limits */
-mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: order and shards */
+/* divide.c: --split, and before any image is read whether it fits the source; mr_divide() is collective. */
+mr_status mr_divide_check(const mr_ingest *in, mr_error *err);
+mr_status mr_divide(mr_ingest *in, mr_error *err);
+mr_status mr_find_leaks(mr_ingest *in, mr_error *err);        /* leak.c; collective */
+mr_status mr_check_metas(const mr_ingest *in, mr_error *err); /* shard_plan.c: their size is within limits */
+mr_status mr_plan_shards(mr_ingest *in, mr_error *err);       /* shard_plan.c: order and shards */
 
 char *mr_stage_name(const char *target); /* DATASET.partial, to be freed; NULL: no memory */
 /* Of rank 0, which makes the folder and owns it; then on the other ranks. */

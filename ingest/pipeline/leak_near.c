@@ -130,22 +130,41 @@ static void note_count(mr_ingest *in, uint64_t count, const char *words)
 static mr_status find(mr_ingest *in, pass *p, mr_error *err)
 {
     MR_TRY(mr_ranks_agree(in->ranks, search(in, p, err), err));
-    MR_TRY(exchange(in, p, err));
-    note_found(in, p);
-    note_count(in, in->near.plain, "of uniform colour not compared");
-    note_count(in, in->near.unreadable, "not compared: the pixels cannot be decoded (--check decode rejects them)");
-    note_count(in, in->near.crowded, "not compared with all that have a similar hash: there are too many");
-    return MR_OK;
+    return exchange(in, p, err);
+}
+
+static void release(pass *p)
+{
+    if (p->reader.in)
+        mr_leak_reader_free(&p->reader);
+    free(p->pictures);
+    free(p->samples);
+    free(p->found);
 }
 
 mr_status mr_leak_near(mr_ingest *in, mr_error *err)
 {
     pass p = {0};
     mr_status status = find(in, &p, err);
-    if (p.reader.in)
-        mr_leak_reader_free(&p.reader);
-    free(p.pictures);
-    free(p.samples);
-    free(p.found);
+    if (status == MR_OK) {
+        note_found(in, &p);
+        note_count(in, in->near.plain, "of uniform colour not compared");
+        note_count(in, in->near.unreadable, "not compared: the pixels cannot be decoded (--check decode rejects them)");
+        note_count(in, in->near.crowded, "not compared with all that have a similar hash: there are too many");
+    }
+    release(&p);
+    return status;
+}
+
+mr_status mr_leak_near_links(mr_ingest *in, uint32_t *earlier, mr_error *err)
+{
+    pass p = {0};
+    mr_status status = find(in, &p, err);
+    for (uint32_t i = 0; i < in->plan.sample_count; i++)
+        earlier[i] = i;
+    for (size_t i = 0; status == MR_OK && i < p.count; i++)
+        if (p.found[i].kind != MR_NEAR_UNIQUE)
+            earlier[p.samples[i]] = p.samples[p.found[i].other];
+    release(&p);
     return status;
 }

@@ -45,6 +45,8 @@ void mr_leak_names_free(mr_namesakes *names);
 
 /* leak_near.c: --near-duplicates: notes images that look alike, in two splits or in one.  Collective. */
 mr_status mr_leak_near(mr_ingest *in, mr_error *err);
+/* leak_near.c: by sample, an earlier one that looks like it, or itself.  Notes nothing.  Collective. */
+mr_status mr_leak_near_links(mr_ingest *in, uint32_t *earlier, mr_error *err);
 
 /* leak_look.c: an image of the source as grey cells; MR_BAD_SAMPLE: it cannot be decoded. */
 typedef struct mr_leak_reader {

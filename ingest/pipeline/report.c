@@ -21,6 +21,13 @@ static json_t *options_json(const mr_ingest *in)
                             o->shuffle ? json_integer((json_int_t)o->seed) : json_null(), "label_column",
                             o->for_layout.label_column, "config", o->for_layout.config, "keep_unlisted",
                             (int)o->for_layout.keep_unlisted, "split_map", maps);
+    json_t *shares = o->share_count ? json_object() : NULL;
+    for (size_t i = 0; i < o->share_count; i++)
+        json_object_set_new(shares, o->shares[i].name, json_real(o->shares[i].share));
+    if (shares)
+        json_object_set_new(doc, "split", shares);
+    if (o->group_pattern)
+        json_object_set_new(doc, "group_pattern", mr_json_path(o->group_pattern, strlen(o->group_pattern)));
     if (o->for_layout.image_column)
         json_object_set_new(doc, "image_column", json_string(o->for_layout.image_column));
     if (o->for_layout.text_column)
