@@ -81,7 +81,8 @@ static size_t table_bytes(const mr_open_shard *s)
 
 static void close_shard(mr_shard_files *f, mr_open_shard *s)
 {
-    close(s->mdb);
+    if (s->mdb >= 0)
+        close(s->mdb);
     close(s->idx);
     if (s->seek >= 0)
         close(s->seek);
@@ -159,9 +160,10 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, bool *full
     mr_status status = mr_dataset_open_file(f->ds, shard, "idx", &idx, err);
     if (status == MR_OK && !f->mistrusted[number])
         copied = mr_dataset_open_copy(f->ds, shard, &mdb);
-    if (status == MR_OK && !copied)
+    bool by_range = !copied && mr_dataset_is_remote(f->ds);
+    if (status == MR_OK && !copied && !by_range)
         status = mr_dataset_open_file(f->ds, shard, "mdb", &mdb, err);
-    if (status == MR_OK)
+    if (status == MR_OK && !by_range) /* other threads wait: it comes with the copy */
         status = open_seek(f, shard, &seek, &seek_size, err);
     *full = status == MR_SYSTEM && (errno == EMFILE || errno == ENFILE);
     MR_TRY(status);
@@ -217,6 +219,20 @@ static bool *trust_lost(const mr_shard_files *f, const mr_open_shard *s)
     return &f->mistrusted[s->shard - f->split->shards];
 }
 
+mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err)
+{
+    *fd = -1;
+    return mr_dataset_is_remote(f->ds) ? MR_OK : mr_dataset_open_file(f->ds, shard, "mdb", fd, err);
+}
+
+mr_status mr_shard_files_read(const mr_shard_files *f, const mr_shard *shard, int fd, mr_shard_span span, uint8_t *out,
+                              const atomic_bool *stop, mr_error *err)
+{
+    if (fd < 0)
+        return mr_dataset_read_range(f->ds, shard, span.offset, out, span.len, stop, err);
+    return mr_file_pread(fd, out, span.len, span.offset, span.name, err);
+}
+
 /* With the lock held: a shard that nobody is reading switches to its copy, once there is one; one whose copy is damaged
  * goes back. */
 static void choose_file(mr_shard_files *f, mr_open_shard *s)
@@ -225,13 +241,16 @@ static void choose_file(mr_shard_files *f, mr_open_shard *s)
     if (s->borrowers || !mr_dataset_has_copies(f->ds) || (s->copied && !*trust_lost(f, s)))
         return;
     bool opened = s->copied
-                      ? mr_dataset_open_file(f->ds, s->shard, "mdb", &fd, NULL) == MR_OK
+                      ? mr_shard_files_original(f, s->shard, &fd, NULL) == MR_OK
                       : !*trust_lost(f, s) && ++s->lookups % LOOKUPS == 0 && mr_dataset_open_copy(f->ds, s->shard, &fd);
     if (!opened)
         return;
-    close(s->mdb);
+    if (s->mdb >= 0)
+        close(s->mdb);
     s->mdb = fd;
     s->copied = !s->copied;
+    if (s->copied && s->seek < 0 && mr_dataset_is_remote(f->ds))
+        (void)open_seek(f, s->shard, &s->seek, &s->seek_size, NULL);
 }
 
 bool mr_shard_files_drop_copy(mr_shard_files *f, const mr_open_shard *shard)
@@ -244,11 +263,6 @@ bool mr_shard_files_drop_copy(mr_shard_files *f, const mr_open_shard *shard)
     if (first)
         mr_dataset_drop_copy(f->ds, shard->shard);
     return copied;
-}
-
-mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err)
-{
-    return mr_dataset_open_file(f->ds, shard, "mdb", fd, err);
 }
 
 mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_shard **out, mr_error *err)

@@ -17,7 +17,7 @@ enum {
 typedef struct mr_shard_files mr_shard_files;
 
 typedef struct mr_open_shard {
-    int mdb, idx; /* descriptors */
+    int mdb, idx; /* descriptors; mdb -1: it is elsewhere, and read by range */
     int seek;     /* of the seek index; -1: there is none, or it does not belong to this shard */
     uint64_t seek_size;
     uint8_t *seek_table; /* kept in memory, like rows; NULL: not */
@@ -61,7 +61,16 @@ void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard);
 /* The copy that the borrowed `shard` was read from gave wrong bytes: it is removed, and once it is returned the
  * dataset's own file is read.  False: it is the dataset's own. */
 bool mr_shard_files_drop_copy(mr_shard_files *f, const mr_open_shard *shard);
-/* The dataset's own NAME.mdb, for the caller to close. */
+/* The dataset's own NAME.mdb, for the caller to close; -1: it is elsewhere. */
 mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err);
+
+typedef struct mr_shard_span {
+    uint64_t offset;
+    size_t len;
+    const char *name; /* for messages */
+} mr_shard_span;
+/* Bytes of NAME.mdb, by its descriptor or by range. */
+mr_status mr_shard_files_read(const mr_shard_files *f, const mr_shard *shard, int fd, mr_shard_span span, uint8_t *out,
+                              const atomic_bool *stop, mr_error *err);
 
 #endif

@@ -83,7 +83,7 @@ static size_t read_present(int fd, uint8_t *out, size_t len, uint64_t offset)
 static void advise(mr_work *w, int fd, uint64_t offset, uint64_t len)
 {
     uint8_t byte;
-    if (atomic_load_explicit(&w->cold, memory_order_relaxed) <= 0)
+    if (fd < 0 || atomic_load_explicit(&w->cold, memory_order_relaxed) <= 0)
         return;
     if (read_present(fd, &byte, 1, offset + len / 2)) {
         atomic_fetch_sub_explicit(&w->cold, 1, memory_order_relaxed);
@@ -161,13 +161,29 @@ static span meta_of(const mr_row *row)
     return (span){row->meta_offset, row->meta_hash, row->meta_len, "meta"};
 }
 
-/* The message of a failure does not name the sample. */
-static mr_status read_checked(mr_work *w, int fd, const span *s, uint8_t *out, mr_error *err)
+/* From where it is; once more if a bit flipped on the way. */
+static mr_status read_remote(mr_work *w, const mr_shard *shard, const span *s, uint8_t *out, mr_error *err)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        mr_status status =
+            mr_shard_files_read(w->files, shard, -1, (mr_shard_span){s->offset, s->len, s->name}, out, &w->stop, err);
+        if (atomic_load_explicit(&w->stop, memory_order_relaxed))
+            return MR_END;
+        MR_TRY(status);
+        if (mr_hash64(out, s->len) == s->hash)
+            break;
+    }
+    return MR_OK;
+}
+
+/* `fd`: of the shard; -1: it is elsewhere.  The message of a failure does not name the sample. */
+static mr_status read_checked(mr_work *w, const mr_shard *shard, int fd, const span *s, uint8_t *out, mr_error *err)
 {
     mr_error why;
-    mr_status status = read_span(w, fd, out, s->len, s->offset, s->name, &why);
-    if (status != MR_OK)
-        return status == MR_END ? status : mr_fail(err, status, "its %s", why.text);
+    mr_status status =
+        fd < 0 ? read_remote(w, shard, s, out, &why) : read_span(w, fd, out, s->len, s->offset, s->name, &why);
+    if (status != MR_OK) /* what is elsewhere is named with its URL */
+        return status == MR_END ? status : mr_fail(err, status, "%s%s", fd < 0 ? "" : "its ", why.text);
     if (mr_hash64(out, s->len) == s->hash)
         return MR_OK;
     return mr_fail(err, MR_BAD_SAMPLE, "its %s differs from what was ingested; `millrace verify` shows the extent",
@@ -183,7 +199,7 @@ static void add_source(mr_work *w, uint64_t sample, const mr_row *row, mr_buf *o
     mr_meta_facts facts;
     if (!mr_buf_reserve(&meta, s.len) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK)
         return;
-    mr_status status = read_checked(w, open->mdb, &s, meta.data, NULL);
+    mr_status status = read_checked(w, open->shard, open->mdb, &s, meta.data, NULL);
     mr_shard_files_return(w->files, open);
     if (status == MR_OK && mr_meta_scan(meta.data, s.len, &facts, &source, NULL) == MR_OK && source.len)
         mr_buf_printf(out, " (%s)", mr_buf_text(&source));
@@ -203,7 +219,7 @@ static mr_status read_original(mr_work *w, const mr_shard *shard, const span *s,
 {
     MR_AUTO(mr_scope_close) int fd = -1;
     MR_TRY(mr_shard_files_original(w->files, shard, &fd, err));
-    return read_checked(w, fd, s, out, err);
+    return read_checked(w, shard, fd, s, out, err);
 }
 
 static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, span s, uint8_t *out, mr_error *err)
@@ -211,7 +227,7 @@ static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, spa
     const mr_open_shard *open;
     mr_error why;
     MR_TRY(mr_shard_files_borrow(w->files, sample, &open, err));
-    mr_status status = read_checked(w, open->mdb, &s, out, &why);
+    mr_status status = read_checked(w, open->shard, open->mdb, &s, out, &why);
     if (status != MR_OK && status != MR_END && mr_shard_files_drop_copy(w->files, open))
         status = read_original(w, open->shard, &s, out, &why);
     mr_shard_files_return(w->files, open);

@@ -153,7 +153,9 @@ static mr_status read_to(mr_bench_passes *b, const mr_bench_record *r, uint8_t *
     const mr_open_shard *open;
     mr_error why;
     MR_TRY(mr_shard_files_borrow(b->work->files, r->sample, &open, err));
-    mr_status status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, "its image", &why);
+    mr_status status =
+        mr_shard_files_read(b->work->files, open->shard, open->mdb,
+                            (mr_shard_span){r->row.image_offset, r->row.image_len, "its image"}, out, NULL, &why);
     const char *shard = open->shard->name;
     mr_shard_files_return(b->work->files, open);
     return status == MR_OK

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,9 @@ struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
-    mr_remote *remote; /* NULL: it is on this host, or on a disk that hosts share */
-    mr_local *local;   /* copies on this host's disk; NULL: none */
+    mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
+    pthread_mutex_t lock; /* of local, if it is made when it is first needed */
+    mr_local *local;      /* copies on this host's disk; NULL: none */
     mr_index_trust *trust;
     bool checked; /* each file's size and each index's header, when it was opened */
     uint8_t digest[32];
@@ -105,21 +107,45 @@ static mr_status fetch(void *from, const mr_shard *shard, int to, const atomic_b
     return mr_remote_fetch(from, shard, to, stop, err);
 }
 
-mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
+/* `dir` NULL: of a remote dataset, the default. */
+static mr_status make_local(const mr_dataset *ds, const char *dir, uint64_t max_bytes, bool copies, mr_local **out,
+                            mr_error *err)
 {
     mr_local_options o = {
-        .dir = dir, .most_bytes = max_bytes, .copies = copies != 0, .manifest = ds->manifest, .source = ds->dir};
-    if (ds->local)
-        return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
-    if (ds->place && mr_path_inside(dir, ds->place))
-        return mr_fail(err, MR_MISUSE, "%s: is inside the dataset that would be copied to it; name another folder",
-                       dir);
+        .dir = dir, .most_bytes = max_bytes, .copies = copies, .manifest = ds->manifest, .source = ds->dir};
     if (ds->remote) {
-        MR_TRY(mr_remote_keep(ds->remote, dir, max_bytes, err));
+        mr_error why;
+        if (mr_remote_keep(ds->remote, dir, max_bytes, &why) != MR_OK && !dir)
+            return mr_fail(err, MR_SYSTEM, "%s", why.text);
+        o.dir = mr_remote_kept(ds->remote, &o.most_bytes);
         o.fetch = fetch;
         o.from = ds->remote;
     }
-    return mr_local_open(&o, &ds->local, err);
+    return mr_local_open(&o, out, err);
+}
+
+mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
+{
+    if (ds->local)
+        return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
+    if (dir && ds->place && mr_path_inside(dir, ds->place))
+        return mr_fail(err, MR_MISUSE, "%s: is inside the dataset that would be copied to it; name another folder",
+                       dir);
+    return make_local(ds, dir, max_bytes, copies != 0, &ds->local, err);
+}
+
+/* Of a remote dataset there always is one, from the first time that a loader asks. */
+static mr_local *local_of(const mr_dataset *shared)
+{
+    mr_dataset *ds = (mr_dataset *)(uintptr_t)shared;
+    if (!ds->remote)
+        return ds->local;
+    pthread_mutex_lock(&ds->lock);
+    if (!ds->local) /* without one, all is read where it is */
+        (void)make_local(ds, NULL, 0, true, &ds->local, NULL);
+    mr_local *l = ds->local;
+    pthread_mutex_unlock(&ds->lock);
+    return l;
 }
 
 mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out)
@@ -129,17 +155,29 @@ mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out)
 
 bool mr_dataset_has_copies(const mr_dataset *ds)
 {
-    return ds->local != NULL;
+    return ds->remote || ds->local;
 }
 
 bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
 {
-    if (!ds->local)
+    mr_local *l = local_of(ds);
+    if (!l)
         return false;
-    bool found = mr_local_find(ds->local, shard, fd);
+    bool found = mr_local_find(l, shard, fd);
     if (!found)
-        mr_local_want(ds->local, shard);
+        mr_local_want(l, shard);
     return found;
+}
+
+bool mr_dataset_is_remote(const mr_dataset *ds)
+{
+    return ds->remote != NULL;
+}
+
+mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
+                                const atomic_bool *stop, mr_error *err)
+{
+    return mr_remote_read(ds->remote, shard, from, out, len, stop, err);
 }
 
 void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard)
@@ -186,6 +224,7 @@ mr_status mr_dataset_begin(const char *path, mr_dataset **out, mr_error *err)
         return mr_fail_memory(err, "opening a dataset");
     ds->dir = mr_supply_open_folder(path);
     ds->unopened = errno;
+    pthread_mutex_init(&ds->lock, NULL);
     ds->path = strdup(path);
     ds->place = realpath(mr_supply_folder(path), NULL);
     ds->remote = mr_remote_of(ds->dir);
@@ -238,6 +277,7 @@ void mr_dataset_free(mr_dataset *ds)
     mr_index_trust_free(ds->trust);
     if (ds->dir >= 0)
         close(ds->dir);
+    pthread_mutex_destroy(&ds->lock);
     mr_manifest_free(ds->manifest);
     free(ds->place);
     free(ds->path);
@@ -301,16 +341,31 @@ static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
     return MR_OK;
 }
 
+/* `fd`: of the shard's .mdb; -1: it is read where it is, and once more if a bit flipped on the way. */
+static mr_status read_record(const mr_dataset *ds, int fd, const mr_shard *shard, uint64_t n, mr_record record,
+                             uint8_t *out, mr_error *err)
+{
+    if (fd >= 0)
+        return mr_record_read(fd, shard, n, record, out, err);
+    MR_TRY(mr_remote_read(ds->remote, shard, record.offset, out, record.len, NULL, err));
+    if (mr_record_check(shard, n, record, out, NULL) == MR_OK)
+        return MR_OK;
+    MR_TRY(mr_remote_read(ds->remote, shard, record.offset, out, record.len, NULL, err));
+    return mr_record_check(shard, n, record, out, err);
+}
+
 /* The image (`image_len` is the row's, or 0: not a byte of it) and, after it, the meta into the view's storage. */
 static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const mr_row *row, uint64_t n,
                               size_t image_len, mr_sample_view *view, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int fd = -1;
-    MR_TRY(mr_dataset_open_file(ds, shard, "mdb", &fd, err));
+    bool by_range = ds->remote && !mr_remote_find(ds->remote, shard, &fd) && mr_remote_reads_few(ds->remote, shard);
+    if (fd < 0 && !by_range)
+        MR_TRY(mr_dataset_open_file(ds, shard, "mdb", &fd, err));
     MR_TRY(make_room(view, image_len + row->meta_len, err));
     if (image_len)
-        MR_TRY(mr_record_read(fd, shard, n, mr_row_image(row), view->storage, err));
-    return mr_record_read(fd, shard, n, mr_row_meta(row), view->storage + image_len, err);
+        MR_TRY(read_record(ds, fd, shard, n, mr_row_image(row), view->storage, err));
+    return read_record(ds, fd, shard, n, mr_row_meta(row), view->storage + image_len, err);
 }
 
 static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n, const mr_shard **shard, mr_row *row,

@@ -44,6 +44,11 @@ mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, cons
 bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd);
 /* Whether copies can be found at all. */
 bool mr_dataset_has_copies(const mr_dataset *ds);
+/* Whether it is behind a URL, so that opening NAME.mdb may mean fetching all of it. */
+bool mr_dataset_is_remote(const mr_dataset *ds);
+/* `len` bytes of NAME.mdb of a dataset that is, without the rest; nothing is compared here. */
+mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
+                                const atomic_bool *stop, mr_error *err);
 /* What that copy said was wrong. */
 void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard);
 mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them */

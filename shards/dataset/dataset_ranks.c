@@ -148,6 +148,8 @@ mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *
 mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,
                                 mr_error *err)
 {
+    if (!dir && mr_dataset_is_remote(ds))
+        return mr_dataset_stage(ds, NULL, max_bytes, mr_ranks_local_rank(ranks) == 0, err);
     if (!dir && max_bytes)
         return mr_fail(err, MR_MISUSE, "--local-size: give --local DIR, the folder that it limits");
     return dir ? mr_dataset_stage(ds, dir, max_bytes, mr_ranks_local_rank(ranks) == 0, err) : MR_OK;

@@ -16,7 +16,8 @@ mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **ou
  */
 mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *err);
 
-/* mr_dataset_stage() with one rank a host that copies; `dir` NULL: nothing.  MR_MISUSE: a size without a folder; or as
+/* mr_dataset_stage() with one rank a host that copies; `dir` NULL: nothing, or for a URL
+ * the default folder.  MR_MISUSE: a size without a folder; or as
  * there. */
 mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,
                                 mr_error *err);

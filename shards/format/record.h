@@ -15,6 +15,10 @@ typedef struct mr_record {
 mr_record mr_row_image(const mr_row *row);
 mr_record mr_row_meta(const mr_row *row);
 
+/* Whether these bytes, read by whatever way, are the record's; MR_BAD_SAMPLE if not. */
+mr_status mr_record_check(const mr_shard *shard, uint64_t sample, mr_record record, const uint8_t *bytes,
+                          mr_error *err);
+
 /* Reads record->len bytes of the shard's open .mdb into `out`.  `sample`: its number in the split, for messages.
  * MR_BAD_SAMPLE: the bytes do not match their hash; MR_BAD_DATA: the file ends before them; MR_SYSTEM: errno is set. */
 mr_status mr_record_read(int mdb, const mr_shard *shard, uint64_t sample, mr_record record, uint8_t *out,

@@ -15,9 +15,13 @@ struct mr_remote {
     int dir;
     mr_manifest *manifest;
 
-    pthread_mutex_t lock; /* of all below; held while a small file is fetched, so that it is fetched once */
+    pthread_mutex_t
+        small[64];      /* of shard i: [i % 64], while a small file of it is fetched, so that it is fetched once */
+    bool *no_seek;      /* of each shard, under its lock: the server has no .seek of it */
+    atomic_uint *reads; /* of each shard: records read one by one */
+
+    pthread_mutex_t lock; /* of all below */
     mr_store store;       /* path NULL: not opened yet */
-    bool *no_seek;        /* of each shard: the server has no .seek of it */
     char **damaged;       /* of each shard: why it is not fetched again; NULL: it may be */
 };
 

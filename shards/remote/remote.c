@@ -19,7 +19,11 @@
 #include "shards/remote/parts.h"
 #include "shards/seek/seek.h"
 
-enum { TRIES = 2, WAIT_MS = 20 };
+enum {
+    TRIES = 2,
+    WAIT_MS = 20,
+    FEW = 16, /* records read one by one before a shard is fetched as a whole */
+};
 #define DEFAULT_MOST ((uint64_t)50 << 30)
 
 bool mr_remote_is_url(const char *text)
@@ -92,7 +96,55 @@ mr_status mr_remote_keep(mr_remote *r, const char *dir, uint64_t most_bytes, mr_
     return status;
 }
 
+const char *mr_remote_kept(mr_remote *r, uint64_t *most_bytes)
+{
+    *most_bytes = r->store.most_bytes;
+    return r->store.path;
+}
+
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
+
+/* The shard that NAME.SUFFIX is of; `suffix` without the dot. */
+static const mr_shard *shard_of(const mr_manifest *m, const char *name, const char *suffix, size_t *number)
+{
+    const char *dot = strrchr(name, '.');
+    size_t before = 0;
+    if (!dot || strcmp(dot + 1, suffix) != 0)
+        return NULL;
+    for (size_t i = 0; i < m->split_count; i++) {
+        const mr_split *s = &m->splits[i];
+        size_t len = strlen(s->name);
+        for (size_t k = 0; strncmp(s->name, name, len) == 0 && k < s->shard_count; k++)
+            if (strncmp(s->shards[k].name, name, (size_t)(dot - name)) == 0 && !s->shards[k].name[dot - name]) {
+                *number = before + k;
+                return &s->shards[k];
+            }
+        before += s->shard_count;
+    }
+    return NULL;
+}
+
+static mr_status need_store(mr_remote *r, mr_error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    mr_status status = r->store.path ? MR_OK : open_store(r, NULL, 0, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+bool mr_remote_find(mr_remote *r, const mr_shard *shard, int *fd)
+{
+    return need_store(r, NULL) == MR_OK && mr_store_find(&r->store, shard, fd);
+}
+
+bool mr_remote_reads_few(mr_remote *r, const mr_shard *shard)
+{
+    size_t number;
+    char name[sizeof shard->name + 8];
+    snprintf(name, sizeof name, "%s.mdb", shard->name);
+    return shard_of(r->manifest, name, "mdb", &number) &&
+           atomic_fetch_add_explicit(&r->reads[number], 1, memory_order_relaxed) < FEW;
+}
 
 /* Into a file without a name, for what cannot be kept. */
 static mr_status fetch_unkept(mr_remote *r, const mr_shard *shard, int *fd, mr_error *err)
@@ -127,8 +179,8 @@ static mr_status find_or_fetch(mr_remote *r, const mr_shard *shard, int *fd, mr_
 static mr_status open_shard(mr_remote *r, const mr_shard *shard, size_t number, int *fd, mr_error *err)
 {
     mr_error why = {.status = MR_OK};
+    mr_status status = need_store(r, &why);
     pthread_mutex_lock(&r->lock);
-    mr_status status = r->store.path ? MR_OK : open_store(r, NULL, 0, &why);
     if (r->damaged[number])
         status = mr_fail(&why, MR_BAD_DATA, "%s", r->damaged[number]);
     pthread_mutex_unlock(&r->lock);
@@ -176,31 +228,12 @@ static mr_status fetch_small(mr_remote *r, const mr_shard *shard, const char *na
     return mr_fail(err, MR_BAD_DATA, "%s/%s", mr_http_url(r->http)->shown, why.text);
 }
 
-/* The shard that NAME.SUFFIX is of; `suffix` without the dot. */
-static const mr_shard *shard_of(const mr_manifest *m, const char *name, const char *suffix, size_t *number)
-{
-    const char *dot = strrchr(name, '.');
-    size_t before = 0;
-    if (!dot || strcmp(dot + 1, suffix) != 0)
-        return NULL;
-    for (size_t i = 0; i < m->split_count; i++) {
-        const mr_split *s = &m->splits[i];
-        size_t len = strlen(s->name);
-        for (size_t k = 0; strncmp(s->name, name, len) == 0 && k < s->shard_count; k++)
-            if (strncmp(s->shards[k].name, name, (size_t)(dot - name)) == 0 && !s->shards[k].name[dot - name]) {
-                *number = before + k;
-                return &s->shards[k];
-            }
-        before += s->shard_count;
-    }
-    return NULL;
-}
-
 static mr_status open_small(mr_remote *r, const mr_shard *shard, size_t number, const char *name, bool seek, int *fd,
                             mr_error *err)
 {
     mr_status status = MR_OK;
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_t *lock = &r->small[number % MR_COUNT(r->small)];
+    pthread_mutex_lock(lock);
     *fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC); /* another thread may have been faster */
     if (*fd < 0 && seek && r->no_seek[number])
         status = MR_END;
@@ -210,7 +243,7 @@ static mr_status open_small(mr_remote *r, const mr_shard *shard, size_t number, 
         r->no_seek[number] = true;
     if (status == MR_OK && *fd < 0 && (*fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC)) < 0)
         status = mr_fail_errno(err, errno, "%s/%s", r->folder, name);
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(lock);
     return status;
 }
 
@@ -244,9 +277,12 @@ static void free_remote(mr_remote *r)
     if (r->dir >= 0)
         close(r->dir);
     mr_store_close(&r->store);
+    for (size_t i = 0; i < MR_COUNT(r->small); i++)
+        pthread_mutex_destroy(&r->small[i]);
     pthread_mutex_destroy(&r->lock);
     free(r->folder);
     free(r->no_seek);
+    free(r->reads);
     free(r->damaged); /* nothing has been read yet */
     free(r);
 }
@@ -335,6 +371,8 @@ mr_status mr_remote_open(const char *text, mr_error *err)
         return mr_fail_memory(err, text);
     r->dir = r->store.dir = -1;
     pthread_mutex_init(&r->lock, NULL);
+    for (size_t i = 0; i < MR_COUNT(r->small); i++)
+        pthread_mutex_init(&r->small[i], NULL);
     MR_TRY(mr_url_parse(text, &url, err));
     MR_TRY(mr_http_open(&url, &r->http, err));
     MR_TRY(take_manifest(r, err));
@@ -342,7 +380,8 @@ mr_status mr_remote_open(const char *text, mr_error *err)
         shards += r->manifest->splits[i].shard_count;
     r->no_seek = mr_alloc(shards + 1, sizeof *r->no_seek);
     r->damaged = mr_alloc(shards + 1, sizeof *r->damaged);
-    if (!r->no_seek || !r->damaged)
+    r->reads = mr_alloc(shards + 1, sizeof *r->reads);
+    if (!r->no_seek || !r->damaged || !r->reads)
         return mr_fail_memory(err, text);
     MR_TRY(mr_supply_add(text, r->folder, supply, r, err));
     r = NULL;

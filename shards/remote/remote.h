@@ -34,8 +34,16 @@ mr_remote *mr_remote_of(int dirfd);
 /* Shards are kept in this folder from now on; before the first of them is read.  `dir` NULL: the default. */
 mr_status mr_remote_keep(mr_remote *r, const char *dir, uint64_t most_bytes, mr_error *err);
 
+/* That folder, and its limit. */
+const char *mr_remote_kept(mr_remote *r, uint64_t *most_bytes);
+
 /* Fetches the shard's .mdb to the start of an open file, and compares its SHA-256.  MR_BAD_DATA: it is another. */
 mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const atomic_bool *stop, mr_error *err);
+
+/* The shard's .mdb as it is kept, without fetching anything; false: it is not. */
+bool mr_remote_find(mr_remote *r, const mr_shard *shard, int *fd);
+/* Whether one more record of the shard is better read by mr_remote_read(): few of them have been. */
+bool mr_remote_reads_few(mr_remote *r, const mr_shard *shard);
 
 /* `len` bytes of the shard's .mdb.  Nothing is compared here: a record has its own hash. */
 mr_status mr_remote_read(mr_remote *r, const mr_shard *shard, uint64_t from, void *out, size_t len,

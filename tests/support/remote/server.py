@@ -37,6 +37,8 @@ def take_fault(path):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one segment
 
     def log_message(self, *args):
         pass
@@ -53,6 +55,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                        f"{'yes' if 'Authorization' in self.headers else 'no'}")
 
     def hang_up(self, reset=False):
+        self.wfile.flush()
         if reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
@@ -97,6 +100,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.hang_up(kind == "reset")
         elif kind == "stall":
             self.answer(status, body[: len(body) // 2], headers, len(body))
+            self.wfile.flush()
             time.sleep(3600)
         elif kind == "silent":
             time.sleep(3600)
@@ -113,7 +117,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(status, b"", headers, len(body))
             for at in range(0, len(body), 4096):
                 self.wfile.write(body[at : at + 4096])
-                time.sleep(0.005)
+                self.wfile.flush()
+                time.sleep(0.002)
         else:
             raise ValueError(kind)
 
