@@ -130,8 +130,8 @@ static mr_status fail_refused(const mr_http *h, const char *file, mr_reply *r, m
     char code[64];
     const mr_rights *rights = &h->url.rights;
     static const char *const hints[] = {
-        [MR_SCHEME_http] = "the server wants a login, which a URL of http cannot have",
-        [MR_SCHEME_https] = "use a URL that is signed, or one of s3:// or hf://",
+        [MR_SCHEME_http] = "use s3:// or hf://, which have credentials",
+        [MR_SCHEME_https] = "use s3:// or hf://, which have credentials",
         [MR_SCHEME_s3] = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
         [MR_SCHEME_gs] = "set GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY",
         [MR_SCHEME_hf] = "set HF_TOKEN",

@@ -175,7 +175,6 @@ static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, con
     MR_AUTO(mr_buf_free) mr_buf address = {0};
     mr_buf_add_text(&address, url->base);
     mr_url_encode(&address, get->name, strlen(get->name), "/");
-    mr_buf_add_text(&address, url->query);
     MR_TRY(mr_buf_status(&address, err, "a request"));
     c->easy_setopt(lane->easy, MR_CURLOPT_URL, mr_buf_text(&address));
     if (get->bytes && (from || get->bytes != get->whole)) {

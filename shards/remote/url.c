@@ -29,7 +29,6 @@ void mr_url_free(mr_url *url)
 {
     free(url->shown);
     free(url->base);
-    free(url->query);
     mr_rights_free(&url->rights);
     *url = (mr_url){.scheme = MR_SCHEME_NONE};
 }
@@ -57,11 +56,12 @@ static void add_path(mr_buf *out, const char *text, size_t len)
 }
 
 typedef struct parts { /* of the text */
-    const char *host, *path, *query;
-    size_t host_len, path_len, query_len; /* the path without slashes at its start */
+    const char *host, *path;
+    size_t host_len, path_len; /* the path without slashes at its start */
+    bool query;
 } parts;
 
-static mr_status take_fragment(const char *text, const char *fragment, mr_url *url, mr_error *err)
+static mr_status take_fragment(const char *fragment, mr_url *url, mr_error *err)
 {
     static const char key[] = "#sha256=";
     if (!*fragment)
@@ -70,23 +70,20 @@ static mr_status take_fragment(const char *text, const char *fragment, mr_url *u
         strncmp(fragment, key, strlen(key)) == 0 && mr_unhex(fragment + strlen(key), url->digest, sizeof url->digest);
     return url->pinned ? MR_OK
                        : mr_fail(err, MR_MISUSE,
-                                 "%.*s: after # comes sha256= and the dataset's digest, 64 hexadecimal digits, as "
+                                 "%s: after # comes sha256= and the dataset's digest, 64 hexadecimal digits, as "
                                  "`millrace inspect` prints it",
-                                 (int)(fragment - text), text);
+                                 url->shown);
 }
 
 static parts split(const char *text, const char *end, bool has_query)
 {
-    parts p = {.host = strstr(text, "://") + 3, .query = ""};
+    parts p = {.host = strstr(text, "://") + 3};
     p.host_len = strcspn(p.host, "/?#");
     p.path = p.host + p.host_len;
     p.path += strspn(p.path, "/");
     const char *query = has_query ? memchr(p.path, '?', (size_t)(end - p.path)) : NULL;
     p.path_len = (size_t)((query ? query : end) - p.path);
-    if (query) {
-        p.query = query;
-        p.query_len = (size_t)(end - query);
-    }
+    p.query = query != NULL;
     return p;
 }
 
@@ -142,7 +139,12 @@ static mr_status plain(const parts *p, const mr_url *url, mr_buf *base, mr_error
         return mr_fail(err, MR_MISUSE, "%s: names no host", url->shown);
     if (memchr(p->host, '@', p->host_len))
         return mr_fail(err, MR_MISUSE,
-                       "%s: a password in a URL ends up in logs; use a URL that is signed, or one of s3:// or hf://",
+                       "%s: a password in a URL ends up in logs; use s3:// or hf://, which have credentials",
+                       url->shown);
+    if (p->query)
+        return mr_fail(err, MR_MISUSE,
+                       "%s: a query in a URL is for one file, and may be a secret that ends up in logs; use s3:// or "
+                       "hf://, which have credentials",
                        url->shown);
     mr_buf_printf(base, "%s%.*s/", schemes[url->scheme], (int)p->host_len, p->host);
     add_written(base, p->path, p->path_len);
@@ -191,15 +193,14 @@ mr_status mr_url_parse(const char *text, mr_url *out, mr_error *err)
     parts p = split(text, end, web);
     mr_status status = show(&p, &url, err);
     if (status == MR_OK)
-        status = take_fragment(text, end, &url, err);
+        status = take_fragment(end, &url, err);
     if (status == MR_OK)
         status = mr_rights_find(url.scheme, &url.rights, err);
     if (status == MR_OK)
         status = place(&p, &url, &base, err);
     if (status == MR_OK) {
         url.base = strdup(mr_buf_text(&base));
-        url.query = strndup(p.query, p.query_len);
-        if (!url.base || !url.query)
+        if (!url.base)
             status = mr_fail_memory(err, "a URL");
     }
     if (status == MR_OK)

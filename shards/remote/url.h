@@ -25,7 +25,6 @@ typedef struct mr_url {
     mr_scheme scheme;
     char *shown; /* "s3://bucket/dogs" */
     char *base;  /* "https://bucket.s3.eu-central-1.amazonaws.com/dogs/": names of files are appended */
-    char *query; /* "?..." of the user's, or "" */
     bool pinned; /* "#sha256=..." was given */
     uint8_t digest[32];
     mr_rights rights;

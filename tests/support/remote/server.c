@@ -39,9 +39,10 @@ bool support_server_start(const char *folder, support_server *out)
     }
     close(in[0]);
     close(back[1]);
-    ssize_t n = read(back[0], line, sizeof line - 1);
+    for (size_t len = 0; len + 1 < sizeof line && !strchr(line, '\n') && read(back[0], line + len, 1) == 1;)
+        len++;
     close(back[0]);
-    *out = (support_server){.pid = pid, .input = in[1], .port = n > 0 ? (unsigned)strtoul(line, NULL, 10) : 0};
+    *out = (support_server){.pid = pid, .input = in[1], .port = (unsigned)strtoul(line, NULL, 10)};
     if (out->port)
         return true;
     support_server_stop(out);
@@ -86,6 +87,13 @@ static char *ask(const support_server *s, const char *path)
 void support_server_fault(const support_server *s, const char *kind, const char *match, unsigned count)
 {
     char *path = support_path("/-/fault?kind=%s&match=%s&count=%u", kind, match, count);
+    free(ask(s, path));
+    free(path);
+}
+
+void support_server_tell(const support_server *s, const char *order)
+{
+    char *path = support_path("/-/%s", order);
     free(ask(s, path));
     free(path);
 }

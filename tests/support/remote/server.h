@@ -18,6 +18,8 @@ void support_server_stop(support_server *s);
 
 /* The next `count` answers (0: all) to paths with `match` in them are faulty; see server.py. */
 void support_server_fault(const support_server *s, const char *kind, const char *match, unsigned count);
+/* Another order of server.py's, with its query: "sign?key=A&secret=B". */
+void support_server_tell(const support_server *s, const char *order);
 void support_server_heal(const support_server *s);
 /* A line for each answer since the last call: "STATUS BYTES PATH RANGE AUTHORIZED"; the caller's to free. */
 char *support_server_log(const support_server *s);

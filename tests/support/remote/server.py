@@ -5,8 +5,13 @@ Prints the port, and serves until its standard input ends, so that it never outl
 are faulty depends on the requests alone, never on time.
 
 GET /-/fault?kind=KIND&match=TEXT&count=N   the next N answers (0: all) to paths with TEXT are faulty
+GET /-/sign?key=KEY&secret=SECRET&token=TOKEN  from now on requests must be signed so (AWS Signature 4); no key: not
+GET /-/bearer?token=TOKEN                   ... must have this bearer token
+GET /-/redirect?match=TEXT&to=URL           paths with TEXT are elsewhere
 GET /-/log                                  "STATUS BYTES PATH RANGE AUTHORIZED", a line for each answer; empties it
 """
+import hashlib
+import hmac
 import http.server
 import os
 import socket
@@ -23,6 +28,28 @@ REFUSALS = {"401": (401, ""), "403": (403, "AccessDenied"), "404": (404, "NoSuch
 lock = threading.Lock()
 faults = []  # [kind, match, left or None]
 log = []
+rules = {"sign": None, "bearer": None, "redirect": None}  # queries
+
+
+def hmac256(key, text):
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def signature(handler, secret, scope, signed):
+    """What AWS Signature 4 asks for: docs.aws.amazon.com, "Create a signed AWS API request"."""
+    url = urllib.parse.urlsplit(handler.path)
+    date, region, service, _ = scope.split("/")
+    canonical = "\n".join(
+        [handler.command, url.path, url.query]
+        + [f"{name}:{' '.join((handler.headers[name] or '').split())}" for name in signed.split(";")]
+        + ["", signed, handler.headers.get("x-amz-content-sha256") or hashlib.sha256(b"").hexdigest()]
+    )
+    to_sign = "\n".join(["AWS4-HMAC-SHA256", handler.headers["x-amz-date"], scope,
+                         hashlib.sha256(canonical.encode()).hexdigest()])
+    key = ("AWS4" + secret).encode()
+    for part in (date, region, service, "aws4_request"):
+        key = hmac256(key, part)
+    return hmac256(key, to_sign).hex()
 
 
 def take_fault(path):
@@ -65,8 +92,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if path == "/-/log":
                 text = "\n".join(log)
                 log.clear()
+            elif path[3:] in rules:
+                rules[path[3:]] = {name: values[0] for name, values in query.items()}
+                text = ""
             elif query.get("kind") == ["none"]:
                 faults.clear()
+                for name in rules:
+                    rules[name] = None
                 text = ""
             else:
                 count = int(query.get("count", ["0"])[0])
@@ -77,6 +109,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def refusal(self):
+        """Why the request is not permitted; "": it is."""
+        given = self.headers.get("Authorization", "")
+        if rules["bearer"]:
+            return "" if given == "Bearer " + rules["bearer"]["token"] else "Unauthorized"
+        if not rules["sign"]:
+            return ""
+        rule = rules["sign"]
+        if not given.startswith("AWS4-HMAC-SHA256 "):
+            return "AccessDenied"
+        fields = dict(field.strip().split("=", 1) for field in given.split(" ", 1)[1].split(","))
+        key, scope = fields["Credential"].split("/", 1)
+        if key != rule["key"]:
+            return "InvalidAccessKeyId"
+        if rule.get("token", "") != self.headers.get("x-amz-security-token", ""):
+            return "InvalidToken"
+        if rule.get("region", scope.split("/")[1]) != scope.split("/")[1]:
+            return "AuthorizationHeaderMalformed"
+        good = signature(self, rule["secret"], scope, fields["SignedHeaders"])
+        return "" if good == fields["Signature"] else "SignatureDoesNotMatch"
 
     def part(self, data):
         """The bytes that Range asks for, and where they start; None: there are none."""
@@ -127,6 +180,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.unquote(url.path)
         if path.startswith("/-/"):
             return self.control(path, urllib.parse.parse_qs(url.query))
+        code = self.refusal()
+        if code:
+            return self.answer(403, f"<Error><Code>{code}</Code></Error>".encode())
+        redirect = rules["redirect"]
+        if redirect and redirect["match"] in path:
+            return self.answer(302, b"", [("Location", redirect["to"])])
         kind = take_fault(path)
         if kind == "whole":  # ranges are not known here
             del self.headers["Range"]
