@@ -128,6 +128,28 @@ static bool leads_nowhere(int errnum)
     return errnum == ELOOP || errnum == ENOTDIR || errnum == ENXIO || errnum == EACCES;
 }
 
+static void add_found(cmd_seek_found *out, uint64_t bytes, unsigned every)
+{
+    out->mixed |= out->found && every != out->every;
+    out->every = out->found ? out->every : every;
+    out->bytes += bytes;
+    out->found++;
+}
+
+static mr_status find_remote(mr_remote *r, const mr_manifest *m, cmd_seek_found *out, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) const mr_shard **shards = NULL;
+    MR_TRY(mr_manifest_shards(m, &shards, &out->shards, err));
+    MR_AUTO(mr_scope_free) mr_remote_seek *found = mr_alloc(out->shards + 1, sizeof *found);
+    if (!found)
+        return mr_fail_memory(err, "seek indexes");
+    MR_TRY(mr_remote_look_seeks(r, shards, out->shards, found, err));
+    for (size_t i = 0; i < out->shards; i++)
+        if (found[i].bytes)
+            add_found(out, found[i].bytes, found[i].every);
+    return MR_OK;
+}
+
 mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err)
 {
     uint64_t bytes;
@@ -135,18 +157,17 @@ mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *o
     MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
+    mr_remote *remote = mr_remote_of(dirfd);
+    if (remote)
+        return find_remote(remote, m, out, err);
     for (size_t i = 0; i < m->split_count; i++)
         for (size_t k = 0; k < m->splits[i].shard_count; k++) {
             mr_status status = mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every, err);
             if (status == MR_SYSTEM && !leads_nowhere(errno))
                 return status;
             out->shards++;
-            if (status != MR_OK)
-                continue;
-            out->mixed |= out->found && every != out->every;
-            out->every = out->found ? out->every : every;
-            out->bytes += bytes;
-            out->found++;
+            if (status == MR_OK)
+                add_found(out, bytes, every);
         }
     return MR_OK;
 }

@@ -31,6 +31,9 @@
  * each of hundreds of thousands takes minutes. */
 enum { SHARDS_AT_ONCE = 10000 };
 
+/* Of a remote split of more shards, an index is fetched when it is needed: a run may need few. */
+enum { INDEXES_AT_ONCE = 1000 };
+
 struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir, unopened;  /* unopened: errno, if there is no dir */
@@ -172,6 +175,18 @@ bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
 bool mr_dataset_is_remote(const mr_dataset *ds)
 {
     return ds->remote != NULL;
+}
+
+void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop)
+{
+    MR_AUTO(mr_scope_free) const mr_shard **shards = NULL;
+    if (!ds->remote || split->shard_count > INDEXES_AT_ONCE)
+        return;
+    shards = mr_alloc(split->shard_count + 1, sizeof *shards);
+    for (size_t i = 0; shards && i < split->shard_count; i++)
+        shards[i] = &split->shards[i];
+    if (shards)
+        mr_remote_fetch_indexes(ds->remote, shards, split->shard_count, false, stop);
 }
 
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,

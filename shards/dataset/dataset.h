@@ -49,6 +49,8 @@ bool mr_dataset_is_remote(const mr_dataset *ds);
 /* `len` bytes of NAME.mdb of a dataset that is, without the rest; nothing is compared here. */
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
                                 const atomic_bool *stop, mr_error *err);
+/* Of a dataset that is, fetches the split's indexes, several at once, so that no reader waits for each of them. */
+void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop);
 /* What that copy said was wrong. */
 void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard);
 mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them */

@@ -24,6 +24,7 @@ typedef struct mr_get {
     uint64_t whole;       /* of the file, as far as it is known; 0: not */
     mr_http_sink *sink;
     void *to;
+    uint64_t *size;          /* of the whole file, if the server says it, else unchanged; may be NULL */
     const atomic_bool *stop; /* ends it within 100 ms, with ECANCELED; may be NULL */
 } mr_get;
 

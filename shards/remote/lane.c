@@ -44,7 +44,11 @@ static size_t take_head(char *line, size_t size, size_t count, void *to)
         r->length = UINT64_MAX;
         r->retry_after = 0;
     } else if (header(line, len, "Content-Range:", value, sizeof value)) {
-        r->ranged = sscanf(value, "bytes %" SCNu64, &r->range_from) == 1;
+        uint64_t whole;
+        int n = sscanf(value, "bytes %" SCNu64 "-%*u/%" SCNu64, &r->range_from, &whole);
+        r->ranged = n >= 1;
+        if (n == 2 && r->get->size)
+            *r->get->size = whole;
     } else if (header(line, len, "Content-Length:", value, sizeof value)) {
         (void)sscanf(value, "%" SCNu64, &r->length);
     } else if (header(line, len, "Content-Type:", value, sizeof value)) {

@@ -9,6 +9,7 @@
  * there has it fetched.  The remote room, on top of local and seek; its files use those above them: curl libcurl,
  * loaded rights url          credentials; a URL taken apart lane http           one attempt at a request; a request
  *   fetch               a shard in parts
+ *   indexes             the small files of many shards
  *   remote              the folder that stands for a dataset */
 #ifndef MR_REMOTE_H
 #define MR_REMOTE_H
@@ -44,6 +45,19 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
 bool mr_remote_find(mr_remote *r, const mr_shard *shard, int *fd);
 /* Whether one more record of the shard is better read by mr_remote_read(): few of them have been. */
 bool mr_remote_reads_few(mr_remote *r, const mr_shard *shard);
+
+/* Fetches the indexes of these shards that are not there, and with `seeks` their seek indexes, several at once.  What
+ * fails is reported when it is opened. */
+void mr_remote_fetch_indexes(mr_remote *r, const mr_shard *const *shards, size_t count, bool seeks,
+                             const atomic_bool *stop);
+
+typedef struct mr_remote_seek {
+    uint64_t bytes; /* of the file; 0: there is none that is of the shard */
+    unsigned every;
+} mr_remote_seek;
+/* What the headers of the shards' seek indexes say, by ranges: found[count]. */
+mr_status mr_remote_look_seeks(mr_remote *r, const mr_shard *const *shards, size_t count, mr_remote_seek *found,
+                               mr_error *err);
 
 /* `len` bytes of the shard's .mdb.  Nothing is compared here: a record has its own hash. */
 mr_status mr_remote_read(mr_remote *r, const mr_shard *shard, uint64_t from, void *out, size_t len,

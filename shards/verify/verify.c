@@ -223,6 +223,9 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
         status = mr_dataset_agree(v->o->ranks, v->report->digest, err);
     if (status != MR_OK || !v->report->manifest)
         return status;
+    mr_remote *remote = mr_remote_of(v->dirfd);
+    if (remote)
+        mr_remote_fetch_indexes(remote, v->shards, v->report->shard_count, true, NULL);
     if (v->rank == 0)
         status = mr_verify_beside(v->dirfd, dir, &v->find, v->report, &shards, err);
     if (status == MR_OK)

@@ -97,6 +97,7 @@ static void verify_reads_every_shard(void **state)
     char *remote = url("data");
     char *said = output(0, "verify", remote), *log = support_server_log(&server);
     assert_non_null(strstr(said, ": intact\n"));
+    assert_non_null(strstr(said, " seek indexes\n"));
     assert_int_equal(support_occurrences(log, ".idx "), support_occurrences(log, ".seek "));
     assert_true(support_occurrences(log, ".mdb ") >= support_occurrences(log, ".idx "));
     free(said);
@@ -110,9 +111,13 @@ static void inspect_reads_no_shard(void **state)
     NEEDS_SERVER;
     char *remote = url("data");
     char *said = output(0, "inspect", remote), *log = support_server_log(&server);
-    assert_non_null(strstr(said, "digest"));
+    char *local = support_path("%s/www/data", root), *there = output(0, "inspect", local);
+    assert_string_equal(strchr(strstr(said, "//"), '\n'), strchr(there, '\n'));
     assert_int_equal(support_occurrences(log, ".mdb "), 0);
     assert_int_equal(support_occurrences(log, ".idx "), 0);
+    assert_int_equal(support_occurrences(log, ".seek bytes=0-63 "), support_occurrences(log, ".seek "));
+    free(local);
+    free(there);
     free(said);
     free(log);
     free(remote);
