@@ -225,6 +225,11 @@ mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard
     return mr_dataset_is_remote(f->ds) ? MR_OK : mr_dataset_open_file(f->ds, shard, "mdb", fd, err);
 }
 
+void mr_shard_files_ahead(const mr_shard_files *f, const mr_shard *shard, uint64_t offset, size_t len)
+{
+    mr_dataset_read_ahead(f->ds, shard, offset, len);
+}
+
 mr_status mr_shard_files_read(const mr_shard_files *f, const mr_shard *shard, int fd, mr_shard_span span, uint8_t *out,
                               const atomic_bool *stop, mr_error *err)
 {

@@ -69,6 +69,8 @@ typedef struct mr_shard_span {
     size_t len;
     const char *name; /* for messages */
 } mr_shard_span;
+/* Bytes that will be read by range. */
+void mr_shard_files_ahead(const mr_shard_files *f, const mr_shard *shard, uint64_t offset, size_t len);
 /* Bytes of NAME.mdb, by its descriptor or by range. */
 mr_status mr_shard_files_read(const mr_shard_files *f, const mr_shard *shard, int fd, mr_shard_span span, uint8_t *out,
                               const atomic_bool *stop, mr_error *err);

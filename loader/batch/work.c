@@ -84,7 +84,7 @@ static size_t read_present(int fd, uint8_t *out, size_t len, uint64_t offset)
 static void advise(mr_work *w, int fd, uint64_t offset, uint64_t len)
 {
     uint8_t byte;
-    if (fd < 0 || atomic_load_explicit(&w->cold, memory_order_relaxed) <= 0)
+    if (atomic_load_explicit(&w->cold, memory_order_relaxed) <= 0)
         return;
     if (read_present(fd, &byte, 1, offset + len / 2)) {
         atomic_fetch_sub_explicit(&w->cold, 1, memory_order_relaxed);
@@ -116,7 +116,11 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
     const mr_open_shard *open;
     MR_TRY(mr_shard_files_borrow(w->files, sample, &open, err));
     mr_status status = mr_shard_files_row(w->files, open, sample, row, err);
-    if (status == MR_OK) {
+    if (status == MR_OK && open->mdb < 0) {
+        mr_shard_files_ahead(w->files, open->shard, row->image_offset, row->image_len);
+        if (w->o.with_meta)
+            mr_shard_files_ahead(w->files, open->shard, row->meta_offset, row->meta_len);
+    } else if (status == MR_OK) {
         advise(w, open->mdb, row->image_offset, row->image_len);
         if (w->o.with_meta)
             advise(w, open->mdb, row->meta_offset, row->meta_len);

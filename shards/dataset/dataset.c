@@ -24,6 +24,7 @@
 #include "shards/dataset/index_trust.h"
 #include "shards/format/index.h"
 #include "shards/format/record.h"
+#include "shards/remote/ahead.h"
 #include "shards/remote/remote.h"
 #include "shards/seek/seek.h"
 
@@ -39,7 +40,8 @@ struct mr_dataset {
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
     mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
-    pthread_mutex_t lock; /* of local, if it is made when it is first needed */
+    pthread_mutex_t lock; /* of local and ahead, if they are made when they are first needed */
+    mr_ahead *ahead;      /* of a remote dataset */
     mr_local *local;      /* copies on this host's disk; NULL: none */
     mr_index_trust *trust;
     bool checked; /* each file's size and each index's header, when it was opened */
@@ -172,6 +174,25 @@ bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
     return found;
 }
 
+/* Of a remote dataset; made the first time that something is `wanted`.  NULL: there is none. */
+static mr_ahead *ahead_of(const mr_dataset *shared, bool wanted)
+{
+    mr_dataset *ds = (mr_dataset *)(uintptr_t)shared;
+    pthread_mutex_lock(&ds->lock);
+    if (!ds->ahead && wanted)
+        (void)mr_ahead_open(ds->remote, &ds->ahead, NULL);
+    mr_ahead *ahead = ds->ahead;
+    pthread_mutex_unlock(&ds->lock);
+    return ahead;
+}
+
+void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t from, size_t len)
+{
+    mr_ahead *ahead = ahead_of(ds, true);
+    if (ahead)
+        mr_ahead_want(ahead, shard, from, len);
+}
+
 bool mr_dataset_is_remote(const mr_dataset *ds)
 {
     return ds->remote != NULL;
@@ -192,6 +213,9 @@ void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
                                 const atomic_bool *stop, mr_error *err)
 {
+    mr_ahead *ahead = ahead_of(ds, false);
+    if (ahead && mr_ahead_take(ahead, shard, from, out, len, stop))
+        return MR_OK;
     return mr_remote_read(ds->remote, shard, from, out, len, stop, err);
 }
 
@@ -288,6 +312,7 @@ void mr_dataset_free(mr_dataset *ds)
 {
     if (!ds)
         return;
+    mr_ahead_close(ds->ahead);
     mr_local_close(ds->local);
     mr_index_trust_free(ds->trust);
     if (ds->dir >= 0)

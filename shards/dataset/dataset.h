@@ -46,6 +46,8 @@ bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd);
 bool mr_dataset_has_copies(const mr_dataset *ds);
 /* Whether it is behind a URL, so that opening NAME.mdb may mean fetching all of it. */
 bool mr_dataset_is_remote(const mr_dataset *ds);
+/* These bytes of NAME.mdb of a dataset that is will soon be asked for by mr_dataset_read_range(). */
+void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t from, size_t len);
 /* `len` bytes of NAME.mdb of a dataset that is, without the rest; nothing is compared here. */
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
                                 const atomic_bool *stop, mr_error *err);

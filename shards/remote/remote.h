@@ -9,6 +9,7 @@
  * there has it fetched.  The remote room, on top of local and seek; its files use those above them: curl libcurl,
  * loaded rights url          credentials; a URL taken apart lane http           one attempt at a request; a request
  *   fetch               a shard in parts
+ *   ahead               records, before they are read
  *   indexes             the small files of many shards
  *   remote              the folder that stands for a dataset */
 #ifndef MR_REMOTE_H
