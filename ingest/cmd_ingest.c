@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "image/codec/image.h"
 #include "ingest/cmd_lists.h"
+#include "ingest/cmd_download.h"
 #include "ingest/commands.h"
 #include "ingest/pipeline/ingest.h"
 
@@ -301,16 +302,21 @@ static int start(int argc, char **argv)
     request q = {.o = {.seek = true, .published = &published}};
     mr_ranks *ranks = NULL;
     mr_ingest in = {0};
+    cmd_download download = {.folder = NULL};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err;
     int code;
     if (mr_cli_parse(&cli, &cmd_ingest, argc, argv, &q)) {
         mr_status status = mr_cli_ranks(&cli, q.stall, &ranks, &err);
         if (status == MR_OK)
+            status = cmd_download_begin(q.paths.items, q.o.source_count, q.o.target ? q.o.target : "millrace", ranks,
+                                        &download, &err);
+        if (status == MR_OK)
             status = ingest(&q, ranks, &in, &err);
         if (!ranks || mr_ranks_rank(ranks) == 0)
             status = finish(&q, &in, status, &err);
         code = mr_exit_code(status);
+        cmd_download_end(&download, ranks);
         mr_ranks_end(ranks);
         mr_ingest_release(&in);
     } else {
@@ -329,8 +335,9 @@ const mr_command cmd_ingest = {
     .usage = "SRC... DATASET",
     .example = "millrace ingest imagenette2-160.tgz imagenette",
     .summary = "Converts image datasets into shards of their original encoded bytes.",
-    .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...) or - for an archive on "
-             "standard input; several are merged into one tree.  A folder with downloaded archives is read "
+    .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...), the URL of one (https, s3, gs, hf; "
+             "#sha256=HEX at its end is checked) or - for an archive on standard input; several are merged into one "
+             "tree.  A folder with downloaded archives is read "
              "without unpacking them.  DATASET must not exist yet; it appears at the end, complete, in one "
              "step.  To continue an interrupted ingest, run the same command again.\n"
              "\n"

@@ -208,8 +208,7 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
     if (stat(path, &st) != 0) {
         if (mr_path_is_url(path))
             return mr_fail(err, MR_MISUSE,
-                           "%s: is a URL; download it first, or pipe an archive: curl -L URL | "
-                           "millrace ingest - DATASET",
+                           "%s: archives are read from URLs of http, https, s3, gs and hf; download this one first",
                            path);
         if (errno == ENOENT || errno == ENOTDIR)
             return mr_fail(err, MR_MISUSE, "%s: no such file or folder", path);

@@ -1,5 +1,5 @@
 /* ahead.h - records of a remote dataset, fetched before they are read.
- * Invariant: what is fetched ahead changes no result: whoever reads a record that is not here, or could not be fetched,
+ * Invariant: what is fetched ahead changes no result: a reader of a record that is not here, or could not be fetched,
  * reads it by itself. */
 #ifndef MR_AHEAD_H
 #define MR_AHEAD_H

@@ -155,9 +155,9 @@ static void test_inputs_that_are_not_there(void **state)
          "download this one first\n",
          "verify", "ftp://host/ds");
     SAYS(dir, 2, "",
-         "millrace: s3://host/a.tar: is a URL; download it first, or pipe an archive: curl -L URL | millrace ingest - "
-         "DATASET\n",
-         "ingest", "s3://host/a.tar", "out");
+         "millrace: ftp://host/a.tar: archives are read from URLs of http, https, s3, gs and hf; download this one "
+         "first\n",
+         "ingest", "ftp://host/a.tar", "out");
     SAYS(dir, 2, "", "millrace: --device: unknown device 'gpu'; a GPU of NVIDIA is cuda, others are opencl\n", "replay",
          "ds", "--global-batch", "1", "--size", "8", "--device", "gpu");
 }
