@@ -21,7 +21,7 @@ ARRAYS = ("torch", "numpy", "jax", "raw")
 
 
 def choose_array(array: str | None) -> str:
-    """`array`, or by what the caller uses: torch if imported, else JAX if imported, else numpy if installed, else raw."""
+    """`array`, or by what the caller uses: torch if imported, else JAX if imported, else numpy, which must be installed."""
     if array is not None:
         if array not in ARRAYS:
             raise MisuseError(f"array: {array!r} must be one of {', '.join(ARRAYS)}")
@@ -29,7 +29,10 @@ def choose_array(array: str | None) -> str:
     for name in ("torch", "jax"):
         if name in sys.modules:
             return name
-    return "numpy" if "numpy" in sys.modules or importlib.util.find_spec("numpy") else "raw"
+    if "numpy" not in sys.modules and importlib.util.find_spec("numpy") is None:
+        raise MisuseError("array: neither numpy nor torch is installed; install one, or pass array='raw' for a Batch with the "
+                          "buffer protocol and DLPack")
+    return "numpy"
 
 
 def _spans(batch: Any) -> list[memoryview]:

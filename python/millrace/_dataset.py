@@ -24,6 +24,11 @@ __all__ = ["Dataset", "Sample", "Split"]
 Path = str | os.PathLike[str]
 
 
+def _absolute(path: str) -> str:
+    """Where it is whatever the working directory becomes; a URL stays as it is."""
+    return path if "://" in path else os.path.abspath(path)
+
+
 class Sample(TypedDict):
     """One sample of a split."""
 
@@ -62,14 +67,15 @@ class Dataset(Mapping[str, "Split"]):
         self, path: Path, *, expect: str | None = None, local: Path | None = None, local_size: int = 0
     ) -> None:
         self.path: str = os.fspath(path)
-        self._local: str | None = None if local is None else os.fspath(local)
+        self._place = _absolute(self.path)
+        self._local: str | None = None if local is None else _absolute(os.fspath(local))
         self._local_size = local_size
         self._open()
         if expect is not None and self.digest != expect:
             raise MisuseError(f"{self.path}: its digest is {self.digest}, not {expect}")
 
     def _open(self) -> None:
-        self._handle = _millrace.Dataset(self.path)
+        self._handle = _millrace.Dataset(self._place)
         self.digest, self.layout, splits, self.classes = self._handle.facts()
         self._counts: dict[str, int] = dict(splits)
         self._manifest: dict[str, Any] | None = None
@@ -85,15 +91,22 @@ class Dataset(Mapping[str, "Split"]):
     def manifest(self) -> dict[str, Any]:
         """The whole manifest.json: in format 2 without the list of shards, which is in manifest.shards."""
         if self._manifest is None:
-            with open(os.path.join(self.path, "manifest.json"), "rb") as file:
+            with open(os.path.join(self._place, "manifest.json"), "rb") as file:
                 self._manifest = json.load(file)
         return self._manifest
 
+    @property
+    def report(self) -> dict[str, Any]:
+        """What `ingest` wrote about the source, report.json: rejects, leaks, what was left out, classes by split."""
+        with open(os.path.join(self._place, "report.json"), "rb") as file:
+            report: dict[str, Any] = json.load(file)
+        return report
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "digest": self.digest, "local": self._local, "local_size": self._local_size}
+        return {"path": self.path, "place": self._place, "digest": self.digest, "local": self._local, "local_size": self._local_size}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path = state["path"]
+        self.path, self._place = state["path"], state["place"]
         self._local, self._local_size = state["local"], state["local_size"]
         self._open()
         if self.digest != state["digest"]:

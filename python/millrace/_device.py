@@ -40,7 +40,6 @@ class DeviceFeed:
             raise MisuseError(f"device: {device} is not a CUDA device")
 
     def __call__(self, epoch: _Epoch) -> Iterator[Any]:
-        self._handle = epoch._handle
         return _DeviceEpoch(self, epoch)
 
     def _copy(self, value: Any) -> Any:
@@ -124,6 +123,7 @@ class _DeviceEpoch(Iterator[Any]):
             batch, after = self._epoch.fetch()
         except StopIteration:
             return None
+        self._feed._handle = self._epoch._handle
         self._feed._register(batch)
         with torch.cuda.stream(self._stream):
             value = self._feed._copy(self._feed._loader._arrays(batch))

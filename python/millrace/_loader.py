@@ -7,7 +7,11 @@ not part of it.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import hashlib
+import operator
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +34,7 @@ OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3}
 _TAILS = {"drop": 0, "pad": 1, "partial": 2}
 _ON_BAD = {"fail": 0, "replace": 1, "mask": 2}
 _SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
+_WINDOW = 1 << 30  # bytes
 FIELDS = (
     "image label weight sample item meta width height codec orientation left top crop_width crop_height flip"
 ).split()
@@ -51,6 +56,7 @@ def _renew_locks() -> None:
     """In a child of fork, where a thread that held a lock does not exist."""
     for loader in list(_loaders):
         loader._lock = threading.RLock()
+        loader._resumed = loader._resumed or loader._at[1] > 0  # the child goes on where its parent was
 
 
 os.register_at_fork(after_in_child=_renew_locks)
@@ -75,8 +81,10 @@ class Loader:
         seed: of the order and of random crops.
         drop_last: leave out the samples that do not fill a step; short for tail="drop".
         tail: the last step: "drop" it, "pad" it with samples of weight 0, or make it "partial". Default: by drop_last,
-            otherwise "pad" with several ranks and "partial" with one. The number of steps is the same on every rank.
-        rank, world: default: from torch.distributed, JAX, or the environment of mpirun, torchrun or srun; else 0 of 1.
+            otherwise "pad" with several ranks and "partial" with one: a state goes from one to the other, as both have the
+            same steps. The number of steps is the same on every rank.
+        rank, world: default: from torch.distributed, JAX, or the environment of mpirun, torchrun or srun; else 0 of 1. They
+            are looked up when a pass begins, so a loader may be made before the ranks are, and be pickled or forked to them.
         threads: default: one per processor of this process, shared among the ranks of this host where the launcher
             tells; 0: the work is done in next().
         prefetch: batches prepared ahead.
@@ -87,13 +95,13 @@ class Loader:
         transform: called with each whole batch, in the caller's thread; its result is the batch.
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...
         as_dict: batches are dicts by field instead of tuples.
-        array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack). Default: torch if it is imported,
-            else JAX if it is, else numpy if it is installed.
+        array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack, needs none of them). Default: torch if
+            it is imported, else JAX if it is, else numpy.
         device: a CUDA device of torch: batches are copied there from pinned memory, beside the computation.
         on_bad: a damaged sample: "fail", "replace" it by the next good one, or "mask" it (zeros, weight 0).
         max_bad: bad samples tolerated; 0: no limit.
         max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
-        items: sample numbers to load instead of the whole split, each any number of times.
+        items: sample numbers to load instead of the whole split, each any number of times; or a mask, a bool for each sample.
 
     Raises:
         MisuseError: an invalid option; the message names it.
@@ -142,53 +150,56 @@ class Loader:
         max_pixels: int = 0,
         items: numpy.ndarray[Any, Any] | Sequence[int] | None = None,
     ) -> None:
-        self.dataset = dataset
-        self.batch_size = batch_size
+        self.dataset = _check_split(dataset)
+        self.batch_size = _integer("batch_size", batch_size, 1)
         self.drop_last = drop_last
-        self.rank, self.world = find_world(rank, world)
+        self._given = find_world(rank, world) if rank is not None or world is not None else None
         self.fields = _check_fields(fields)
         self.array = choose_array(array)
         self.output = _check_output(output)
         self._take = make_fields(self.fields, self.output, self.array)
         self._as_dict = as_dict
         self._transform = transform
-        if tail is None:
-            tail = "drop" if drop_last else "pad" if self.world > 1 else "partial"
-        view = view or (Crop() if shuffle else Square())
-        self._order = {
-            "global_batch": batch_size * self.world,
-            "seed": seed,
+        if drop_last and tail not in (None, "drop"):
+            raise MisuseError(f"drop_last and tail={tail!r}: pass one of them")
+        view = _check_view(view) or (Crop() if shuffle else Square())
+        self._order: dict[str, Any] = {
+            "seed": _integer("seed", seed, 0),
             "shuffle": _choose("shuffle", _SHUFFLES, shuffle),
-            "window_bytes": window_bytes,
-            "tail": _choose("tail", _TAILS, tail),
+            "window_bytes": _integer("window_bytes", window_bytes, 0) or (_WINDOW if shuffle == "window" else 0),
         }
+        tail = "drop" if drop_last else tail
+        self._tail = None if tail is None else _choose("tail", _TAILS, tail)
         self._options: dict[str, Any] = {
             **self._order,
             **view._options(),
-            "rank": self.rank,
-            "world": self.world,
-            "threads": _default_threads() if threads is None else threads,
-            "prefetch": prefetch,
+            "threads": _default_threads() if threads is None else _integer("threads", threads, 0),
+            "prefetch": _integer("prefetch", prefetch, 1),
             "deliver": OUTPUTS[self.output],
-            "mean": tuple(mean),
-            "std": tuple(std),
+            "mean": _check_colour("mean", mean, low=-1.0, high=1.0),
+            "std": _check_colour("std", std, low=1e-6, high=10.0),
             "on_bad": _choose("on_bad", _ON_BAD, on_bad),
-            "max_bad": max_bad,
-            "max_pixels": max_pixels,
+            "max_bad": _integer("max_bad", max_bad, 0),
+            "max_pixels": _integer("max_pixels", max_pixels, 0),
             "with_meta": "meta" in self.fields,
             "epochs": _FOREVER,
         }
-        self._items = _pack_items(items)
+        self._items = _pack_items(items, len(dataset))
         self._device = device
         self._feed = _choose_feed(device, self)
         self._at = (0, 0)
         self._resumed = False
         self._closed = False
         self._pass = 0
+        self._running = False  # a pass has begun: the ranks stay as they are
         self._handle: _millrace.Loader | None = None
+        self._opened: tuple[int, int] | None = None
         self._process = os.getpid()
         self._lock = threading.RLock()  # one thread at a time goes on; close() does not wait for it
         _loaders.add(self)
+        self._ranks = self._given or (0, 1)
+        with contextlib.suppress(MisuseError):  # the ranks may not be known yet
+            self._ranks = self._find_ranks()
         self._steps = self._open().steps()
 
     # ---- what it is ------------------------------------------------------------------------------------------------
@@ -199,30 +210,79 @@ class Loader:
         return self
 
     @property
+    def batch_sampler(self) -> None:
+        """None: batches are made in C. Frameworks look for it before they would replace a sampler."""
+        return None
+
+    @property
+    def rank(self) -> int:
+        """This process's rank, as far as it is known now."""
+        return self._look_again()[0]
+
+    @property
+    def world(self) -> int:
+        """The number of ranks, as far as it is known now."""
+        return self._look_again()[1]
+
+    @property
     def epoch(self) -> int:
         """The epoch of the next batch."""
         return self._at[0]
 
     def __len__(self) -> int:
         """Steps per epoch, the same on every rank."""
-        return self._steps
+        self._look_again()
+        with self._lock:
+            self._open()
+            return self._steps
 
     def __repr__(self) -> str:
-        return f"millrace.Loader({self.dataset!r}, {self.batch_size}, rank {self.rank} of {self.world})"
+        rank, world = self._look_again()
+        return f"millrace.Loader({self.dataset!r}, {self.batch_size}, rank {rank} of {world})"
+
+    def _find_ranks(self) -> tuple[int, int]:
+        return self._given or find_world(None, None)
+
+    def _look_again(self) -> tuple[int, int]:
+        """Rank and world as far as they are known now, without an error: that is for the pass that needs them."""
+        if not self._running:
+            with contextlib.suppress(MisuseError):
+                self._ranks = self._find_ranks()
+        return self._ranks
+
+    def _all_of_order(self) -> dict[str, Any]:
+        """What a state of this loader must agree with."""
+        items = None if self._items is None else hashlib.sha256(self._items).hexdigest()
+        return {
+            "global_batch": self.batch_size * self._ranks[1],
+            **self._order,
+            "tail": self._tail,
+            "items": items,
+        }
 
     # ---- going through it ------------------------------------------------------------------------------------------
 
+    def _is_open(self) -> bool:
+        return self._handle is not None and self._process == os.getpid() and self._opened == self._ranks
+
     def _open(self) -> _millrace.Loader:
-        """The C loader, at any place; opened again in a child of fork, which has no threads of it."""
-        handle = self._handle
-        if handle is None or self._process != os.getpid():
+        """The C loader of these ranks, at any place; opened again in a child of fork, which has no threads of it."""
+        if not self._is_open():
             with self._lock:
-                handle = self._handle
-                if not self._closed and (handle is None or self._process != os.getpid()):
-                    options = self._options if self._items is None else {**self._options, "items": self._items}
-                    handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
-                    self._handle = handle
+                if not self._closed and not self._is_open():
+                    rank, world = self._ranks
+                    tail = self._tail if self._tail is not None else _TAILS["pad" if world > 1 else "partial"]
+                    options = {**self._options, "rank": rank, "world": world, "tail": tail}
+                    options["global_batch"] = self.batch_size * world
+                    if self._items is not None:
+                        options["items"] = self._items
+                    if self._handle is not None and self._process == os.getpid():
+                        self._handle.close()
+                    self._handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
+                    self._opened = self._ranks
                     self._process = os.getpid()
+                    self._steps = self._handle.steps()
+        handle = self._handle
         if self._closed or handle is None:
             if handle is not None and self._process == os.getpid():
                 handle.close()  # opened while another thread closed the loader
@@ -230,22 +290,36 @@ class Loader:
         return handle
 
     def __iter__(self) -> Iterator[Any]:
-        """The rest of an epoch after load_state_dict(); otherwise a whole epoch, the next one if one was begun."""
+        """The rest of an epoch after load_state_dict(); otherwise a whole epoch, the next one if one was begun.
+
+        Which epoch it is is decided by the first batch, as with samplers of torch: set_epoch() may come after iter().
+        """
         with self._lock:
-            handle = self._open()
-            if self._at[1] and not self._resumed:
-                self._at = (self._at[0] + 1, 0)
-            self._resumed = False
-            if handle.cursor() != self._at:
-                handle.seek(*self._at)
+            if self._closed:
+                raise MisuseError("the loader is closed")
             self._pass += 1
-            return self._feed(_Epoch(self, handle))
+            self._running = False
+            return self._feed(_Epoch(self))
+
+    def _begin(self) -> _millrace.Loader:
+        """The C loader where the pass that begins starts. Called with the lock."""
+        _refuse_worker()
+        self._ranks = self._find_ranks()
+        handle = self._open()
+        if self._at[1] and not self._resumed:
+            self._at = (self._at[0] + 1, 0)
+        self._resumed = False
+        self._running = True
+        if handle.cursor() != self._at:
+            handle.seek(*self._at)
+        return handle
 
     def set_epoch(self, epoch: int) -> None:
         """The next `for` goes through this epoch, from its start; frameworks call it before each epoch.
 
         It does nothing where load_state_dict() left the loader within that epoch.
         """
+        epoch = _integer("epoch", epoch, 0)
         with self._lock:
             if not (self._resumed and self._at[0] == epoch):
                 self._at = (epoch, 0)
@@ -264,11 +338,12 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader is: plain numbers and texts, valid on any rank and for any world of the same global batch."""
+        self._look_again()
         return {
             "version": 1,
             "digest": self.dataset.dataset.digest,
             "split": self.dataset.name,
-            **self._order,
+            **self._all_of_order(),
             "epoch": self._at[0],
             "position": self._at[1],
         }
@@ -277,18 +352,24 @@ class Loader:
         """The next `for` goes on where state_dict() was taken: the same samples in the same order and batches.
 
         Raises:
-            MisuseError: the state is of another dataset, split, seed, order or global batch.
+            MisuseError: the state is of another dataset, split, seed, order or global batch; the loader stays where it is.
         """
         if state.get("version") != 1:
             raise MisuseError(f"the state has version {state.get('version')!r}; this millrace reads version 1")
         own = self.state_dict()
-        for name in ("digest", "split", *self._order):
-            if state.get(name) != own[name]:
-                raise MisuseError(f"the state is of another run: its {name} is {state.get(name)!r}, not {own[name]!r}")
+        for name in ("digest", "split", *self._all_of_order()):
+            theirs = state.get(name)
+            if name == "tail" and self._tail is None and theirs in (_TAILS["pad"], _TAILS["partial"]):
+                continue  # the defaults of versions that had one for several ranks and one for a single one
+            if theirs != own[name]:
+                raise MisuseError(
+                    f"the state is of another run: its {name} is {_word(name, theirs)}, not {_word(name, own[name])}"
+                )
+        at = (_integer("epoch", state.get("epoch"), 0), _integer("position", state.get("position"), 0))
         with self._lock:
-            self._at = (int(state["epoch"]), int(state["position"]))
+            self._open().seek(*at)
+            self._at = at
             self._resumed = True
-            self._open().seek(*self._at)
 
     def stats(self) -> dict[str, float]:
         """batches, samples, replaced; seconds waited in next(), reading and decoding (of all threads together)."""
@@ -311,7 +392,8 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": None, "_take": None, "_lock": None}
+        gone = {"_handle": None, "_pass": 0, "_feed": None, "_take": None, "_lock": None, "_running": False}
+        return {**self.__dict__, **gone, "_resumed": self._resumed or self._at[1] > 0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -325,13 +407,11 @@ class Loader:
 class _Epoch(Iterator[Any]):
     """One pass over a loader; a later pass ends it. Threads that share it take turns; each batch goes to one of them."""
 
-    def __init__(self, loader: Loader, handle: _millrace.Loader) -> None:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._handle = handle
+        self._handle: _millrace.Loader | None = None
         self._pass = loader._pass
-        self._epoch, self._position = loader._at
-        self._step = loader._order["global_batch"]
-        self._left = loader._steps - self._position // self._step
+        self._epoch = self._position = self._step = self._left = 0
 
     def __next__(self) -> Any:
         with self._loader._lock:
@@ -343,6 +423,11 @@ class _Epoch(Iterator[Any]):
         loader = self._loader
         if loader._pass != self._pass:
             raise MisuseError("a later pass over this loader has begun; use a loader for each")
+        if self._handle is None:
+            self._handle = loader._begin()
+            self._epoch, self._position = loader._at
+            self._step = loader.batch_size * loader._ranks[1]
+            self._left = loader._steps - self._position // self._step
         if self._left <= 0:
             raise StopIteration
         batch = next(self._handle)
@@ -351,7 +436,7 @@ class _Epoch(Iterator[Any]):
         return batch, (self._epoch, self._position) if self._left else (self._epoch + 1, 0)
 
     def __length_hint__(self) -> int:
-        return max(self._left, 0)
+        return max(self._left if self._handle is not None else len(self._loader), 0)
 
 
 def _as_is(epoch: _Epoch) -> Iterator[Any]:
@@ -378,16 +463,75 @@ def _check_output(output: str) -> str:
     return output
 
 
-def _pack_items(items: Any) -> bytes | None:
-    """The sample numbers as native uint64."""
+def _check_split(split: Any) -> Split:
+    if not hasattr(split, "with_transform"):
+        raise MisuseError(f"dataset: {split!r} is not a split; pass millrace.Dataset(path)['train']")
+    if split.transform is not None:
+        raise MisuseError("dataset: a Loader does not call the split's transform; pass transform= for whole batches, or the "
+                          "split to torch's DataLoader")
+    return split  # type: ignore[no-any-return]
+
+
+def _check_view(view: Any) -> View | None:
+    if view is not None and not (isinstance(view, View) and type(view) is not View):
+        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size) or Center(size)")
+    return view
+
+
+def _integer(option: str, value: Any, least: int) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise MisuseError(f"{option}: {value!r} is not an integer") from None
+    if number < least:
+        raise MisuseError(f"{option}: {number} is less than {least}")
+    return number
+
+
+def _check_colour(option: str, values: Any, *, low: float, high: float) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != 3 or not all(low <= number <= high for number in numbers):
+        raise MisuseError(f"{option}: {values!r}; three numbers for pixels from 0 to 1, for example (0.5, 0.5, 0.5)")
+    return numbers
+
+
+def _word(name: str, value: Any) -> str:
+    """A member of the state as its option is written."""
+    tables: dict[str, Mapping[Any, int]] = {"tail": _TAILS, "shuffle": _SHUFFLES}
+    table = tables.get(name, {})
+    return repr(next((word for word, number in table.items() if number == value), value))
+
+
+def _pack_items(items: Any, samples: int) -> bytes | None:
+    """The sample numbers as native uint64; of a mask, those of the samples that are True."""
     if items is None:
         return None
     import array
 
+    numbers = [] if isinstance(items, (str, bytes)) else list(items)
+    if numbers and all(isinstance(i, bool) or type(i).__name__ in ("bool", "bool_") for i in numbers):
+        if len(numbers) != samples:
+            raise MisuseError(f"items: a mask of {len(numbers)} samples, and the split has {samples}")
+        numbers = [at for at, chosen in enumerate(numbers) if chosen]
     try:
-        return array.array("Q", (int(i) for i in items)).tobytes()
+        if isinstance(items, (str, bytes)):
+            raise TypeError
+        return array.array("Q", (operator.index(i) for i in numbers)).tobytes()
     except (OverflowError, TypeError, ValueError):
-        raise MisuseError("items: sample numbers must be integers of at least 0") from None
+        raise MisuseError("items: sample numbers must be integers of at least 0, or a mask of bools") from None
+
+
+def _refuse_worker() -> None:
+    """In a worker of torch's DataLoader, each of which would go through all of it."""
+    data = sys.modules.get("torch.utils.data")
+    if data is not None and data.get_worker_info() is not None:
+        raise MisuseError("a Loader in a worker of a DataLoader would give every batch once per worker; iterate over the Loader "
+                          "itself, or pass the split to the DataLoader")
 
 
 def _default_threads() -> int:

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Literal, TypedDict
 
@@ -168,6 +169,10 @@ def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options
         options: the program's, by keyword: layout="coco", jobs=4, split_map={"test": "val"}, max_rejects="2%",
             exclude=["a", "b"], fail_on_leak=True ...; `millrace ingest --help` lists them.
 
+    Warns:
+        what the program would print: rejected images, leaks between splits, files left out; all of it is in `report` of the
+        dataset.
+
     Raises:
         BadDataError: the source is damaged, or too many images are.
         MisuseError: an option cannot be, or `to` exists.
@@ -178,7 +183,21 @@ def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options
     """
     words = ["ingest", *(os.fspath(source) for source in sources), os.fspath(to), "--quiet", *option_words(options)]
     _run(words, progress)
-    return Dataset(to)
+    dataset = Dataset(to)
+    said = _remarks(dataset.report)
+    if said:
+        warnings.warn(f"millrace.ingest: {os.fspath(to)}: {said}; see .report", stacklevel=2)
+    return dataset
+
+
+def _remarks(report: Mapping[str, Any]) -> str:
+    """What the source's owner has to decide, with the first file of each; empty: nothing."""
+    parts = []
+    for note in report.get("decide", ()):
+        first = next(iter(report.get(note["kind"], ())), None)
+        where = f" ({first['file']}: {first['reason']})" if first else ""
+        parts.append(f"{note['count']} {note['what']}{where}")
+    return "; ".join(parts)
 
 
 def verify(

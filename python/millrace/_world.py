@@ -12,7 +12,7 @@ from ._errors import MisuseError
 
 __all__ = ["find_world"]
 
-# Rank and world as launchers set them, the innermost first: mpirun runs inside a Slurm job, srun inside torchrun's.
+# Rank and world as launchers set them.
 _LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("RANK", "WORLD_SIZE"),
@@ -38,15 +38,27 @@ def _from_jax() -> tuple[int, int] | None:
 
 
 def _from_environment() -> tuple[int, int] | None:
+    """Where one launcher runs inside another (mpirun starts one torchrun per node), the larger world is the whole."""
+    found: list[tuple[int, int, str]] = []
+    lacking = ""
     for rank, world in _LAUNCHERS:
-        if world in os.environ:
-            if rank not in os.environ:
-                raise MisuseError(f"{world} is set, but {rank} is not: pass rank= and world=")
-            try:
-                return int(os.environ[rank]), int(os.environ[world])
-            except ValueError:
-                raise MisuseError(f"{rank} and {world} are not numbers: pass rank= and world=") from None
-    return None
+        if world not in os.environ:
+            continue
+        if rank not in os.environ:
+            lacking = lacking or f"{world} is set, but {rank} is not: pass rank= and world="
+            continue
+        try:
+            found.append((int(os.environ[world]), int(os.environ[rank]), rank))
+        except ValueError:
+            raise MisuseError(f"{rank} and {world} are not numbers: pass rank= and world=") from None
+    most = max((world for world, _, _ in found), default=0)
+    ranks = {rank: name for world, rank, name in reversed(found) if world == most}
+    if lacking and most <= 1:
+        raise MisuseError(lacking)
+    if len(ranks) > 1:
+        (one, first), (other, second) = list(ranks.items())[:2]
+        raise MisuseError(f"{first} is {one}, and {second} is {other}, of {most} both: pass rank= and world=")
+    return (next(iter(ranks)), most) if ranks else None
 
 
 def find_world(rank: int | None, world: int | None) -> tuple[int, int]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import operator
 import os
 import shutil
 import subprocess
@@ -42,6 +44,23 @@ def _extension(image: bytes) -> str:
     if image[:4] == b"RIFF" and image[8:12] == b"WEBP":
         return "webp"
     raise MisuseError("image: neither JPEG, PNG nor WebP; encode it first (the bytes are stored as they are)")
+
+
+def _check_label(label: Any) -> int | str | None:
+    """As millrace itself gives labels, and as columns of tables hold them: -1 and NaN are none, whole floats are numbers."""
+    if label is None or isinstance(label, str):
+        return label
+    number = label
+    if isinstance(label, float) or type(label).__name__.startswith("float"):
+        if math.isnan(label):
+            return None
+        number = int(label) if float(label).is_integer() else label
+    try:
+        if isinstance(label, bool) or operator.index(number) < -1:
+            raise TypeError
+        return None if number == -1 else operator.index(number)
+    except TypeError:
+        raise MisuseError(f"label: {label!r} is neither a class number nor a name") from None
 
 
 class Writer:
@@ -95,7 +114,7 @@ class Writer:
         Args:
             split: the split's name ("valid" and "validation" are stored as "val"); samples keep their order within it.
             image: an encoded JPEG, PNG or WebP; stored as it is.
-            label: class number or name; None: no label.
+            label: class number or name; None, -1 and NaN: no label. A float must be whole.
             meta: anything JSON can hold; it is the sample's meta["columns"].
             source: where the sample is from, kept as meta["columns"]["source"].
         """
@@ -105,6 +124,7 @@ class Writer:
         key = f"{split}/{self._count:09d}"
         columns = {**(meta or {}), **({} if source is None else {"source": source})}
         self._send(f"{key}.{_extension(image)}", image)
+        label = _check_label(label)
         if label is not None:
             self._send(f"{key}.cls", str(self._number(label)).encode())
         if columns:
@@ -114,7 +134,7 @@ class Writer:
     def _number(self, label: int | str) -> int | str:
         if self._classes is None:
             return label
-        number = self._classes.get(label, -1) if isinstance(label, str) else int(label)
+        number = self._classes.get(label, -1) if isinstance(label, str) else label
         if not 0 <= number < len(self._classes):
             raise MisuseError(f"label: {label!r} is not one of the {len(self._classes)} classes")
         return number
@@ -193,7 +213,8 @@ def write(samples: Iterable[WriteSample], to: Path, *, classes: Sequence[str] | 
 
     >>> import millrace
     >>> flowers = millrace.Dataset("flowers")
-    >>> millrace.write(({"split": "train", "image": s["image"], "label": s["label"]} for s in flowers["val"]), "val-only")
+    >>> samples = ({"split": "train", "image": s["image"], "label": s["label"]} for s in flowers["val"])
+    >>> millrace.write(samples, "val-only", classes=flowers.classes)
     millrace.Dataset('val-only', train: 36, 10 classes)
     """
     with Writer(to, classes=classes, **options) as writer:

@@ -1,11 +1,13 @@
 """Arrays of torch and JAX share the batch's memory."""
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import millrace
+from millrace._arrays import choose_array
 
 SMALL: dict[str, Any] = {"view": millrace.Square(32), "threads": 1}
 
@@ -51,10 +53,18 @@ def test_jax(dataset: millrace.Dataset) -> None:
 def test_the_default_is_what_is_imported(dataset: millrace.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from millrace._arrays import choose_array
 
     for name in ("torch", "jax"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     assert choose_array(None) == "numpy"
     monkeypatch.setitem(sys.modules, "torch", np)
     assert choose_array(None) == "torch" and choose_array("raw") == "raw"
+
+
+def test_without_any_library_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numpy", "torch", "jax"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(millrace.MisuseError, match="neither numpy nor torch is installed; install one, or pass array='raw'"):
+        choose_array(None)
+    assert choose_array("raw") == "raw"

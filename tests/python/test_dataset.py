@@ -1,10 +1,12 @@
 """Dataset and Split: what is in a dataset, and single samples."""
 
 import json
+import os
 import pathlib
 import pickle
 import shutil
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,3 +171,14 @@ def test_a_dataset_whose_manifest_is_cut_is_bad_data(dataset: millrace.Dataset, 
     (tmp_path / "manifest.json").write_text(json.dumps(dataset.manifest)[:-20])
     with pytest.raises(millrace.BadDataError):
         millrace.Dataset(tmp_path)
+
+
+def test_the_working_directory_may_change(dataset: millrace.Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """Hydra changes it, and workers of Ray have another."""
+    folder, name = os.path.split(dataset.path)
+    monkeypatch.chdir(folder)
+    relative = millrace.Dataset(name)
+    assert relative.path == name
+    monkeypatch.chdir(tmp_path)
+    assert pickle.loads(pickle.dumps(relative))["train"][0] == dataset["train"][0]
+    assert relative.manifest == dataset.manifest and relative.report == dataset.report

@@ -133,6 +133,19 @@ def test_transform_gets_whole_batches(dataset: millrace.Dataset) -> None:
 def test_items(dataset: millrace.Dataset) -> None:
     loader = dataset.loader("train", 4, items=np.array([5, 80, 5, 0, 7]), fields=("sample", "item"), **SMALL)
     assert [(s.tolist(), i.tolist()) for s, i in loader] == [([5, 80, 5, 0], [0, 1, 2, 3]), ([7], [4])]
+    for chosen in (range(5, 8), np.arange(5, 8, dtype=np.uint16), [np.int64(5), 6, 7]):
+        loader = dataset.loader("train", 4, items=chosen, fields=("sample",), as_dict=True, **SMALL)
+        assert [batch["sample"].tolist() for batch in loader] == [[5, 6, 7]]
+    mask = np.zeros(84, bool)
+    mask[[3, 70]] = True
+    for given in (mask, mask.tolist()):
+        loader = dataset.loader("train", 4, items=given, fields=("sample",), as_dict=True, **SMALL)
+        assert [batch["sample"].tolist() for batch in loader] == [[3, 70]]
+    with pytest.raises(millrace.MisuseError, match="items: a mask of 3 samples, and the split has 84"):
+        dataset.loader("train", 4, items=[True, False, True])
+    for wrong in ([1.9, 2.5], "12", np.array([1.0])):
+        with pytest.raises(millrace.MisuseError, match="items: sample numbers must be integers"):
+            dataset.loader("train", 4, items=wrong)
     with pytest.raises(millrace.MisuseError, match="item 0 is sample 84"):
         dataset.loader("train", 4, items=[84])
     with pytest.raises(millrace.MisuseError, match="items"):
@@ -153,6 +166,20 @@ def test_items(dataset: millrace.Dataset) -> None:
         ({"rank": 0}, "rank and world"),
         ({"mean": (1, 2)}, "three numbers"),
         ({"std": (0, 0, 1)}, "std"),
+        ({"std": (58.4, 57.1, 57.4)}, "std: .*for pixels from 0 to 1"),
+        ({"mean": (123.7, 116.3, 103.5)}, "mean: .*for pixels from 0 to 1"),
+        ({"mean": 0.5}, "mean: 0.5"),
+        ({"batch_size": 2.0}, "batch_size: 2.0 is not an integer"),
+        ({"batch_size": None}, "batch_size: None is not an integer"),
+        ({"seed": None}, "seed: None is not an integer"),
+        ({"seed": -1}, "seed: -1 is less than 0"),
+        ({"threads": -1}, "threads: -1 is less than 0"),
+        ({"prefetch": -1}, "prefetch: -1 is less than 1"),
+        ({"max_bad": -1}, "max_bad: -1 is less than 0"),
+        ({"view": 224}, "view: 224; pass Crop"),
+        ({"view": millrace.Crop}, "view: .*; pass Crop"),
+        ({"view": millrace.View(64)}, "view: .*; pass Crop"),
+        ({"drop_last": True, "tail": "partial"}, "drop_last and tail='partial'"),
     ],
 )
 def test_wrong_options_are_value_errors_that_name_them(dataset: millrace.Dataset, options: Any, words: str) -> None:
@@ -160,6 +187,21 @@ def test_wrong_options_are_value_errors_that_name_them(dataset: millrace.Dataset
         dataset.loader("train", **{"batch_size": 8, **options})
     with pytest.raises(TypeError):
         dataset.loader("train", 8, bogus=1)
+
+
+def test_what_is_no_split_is_refused(dataset: millrace.Dataset) -> None:
+    wrong: Any
+    for wrong in (dataset, dataset.path, [1, 2]):
+        with pytest.raises(millrace.MisuseError, match="dataset: .* is not a split; pass"):
+            millrace.Loader(wrong, 8)
+    with pytest.raises(millrace.MisuseError, match="a Loader does not call the split's transform"):
+        millrace.Loader(dataset["train"].with_transform(len), 8)
+
+
+def test_numbers_of_numpy_and_windows(dataset: millrace.Dataset) -> None:
+    size: Any = np.int64(16)
+    loader = dataset.loader("train", size, seed=np.uint8(3), shuffle="window", **SMALL)
+    assert sum(len(labels) for _, labels in loader) == 84
 
 
 def test_arrays_are_writable_views_that_stay(dataset: millrace.Dataset) -> None:

@@ -5,6 +5,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import warnings
+from typing import Any
 
 import pytest
 
@@ -98,3 +100,18 @@ def test_a_missing_program_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("MILLRACE_BIN", str(tmp_path / "gone"))
     with pytest.raises(millrace.SystemFailure, match="cannot be started"):
         millrace.verify(tmp_path)
+
+
+def test_ingest_warns_of_what_the_program_prints(made: Any, tmp_path: Any) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(made / "source", source)
+    images = sorted(source.glob("**/train/*/*.JPEG"))
+    images[0].write_bytes(images[0].read_bytes()[:200])
+    shutil.copy(images[1], next(source.glob("**/val/*")) / "copy.JPEG")
+    with pytest.warns(UserWarning, match=r"1 rejected \(.*cut short.*1 leak.* \(.*equal bytes") as said:
+        dataset = millrace.ingest(source, to=tmp_path / "d", max_rejects=1)
+    assert said[0].filename == __file__
+    assert dataset.report["counts"]["leaks"] == 1 and dataset.report["rejects"][0]["file"].endswith(images[0].name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        millrace.ingest(made / "source", to=tmp_path / "clean")

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import millrace
@@ -37,13 +38,30 @@ def test_numbers_names_and_no_labels(dataset: millrace.Dataset, tmp_path: pathli
     assert none["a"].labels.tolist() == [-1] and none.classes == []
 
 
+def test_labels_as_millrace_and_tables_give_them(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    """-1 and NaN are no label, and whole floats numbers: nothing becomes a class that changes the numbers of others."""
+    image = dataset["train"][0]["image"]
+    given: Any = [0, 1.0, np.int64(2), np.float32(10), -1, float("nan"), None, np.float64("nan")]
+    samples: Any = [{"split": "a", "image": image, "label": label} for label in given]
+    assert millrace.write(samples, tmp_path / "d")["a"].labels.tolist() == [0, 1, 2, 10, -1, -1, -1, -1]
+    named = millrace.write(samples, tmp_path / "n", classes=[str(n) for n in range(11)])
+    assert named["a"].labels.tolist() == [0, 1, 2, 10, -1, -1, -1, -1]
+    refused: Any = (0.7, True, -2, b"rose", [1])
+    for wrong in refused:
+        with pytest.raises(millrace.MisuseError, match="neither a class number nor a name"):
+            millrace.write([{"split": "a", "image": image, "label": wrong}], tmp_path / "w")
+    rewritten: Any = ({"split": "a", "image": s["image"], "label": s["label"]} for s in dataset["train"])
+    copy = millrace.write(rewritten, tmp_path / "c", classes=dataset.classes)
+    assert copy.classes == dataset.classes and copy["a"].labels.tolist() == dataset["train"].labels.tolist()
+
+
 def test_classes_in_a_given_order(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
     image = dataset["train"][0]["image"]
     names = ["zebra", "ant", "not used é", "9"]
     samples: Any = [{"split": "a", "image": image, "label": label} for label in ("ant", "zebra", 1, "9")]
     written = millrace.write(samples, tmp_path / "d", classes=names)
     assert written.classes == names and written["a"].labels.tolist() == [1, 0, 1, 3]
-    for unknown in (4, -1, "cat"):
+    for unknown in (4, "cat"):
         with pytest.raises(millrace.MisuseError, match="not one of the 4 classes"):
             millrace.write([{"split": "a", "image": image, "label": unknown}], tmp_path / "e", classes=names)
     for wrong in (["a", "a"], ["a\nb"], [""]):
