@@ -160,16 +160,19 @@ static verdict judge(const mr_http *h, const char *file, const mr_lane *lane, mr
     const mr_get *get = r->get;
     char code[64];
     *status = MR_SYSTEM;
-    bool good = r->status == 200 || r->status == 206;
-    if (good && r->sunk != MR_OK) {
+    bool sends = get->put || get->head;
+    bool good = r->status == 200 || r->status == 206 || (sends && r->status > 200 && r->status < 300);
+    if (r->sunk != MR_OK) {
         *status = r->sunk;
         return FINAL;
     }
+    if (good && sends && r->code == 0)
+        return DONE;
     if (good && get->bytes && r->got == get->bytes)
         return DONE;
     if (good && r->changed)
         mr_fail(err, MR_SYSTEM, "%s: was replaced while it was read; run the command again", file);
-    else if (good && r->html)
+    else if (good && r->html && !sends)
         mr_fail(err, MR_SYSTEM, "%s: answers with a web page in the place of the file; is a login or a proxy between?",
                 file);
     else if (good && r->code == MR_CURLE_WRITE_ERROR)
@@ -284,5 +287,20 @@ mr_status mr_http_read(mr_http *h, const char *name, uint64_t most, mr_buf *out,
 {
     page p = {.out = out, .most = most, .name = name};
     const mr_get get = {.name = name, .sink = add, .to = &p};
+    return mr_http_get(h, &get, err);
+}
+
+/* ---- storing ----------------------------------------------------------------------------------------------------- */
+
+mr_status mr_http_put(mr_http *h, const char *name, const mr_put *put, mr_error *err)
+{
+    const mr_get get = {.name = name, .put = put};
+    return mr_http_get(h, &get, err);
+}
+
+mr_status mr_http_head(mr_http *h, const char *name, mr_there *out, mr_error *err)
+{
+    const mr_get get = {.name = name, .head = out};
+    *out = (mr_there){.bytes = 0};
     return mr_http_get(h, &get, err);
 }

@@ -18,6 +18,17 @@ const mr_url *mr_http_url(const mr_http *h);
 /* `n` more bytes. */
 typedef mr_status mr_http_sink(void *to, const uint8_t *bytes, size_t n, mr_error *err);
 
+typedef struct mr_put { /* a file to be stored */
+    int fd;
+    uint64_t bytes;
+    const char *sha256; /* as text; stored beside it, so that a later push knows it */
+} mr_put;
+
+typedef struct mr_there { /* a file that is stored */
+    uint64_t bytes;
+    char sha256[65]; /* that was stored beside it; "": none */
+} mr_there;
+
 typedef struct mr_get {
     const char *name;     /* of the file, below the URL; "": the URL itself */
     uint64_t from, bytes; /* bytes 0: all, and `from` is 0 */
@@ -25,6 +36,8 @@ typedef struct mr_get {
     mr_http_sink *sink;
     void *to;
     uint64_t *size;          /* of the whole file, if the server says it, else unchanged; may be NULL */
+    const mr_put *put;       /* PUT, instead of all that */
+    mr_there *head;          /* HEAD */
     const atomic_bool *stop; /* ends it within 100 ms, with ECANCELED; may be NULL */
 } mr_get;
 
@@ -34,5 +47,10 @@ mr_status mr_http_get(mr_http *h, const mr_get *get, mr_error *err);
 
 /* A small file as a whole; MR_SYSTEM if it has more than `most` bytes. */
 mr_status mr_http_read(mr_http *h, const char *name, uint64_t most, mr_buf *out, mr_error *err);
+
+/* Stores a whole file; again from its start if the connection breaks. */
+mr_status mr_http_put(mr_http *h, const char *name, const mr_put *put, mr_error *err);
+/* What is stored there; MR_END: nothing. */
+mr_status mr_http_head(mr_http *h, const char *name, mr_there *out, mr_error *err);
 
 #endif

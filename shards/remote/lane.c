@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/files/file.h"
 #include "base/scope.h"
 
 enum { POLL_MS = 50, CONNECT_MS = 10000, STALL = 20 /* seconds */, BUFFER = 128 << 10 };
@@ -51,6 +52,10 @@ static size_t take_head(char *line, size_t size, size_t count, void *to)
             *r->get->size = whole;
     } else if (header(line, len, "Content-Length:", value, sizeof value)) {
         (void)sscanf(value, "%" SCNu64, &r->length);
+        if (r->get->head)
+            r->get->head->bytes = r->length;
+    } else if (r->get->head && header(line, len, "x-amz-meta-sha256:", r->get->head->sha256, 65)) {
+        return len;
     } else if (header(line, len, "Content-Type:", value, sizeof value)) {
         r->html = strncasecmp(value, "text/html", 9) == 0;
     } else if (header(line, len, "Retry-After:", value, sizeof value)) {
@@ -85,7 +90,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *to)
     const mr_get *get = r->get;
     size_t len = size * count, n = len;
     r->heard = true;
-    if (r->status != 200 && r->status != 206) {
+    if (get->put || (r->status != 200 && r->status != 206)) {
         n = len < sizeof r->page - 1 - r->page_len ? len : sizeof r->page - 1 - r->page_len;
         memcpy(r->page + r->page_len, bytes, n);
         r->page_len += n;
@@ -107,6 +112,22 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *to)
     }
     bool over = get->bytes && r->got == get->bytes && r->at > get->from + get->bytes;
     return r->sunk == MR_OK && !over ? len : 0; /* over: the rest of the file is not wanted */
+}
+
+/* More of the file that is stored. */
+static size_t give_body(char *bytes, size_t size, size_t count, void *from)
+{
+    mr_reply *r = from;
+    const mr_put *put = r->get->put;
+    uint64_t rest = put->bytes - r->sent;
+    size_t len = size * count < rest ? size * count : (size_t)rest;
+    r->heard = true;
+    if (len && mr_file_pread(put->fd, bytes, len, r->sent, r->get->name, r->err) != MR_OK) {
+        r->sunk = MR_SYSTEM;
+        return MR_CURL_READFUNC_ABORT;
+    }
+    r->sent += len;
+    return len;
 }
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
@@ -170,8 +191,21 @@ static void set_limits(const mr_curl *c, void *easy, const mr_url *url, unsigned
         c->easy_setopt(easy, MR_CURLOPT_CAINFO, certificates());
 }
 
-static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, const mr_reply *reply,
-                         mr_curl_list **headers, mr_error *err)
+static mr_status prepare_put(const mr_curl *c, void *easy, mr_reply *reply, mr_curl_list **headers, mr_error *err)
+{
+    const mr_put *put = reply->get->put;
+    reply->sent = 0;
+    c->easy_setopt(easy, MR_CURLOPT_UPLOAD, 1L);
+    c->easy_setopt(easy, MR_CURLOPT_INFILESIZE_LARGE, (int64_t)put->bytes);
+    c->easy_setopt(easy, MR_CURLOPT_READFUNCTION, give_body);
+    c->easy_setopt(easy, MR_CURLOPT_READDATA, reply);
+    MR_TRY(add_header(c, headers, "Content-Type", "application/octet-stream", err));
+    c->easy_setopt(easy, MR_CURLOPT_EXPECT_100_TIMEOUT_MS, 50L); /* some servers never answer "100 Continue" */
+    return add_header(c, headers, "x-amz-meta-sha256", put->sha256, err);
+}
+
+static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, mr_reply *reply, mr_curl_list **headers,
+                         mr_error *err)
 {
     const mr_get *get = reply->get;
     uint64_t from = get->from + reply->got;
@@ -189,6 +223,10 @@ static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, con
         c->easy_setopt(lane->easy, MR_CURLOPT_RANGE, range);
     }
     MR_TRY(authorize(c, lane->easy, url, headers, err));
+    if (get->head)
+        c->easy_setopt(lane->easy, MR_CURLOPT_NOBODY, 1L);
+    if (get->put)
+        MR_TRY(prepare_put(c, lane->easy, reply, headers, err));
     if (*headers)
         c->easy_setopt(lane->easy, MR_CURLOPT_HTTPHEADER, *headers);
     return MR_OK;

@@ -26,6 +26,7 @@ typedef struct mr_reply { /* what the last answer's head says, and what became o
     unsigned retry_after;        /* seconds */
     char etag[160];
     bool changed;   /* the file is another one than at the first attempt */
+    uint64_t sent;  /* of what is PUT, in this attempt */
     mr_status sunk; /* of the sink */
     mr_error *err;
     char page[1024]; /* the start of the body of a refusal */

@@ -11,6 +11,7 @@
  *   fetch               a shard in parts
  *   ahead               records, before they are read
  *   indexes             the small files of many shards
+ *   push.h, push        files of a dataset, stored
  *   download            a file that is not of a dataset
  *   remote              the folder that stands for a dataset */
 #ifndef MR_REMOTE_H

@@ -91,9 +91,9 @@ static void test_old_words(void **state)
 static void test_help(void **state)
 {
     const char *dir = *state;
-    static const char *const commands[] = {"ingest",  "verify",  "inspect",   "show",  "export", "reindex",
-                                           "seek",    "plan",    "replay",    "bench", "train",  "eval",
-                                           "predict", "devices", "tokenizer", "sample"};
+    static const char *const commands[] = {"ingest",  "verify",  "inspect",   "show",   "export", "reindex",
+                                           "seek",    "plan",    "replay",    "bench",  "train",  "eval",
+                                           "predict", "devices", "tokenizer", "sample", "pull",   "push"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         support_result r = RUN(dir, commands[i], "--help");
         support_assert_status(&r, 0);

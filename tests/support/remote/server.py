@@ -28,6 +28,7 @@ REFUSALS = {"401": (401, ""), "403": (403, "AccessDenied"), "404": (404, "NoSuch
 lock = threading.Lock()
 faults = []  # [kind, match, left or None]
 log = []
+metas = {}  # x-amz-meta-sha256 of what was PUT
 rules = {"sign": None, "bearer": None, "redirect": None}  # queries
 
 
@@ -128,6 +129,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return "InvalidToken"
         if rule.get("region", scope.split("/")[1]) != scope.split("/")[1]:
             return "AuthorizationHeaderMalformed"
+        if any(name not in self.headers for name in fields["SignedHeaders"].split(";")):
+            return "SignatureDoesNotMatch"
         good = signature(self, rule["secret"], scope, fields["SignedHeaders"])
         return "" if good == fields["Signature"] else "SignatureDoesNotMatch"
 
@@ -206,6 +209,38 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if kind:
             return self.faulty(kind, status, body, headers)
         return self.answer(status, body, headers)
+
+
+    def do_HEAD(self):
+        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        kind = take_fault(path)
+        code = 403 if self.refusal() else ERRORS.get(kind, 200)
+        try:
+            with open(sys.argv[1] + path, "rb") as file:
+                size = len(file.read())
+        except OSError:
+            code, size = 404, 0
+        headers = [("x-amz-meta-sha256", metas[path])] if path in metas else []
+        self.answer(code, b"", headers, size)
+
+    def do_PUT(self):
+        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        length = int(self.headers["Content-Length"])
+        kind = take_fault(path)
+        if kind in ("cut", "reset"):
+            self.rfile.read(length // 2)
+            return self.hang_up(kind == "reset")
+        body = self.rfile.read(length)
+        code = self.refusal()
+        if code:
+            return self.answer(403, f"<Error><Code>{code}</Code></Error>".encode())
+        if kind in ERRORS:
+            return self.answer(ERRORS[kind], b"busy")
+        os.makedirs(os.path.dirname(sys.argv[1] + path), exist_ok=True)
+        with open(sys.argv[1] + path, "wb") as file:
+            file.write(body)
+        metas[path] = self.headers.get("x-amz-meta-sha256", "")
+        return self.answer(200, b"")
 
 
 class Server(http.server.ThreadingHTTPServer):

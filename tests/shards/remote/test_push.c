@@ -1,0 +1,163 @@
+/* test_push.c - a dataset stored on a server and fetched again is the same one, whatever breaks on the way.
+ * Covers remote/push.c, cmd_push.c, cmd_pull.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/remote/server.h"
+#include "tests/support/support.h"
+
+static support_server server;
+static char *root, *data;
+static const char *remote = "s3://bucket/my data";
+
+static int set_up(void **state)
+{
+    root = support_tmpdir();
+    char *source = support_path("%s/source", root), *www = support_path("%s/www", root),
+         *keep = support_path("%s/www/keep", root), *cache = support_path("%s/cache", root);
+    data = support_path("%s/data", root);
+    support_write_text(keep, "");
+    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
+                   (char *)NULL);
+    support_expect(0, "ingest", source, data, "--shard-size", "64KiB", "--quiet", (char *)NULL);
+    setenv("MILLRACE_PATIENCE", "1", 1);
+    setenv("XDG_CACHE_HOME", cache, 1);
+    if (!support_server_start(www, &server))
+        server.port = 0;
+    else {
+        char *endpoint = support_path("http://127.0.0.1:%u", server.port);
+        setenv("AWS_ENDPOINT_URL", endpoint, 1);
+        free(endpoint);
+    }
+    setenv("AWS_ACCESS_KEY_ID", "AKIA", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "hush", 1);
+    unsetenv("AWS_SESSION_TOKEN");
+    free(source);
+    free(www);
+    free(keep);
+    free(cache);
+    (void)state;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    support_server_stop(&server);
+    free(data);
+    support_tmpdir_remove(root);
+    return 0;
+}
+
+#define NEEDS_SERVER                                                                                                   \
+    if (!server.port)                                                                                                  \
+    skip()
+
+/* What the command printed on the stream of its success or failure. */
+static char *run(int status, const char *command, const char *a, const char *b)
+{
+    support_result r = support_millrace(command, a, b, (char *)NULL);
+    support_assert_status(&r, status);
+    char *text = strdup(status ? r.err : r.out);
+    support_result_free(&r);
+    return text;
+}
+
+static void expect(int status, const char *command, const char *a, const char *b, const char *said)
+{
+    char *text = run(status, command, a, b);
+    if (!strstr(text, said) || strstr(text, "hush"))
+        fail_msg("%s", text);
+    free(text);
+}
+
+static void pushed_and_pulled_it_is_the_same(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    char *back = support_path("%s/back", root), *a = support_path("%s/data/manifest.json", root),
+         *b = support_path("%s/back/manifest.json", root), *left = support_path("%s/back.pulled", root);
+    support_server_tell(&server, "sign?key=AKIA&secret=hush");
+    support_server_fault(&server, "cut", ".mdb", 1);
+    support_server_fault(&server, "503", ".idx", 2);
+    expect(0, "push", data, remote, "0 there already\n");
+    char *log = support_server_log(&server);
+    char *last = strstr(log, "/manifest.json - yes");
+    assert_non_null(last);
+    assert_null(strstr(strrchr(log, '\n'), ".mdb"));
+    free(log);
+    expect(0, "push", data, remote, "s3://bucket/my data: 0 files stored, ");
+    support_server_fault(&server, "reset", ".mdb", 1);
+    expect(0, "pull", remote, back, "each as the manifest says\n  digest ");
+    support_assert_same_file(a, b);
+    support_expect(0, "verify", back, (char *)NULL);
+    assert_false(support_exists(left));
+    expect(2, "pull", remote, back, "/back: exists already; remove it or name another folder");
+    free(back);
+    free(a);
+    free(b);
+    free(left);
+}
+
+static void a_pull_goes_on_where_one_ended(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    char *back = support_path("%s/again", root);
+    support_server_heal(&server);
+    expect(0, "push", data, remote, "read it as s3://bucket/my data#sha256=");
+    support_server_fault(&server, "403", "val-00000.mdb", 0);
+    expect(3, "pull", remote, back, "/val-00000.mdb: answers 403 AccessDenied to the credentials from the variable");
+    assert_false(support_exists(back));
+    support_server_heal(&server);
+    free(support_server_log(&server));
+    expect(0, "pull", remote, back, "each as the manifest says");
+    char *log = support_server_log(&server);
+    assert_int_equal(support_occurrences(log, "/train-00000.mdb "), 0);
+    assert_true(support_occurrences(log, "/val-00000.mdb ") > 0);
+    support_expect(0, "verify", back, (char *)NULL);
+    free(log);
+    free(back);
+}
+
+static void what_is_damaged_is_not_stored(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    char *hurt = support_path("%s/hurt", root), *command = support_path("cp -r '%s' '%s'", data, hurt),
+         *shard = support_path("%s/hurt/train-00000.mdb", root), *there = support_path("%s/www/bucket/hurt", root);
+    size_t len;
+    assert_int_equal(system(command), 0);
+    uint8_t *bytes = support_read(shard, &len);
+    bytes[len / 2] ^= 1;
+    support_write(shard, bytes, len);
+    support_server_heal(&server);
+    expect(1, "push", hurt, "s3://bucket/hurt", "train-00000.mdb: differs from what was ingested");
+    char *manifest = support_path("%s/manifest.json", there);
+    assert_false(support_exists(manifest));
+    free(manifest);
+    free(bytes);
+    free(hurt);
+    free(command);
+    free(shard);
+    free(there);
+}
+
+static void places_that_cannot_be(void **state)
+{
+    (void)state;
+    expect(2, "push", data, "hf://datasets/me/dogs", "the hub takes files through git");
+    expect(2, "push", data, "folder", "folder: is not a URL");
+    expect(2, "pull", data, "folder", "is not a URL; cp -r copies");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pushed_and_pulled_it_is_the_same),
+        cmocka_unit_test(a_pull_goes_on_where_one_ended),
+        cmocka_unit_test(what_is_damaged_is_not_stored),
+        cmocka_unit_test(places_that_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
