@@ -189,18 +189,18 @@ static const mr_frame_section sections[] = {
     {"findings", "What ingest found"},
 };
 
-static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t seed, mr_thumbs *thumbs, mr_buf *out,
-                            mr_error *err)
+static mr_status write_page(const char *dir, const mr_report_facts *f, const mr_page_options *o, mr_thumbs *thumbs,
+                            mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf body = {0}, wall = {0}, name = {0};
     mr_frame_name(&name, dir);
-    MR_TRY(mr_wall_add(f, seed, thumbs, &wall, err));
+    MR_TRY(mr_wall_add(f, o->seed, thumbs, &wall, err));
     MR_TRY(mr_splits_add(f, &body, err));
     add_pictures(f, thumbs, &body);
     MR_TRY(add_objects(f, &body, err));
     add_words(f, &body);
     mr_buf_add(&body, wall.data, wall.len);
-    MR_TRY(mr_pairs_add(dir, f, thumbs->max_pixels, &body, err));
+    MR_TRY(mr_pairs_add(dir, f, o->max_pixels, o->progress, &body, err));
     add_findings(f, &body);
     MR_TRY(mr_buf_status(&body, err, "writing a report"));
     mr_frame_begin(out, mr_buf_text(&name), "dataset report");
@@ -209,12 +209,12 @@ static mr_status write_page(const char *dir, const mr_report_facts *f, uint64_t 
     return mr_buf_status(out, err, "writing a report");
 }
 
-mr_status mr_page_write(const char *dir, uint64_t seed, uint64_t max_pixels, mr_buf *out, mr_error *err)
+mr_status mr_page_write(const char *dir, const mr_page_options *o, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     MR_AUTO(mr_report_facts_free) mr_report_facts facts = {0};
-    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {.max_pixels = max_pixels};
+    MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {.max_pixels = o->max_pixels};
     MR_TRY(mr_dataset_open(dir, &ds, err));
-    MR_TRY(mr_report_facts_read(dir, ds, seed, &facts, err));
-    return write_page(dir, &facts, seed, &thumbs, out, err);
+    MR_TRY(mr_report_facts_read(dir, ds, o->seed, &facts, err));
+    return write_page(dir, &facts, o, &thumbs, out, err);
 }

@@ -5,8 +5,13 @@
 
 #include "shards/report/wall.h"
 
-/* Appends the page; images of more pixels are not decoded.  MR_MISUSE: no dataset at `dir`; MR_BAD_DATA,
+typedef struct mr_page_options {
+    uint64_t seed, max_pixels; /* of the samples shown; images of more pixels are not decoded */
+    int progress;              /* of the search for images that look alike, MR_PROGRESS_... */
+} mr_page_options;
+
+/* Appends the page.  MR_MISUSE: no dataset at `dir`; MR_BAD_DATA,
  * MR_BAD_SAMPLE: it is damaged. */
-mr_status mr_page_write(const char *dir, uint64_t seed, uint64_t max_pixels, mr_buf *out, mr_error *err);
+mr_status mr_page_write(const char *dir, const mr_page_options *o, mr_buf *out, mr_error *err);
 
 #endif

@@ -75,12 +75,13 @@ static void add_note(const section *s, bool bytes_only, mr_buf *out)
         mr_buf_add_text(out, "<p>No two images look alike.</p>\n");
 }
 
-mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_pixels, mr_buf *out, mr_error *err)
+mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_pixels, int progress, mr_buf *out,
+                       mr_error *err)
 {
     MR_AUTO(mr_similar_free) mr_similar found = {0};
     MR_AUTO(free_section) section s = {.f = f, .found = &found, .begin = out->len, .thumbs.max_pixels = max_pixels};
     const mr_similar_options o = {.distance = MR_NEAR_DISTANCE_STANDARD,
-                                  .progress = MR_PROGRESS_QUIET,
+                                  .progress = progress,
                                   .max_pixels = max_pixels,
                                   .bytes_only = f->samples > MR_PAIRS_PICTURES || f->decoding > MR_PAIRS_PIXELS};
     if (f->samples < 2 || f->samples > MR_PAIRS_SAMPLES)

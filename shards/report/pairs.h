@@ -14,8 +14,9 @@ enum { MR_PAIRS_PICTURES = 50000, MR_PAIRS_SAMPLES = 10000000 };
 /* Shown of each kind; no more once the section has so many bytes. */
 enum { MR_PAIRS_SHOWN = 8, MR_PAIRS_BYTES = 600 << 10 };
 
-/* Appends the section; nothing where the dataset has a single image.  `dir`: the dataset's; `max_pixels`: see
- * mr_similar_options. */
-mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_pixels, mr_buf *out, mr_error *err);
+/* Appends the section; nothing where the dataset has a single image.  `dir`: the dataset's; `max_pixels`,
+ * `progress`: see mr_similar_options. */
+mr_status mr_pairs_add(const char *dir, const mr_report_facts *f, uint64_t max_pixels, int progress, mr_buf *out,
+                       mr_error *err);
 
 #endif

@@ -54,8 +54,8 @@ static mr_status make_page(const request *q, bool run, mr_buf *page, mr_error *e
         return mr_fail(err, MR_MISUSE, "%s: is a run; --seed applies to reports of datasets only", q->dir);
     if (!run && q->dataset)
         return mr_fail(err, MR_MISUSE, "%s: is not a run; --dataset is for reports of runs", q->dir);
-    return run ? mr_run_page_write(q->dir, q->dataset, q->max_pixels, page, err)
-               : mr_page_write(q->dir, q->seed, q->max_pixels, page, err);
+    const mr_page_options o = {q->seed, q->max_pixels, q->quiet ? MR_PROGRESS_QUIET : MR_PROGRESS_LINE};
+    return run ? mr_run_page_write(q->dir, q->dataset, q->max_pixels, page, err) : mr_page_write(q->dir, &o, page, err);
 }
 
 static mr_status write_report(const request *q, mr_error *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/cli/term.h"
 #include "shards/report/pairs.h"
 #include "tests/support/images/alike.h"
 #include "tests/support/support.h"
@@ -38,7 +39,7 @@ static char *section_of(const char *ds, uint64_t pixels)
         fail_msg("%s", err.text);
     assert_true(facts.decoding > 0);
     facts.decoding += pixels;
-    if (mr_pairs_add(ds, &facts, 0, &out, &err) != MR_OK)
+    if (mr_pairs_add(ds, &facts, 0, MR_PROGRESS_QUIET, &out, &err) != MR_OK)
         fail_msg("%s", err.text);
     mr_buf_text(&out);
     assert_true(out.len <= MR_PAIRS_BYTES + (64 << 10));
