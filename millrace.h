@@ -44,8 +44,8 @@ typedef struct mr_dataset mr_dataset;
  * file; beyond 10,000 shards, of each shard when it is first read.  Rows are read on demand, so a million samples open
  * in milliseconds.  An index is compared with the digest in the manifest when it is first read, and each record with
  * its hash; `millrace verify` checks everything else.  Thread-safe once open. MR_MISUSE: no dataset there, or one of a
- * later format; MR_BAD_DATA:
- * damaged manifest or index; MR_SYSTEM: cannot be read. */
+ * later format; MR_BAD_DATA: damaged manifest or index; MR_SYSTEM: cannot be read.  `path` may be a URL (http, https,
+ * s3, gs, hf): what is needed is fetched, checked and kept, as docs/remote.md says. */
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);
 
@@ -65,6 +65,7 @@ uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split);
 
 /* What the manifest says.  Texts are lent by the dataset; NULL for a number beyond the count. */
 const char *mr_dataset_sha256(const mr_dataset *ds); /* the dataset's digest, 64 hexadecimal digits */
+const char *mr_dataset_folder(const mr_dataset *ds); /* where manifest.json is: its path, or what stands for a URL */
 const char *mr_dataset_layout(const mr_dataset *ds); /* "imagenette", "coco" ... */
 size_t mr_dataset_split_count(const mr_dataset *ds);
 const char *mr_dataset_split_name(const mr_dataset *ds, size_t i);

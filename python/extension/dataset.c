@@ -137,7 +137,14 @@ static PyObject *stage_remark(PyObject *object, PyObject *unused)
     return PyUnicode_DecodeFSDefault(remark.text);
 }
 
+static PyObject *folder(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(mr_dataset_folder(((Dataset *)object)->dataset));
+}
+
 static PyMethodDef methods[] = {
+    {"folder", folder, METH_NOARGS, "where manifest.json is: the dataset, or what stands for a URL"},
     {"facts", facts, METH_NOARGS, "(digest, layout, [(split, samples)], [class])"},
     {"labels", labels, METH_O, "labels(split): every label as int64 in a bytearray, -1 for none"},
     {"stage", stage, METH_VARARGS,

@@ -43,7 +43,7 @@ class Dataset(Mapping[str, "Split"]):
     """A prepared dataset: a mapping from the names of its splits to the splits.
 
     Args:
-        path: the folder that `millrace ingest` made.
+        path: the folder that `millrace ingest` made, or the URL of one (http, https, s3, gs, hf; docs/remote.md).
         expect: the digest that it must have, for instance from a lock file.
         local: a folder on a disk of this host: loaders copy shards there in the order in which they first read them, verify
             the copies, and read them instead of the dataset as they are ready. Any number of programs may share it, and
@@ -91,13 +91,15 @@ class Dataset(Mapping[str, "Split"]):
     def manifest(self) -> dict[str, Any]:
         """The whole manifest.json: in format 2 without the list of shards, which is in manifest.shards."""
         if self._manifest is None:
-            with open(os.path.join(self._place, "manifest.json"), "rb") as file:
+            with open(os.path.join(self._handle.folder(), "manifest.json"), "rb") as file:
                 self._manifest = json.load(file)
         return self._manifest
 
     @property
     def report(self) -> dict[str, Any]:
         """What `ingest` wrote about the source, report.json: rejects, leaks, what was left out, classes by split."""
+        if "://" in self.path:
+            raise MisuseError(f"{self.path}: report.json is beside a dataset, and is not fetched from a URL")
         with open(os.path.join(self._place, "report.json"), "rb") as file:
             report: dict[str, Any] = json.load(file)
         return report

@@ -64,6 +64,11 @@ const char *mr_dataset_sha256(const mr_dataset *ds)
     return ds->sha256;
 }
 
+const char *mr_dataset_folder(const mr_dataset *ds)
+{
+    return mr_supply_folder(ds->path);
+}
+
 static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
 {
     errno = ESTALE;
