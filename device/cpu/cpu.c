@@ -171,7 +171,7 @@ static const char *products(const mr_device *device, mr_type type)
         return d->onednn.gemm_f32 ? "oneDNN" : "OpenBLAS";
     return d->onednn.gemm_bf16 ? "oneDNN"
            : mr_processor_has(MR_AVX512_BF16)
-               ? "OpenBLAS in float32, as oneDNN is missing (apt-get install libdnnl2): "
+               ? "OpenBLAS in float32, as oneDNN is missing (`apt-cache search libdnnl` names its package): "
                  "half the memory, the same speed"
                : "OpenBLAS in float32, as this processor has no bf16 instructions: half the "
                  "memory, the same speed";

@@ -22,7 +22,7 @@ typedef int gemm_fn(char transpose_a, char transpose_b, int64_t m, int64_t n, in
 
 void mr_cpu_onednn_open(mr_cpu_onednn *out)
 {
-    static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.2"};
+    static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so.2"}; /* 3.6: Debian 13's name */
     *out = (mr_cpu_onednn){0};
     if (!mr_processor_has(MR_AVX512))
         return;

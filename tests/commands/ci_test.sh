@@ -54,6 +54,14 @@ expect 0 "checked sizes and indexes" action "$work/known" "" "--decode"
 touch dataset/val-00000.mdb
 expect 0 "checked digests, indexes and every record in" action "$work/known" "" ""
 
+# The cache that the documents recommend: actions/cache takes ~ for the home folder, and nothing else expands it.
+mkdir home
+# shellcheck disable=SC2088
+HOME=$work/home expect 0 "checked digests, indexes and every record in" action "~/.cache/verified" "$digest" ""
+test -f "home/.cache/verified/$digest" && test ! -e '~'
+# shellcheck disable=SC2088
+HOME=$work/home expect 0 "checked sizes and indexes" action "~/.cache/verified" "$digest" ""
+
 # The same through links: of the dataset's folder, and of a file in it.
 linked() {
     MILLRACE_VERIFIED=$work/known "$source/scripts/ci-verify" "$1"
