@@ -17,9 +17,14 @@
 
 enum { PATIENCE = 60, PATIENCE_MAX = 86400, FIRST_MS = 100, MOST_MS = 20000, STEP_MS = 20 };
 
+typedef struct place {
+    struct place *before;
+    mr_url url;
+} place;
+
 struct mr_http {
     const mr_curl *curl;
-    mr_url url;
+    place *places; /* with the rights that are used now, and before it those that have expired: requests read them */
     unsigned patience; /* seconds without a byte */
     pthread_mutex_t lock;
     mr_lane *idle;
@@ -28,7 +33,46 @@ struct mr_http {
 
 const mr_url *mr_http_url(const mr_http *h)
 {
-    return &h->url;
+    mr_http *own = (mr_http *)(uintptr_t)h;
+    pthread_mutex_lock(&own->lock);
+    const mr_url *url = &h->places->url;
+    pthread_mutex_unlock(&own->lock);
+    return url;
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return (a && b) ? strcmp(a, b) != 0 : a != b;
+}
+
+/* The rights that were `used` are refused: whether there are others by now, in a file that a tool has renewed. */
+static bool renew(mr_http *h, const mr_url *used)
+{
+    MR_AUTO(mr_scope_free) place *p = mr_alloc(1, sizeof *p);
+    bool renewed = false;
+    if (!p)
+        return false;
+    pthread_mutex_lock(&h->lock);
+    mr_rights *r = &p->url.rights;
+    if (&h->places->url != used) {
+        renewed = true; /* by another thread */
+    } else if (mr_rights_find(used->scheme, r, NULL) == MR_OK &&
+               (differ(r->key, used->rights.key) || differ(r->secret, used->rights.secret) ||
+                differ(r->token, used->rights.token) || differ(r->bearer, used->rights.bearer))) {
+        p->url.scheme = used->scheme;
+        p->url.shown = strdup(used->shown);
+        p->url.base = strdup(used->base);
+        renewed = p->url.shown && p->url.base;
+    }
+    if (renewed && p->url.base) {
+        p->before = h->places;
+        h->places = p;
+        p = NULL;
+    } else {
+        mr_url_free(&p->url);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return renewed;
 }
 
 static unsigned patience(void)
@@ -42,11 +86,15 @@ static unsigned patience(void)
 mr_status mr_http_open(mr_url *url, mr_http **out, mr_error *err)
 {
     mr_http *h = mr_alloc(1, sizeof *h);
-    if (!h) {
+    place *first = mr_alloc(1, sizeof *first);
+    if (!h || !first) {
         mr_url_free(url);
+        free(h);
+        free(first);
         return mr_fail_memory(err, "a URL");
     }
-    *h = (mr_http){.url = *url, .patience = patience(), .owner = getpid()};
+    first->url = *url;
+    *h = (mr_http){.places = first, .patience = patience(), .owner = getpid()};
     *url = (mr_url){.scheme = MR_SCHEME_NONE};
     pthread_mutex_init(&h->lock, NULL);
     mr_error why;
@@ -55,7 +103,7 @@ mr_status mr_http_open(mr_url *url, mr_http **out, mr_error *err)
         *out = h;
         return MR_OK;
     }
-    mr_fail(err, status, "%s: %s", h->url.shown, why.text);
+    mr_fail(err, status, "%s: %s", first->url.shown, why.text);
     mr_http_close(h);
     return status;
 }
@@ -80,7 +128,11 @@ void mr_http_close(mr_http *h)
         end_lane(h, lane);
     }
     pthread_mutex_destroy(&h->lock);
-    mr_url_free(&h->url);
+    for (place *p; (p = h->places);) {
+        h->places = p->before;
+        mr_url_free(&p->url);
+        free(p);
+    }
     free(h);
 }
 
@@ -125,10 +177,10 @@ static const char *code_of(mr_reply *r, char out[64])
     return out;
 }
 
-static mr_status fail_refused(const mr_http *h, const char *file, mr_reply *r, mr_error *err)
+static mr_status fail_refused(const mr_url *url, const char *file, mr_reply *r, mr_error *err)
 {
     char code[64];
-    const mr_rights *rights = &h->url.rights;
+    const mr_rights *rights = &url->rights;
     static const char *const hints[] = {
         [MR_SCHEME_http] = "use s3:// or hf://, which have credentials",
         [MR_SCHEME_https] = "use s3:// or hf://, which have credentials",
@@ -146,7 +198,7 @@ static mr_status fail_refused(const mr_http *h, const char *file, mr_reply *r, m
                 r->status, code, rights->from);
     else
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s, and no credentials were found; %s", file, r->status, code,
-                hints[h->url.scheme]);
+                hints[url->scheme]);
     errno = EACCES;
     return MR_SYSTEM;
 }
@@ -154,7 +206,7 @@ static mr_status fail_refused(const mr_http *h, const char *file, mr_reply *r, m
 typedef enum verdict { DONE, AGAIN, FINAL } verdict;
 
 /* AGAIN: `why` says what happened, for the case that it stays so.  FINAL: *status and err are the result. */
-static verdict judge(const mr_http *h, const char *file, const mr_lane *lane, mr_reply *r, mr_status *status,
+static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, mr_reply *r, mr_status *status,
                      mr_error *why, mr_error *err)
 {
     const mr_get *get = r->get;
@@ -185,19 +237,19 @@ static verdict judge(const mr_http *h, const char *file, const mr_lane *lane, mr
         mr_fail(err, MR_SYSTEM, "%s: ends before byte %llu; it is not the file that the manifest lists", file,
                 (unsigned long long)(get->from + get->bytes));
     else if (r->status == 401 || r->status == 403 || strstr(code_of(r, code), "Expired"))
-        *status = fail_refused(h, file, r, err);
+        *status = fail_refused(url, file, r, err);
     else if (r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429)
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s; check the URL%s", file, r->status, code_of(r, code),
-                h->url.rights.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
+                url->rights.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
     else if (r->code == MR_CURLE_PEER_FAILED_VERIFICATION || r->code == MR_CURLE_SSL_CACERT_BADFILE ||
              r->code == MR_CURLE_UNSUPPORTED_PROTOCOL || r->code == MR_CURLE_URL_MALFORMAT ||
              r->code == MR_CURLE_TOO_MANY_REDIRECTS)
-        mr_fail(err, MR_SYSTEM, "%s: %s", file, *lane->why ? lane->why : h->curl->easy_strerror(r->code));
+        mr_fail(err, MR_SYSTEM, "%s: %s", file, lane->why);
     else {
         if (r->status >= 400)
             mr_fail(why, MR_SYSTEM, "answers %d%s", r->status, code_of(r, code));
         else if (r->code)
-            mr_fail(why, MR_SYSTEM, "%s", *lane->why ? lane->why : h->curl->easy_strerror(r->code));
+            mr_fail(why, MR_SYSTEM, "%s", lane->why);
         else
             mr_fail(why, MR_SYSTEM, "%llu bytes came", (unsigned long long)r->got);
         return AGAIN;
@@ -229,20 +281,31 @@ mr_status mr_http_get(mr_http *h, const mr_get *get, mr_error *err)
     mr_reply r = {.get = get, .sunk = MR_OK};
     mr_error why = {.status = MR_OK};
     char file[400];
+    const mr_url *url = mr_http_url(h);
+    bool renewed = false;
     double last = mr_lane_now();
     mr_status status = MR_OK;
     verdict v = AGAIN;
-    snprintf(file, sizeof file, "%.250s%s%.120s", h->url.shown,
-             *get->name && h->url.shown[strlen(h->url.shown) - 1] != '/' ? "/" : "", get->name);
+    snprintf(file, sizeof file, "%.250s%s%.120s", url->shown,
+             *get->name && url->shown[strlen(url->shown) - 1] != '/' ? "/" : "", get->name);
     mr_lane *lane = take_lane(h);
     if (!lane)
         return mr_fail_memory(err, file);
     for (unsigned attempt = 0; v == AGAIN; attempt++) {
         uint64_t before = r.got;
-        status = mr_lane_get(h->curl, lane, &h->url, h->patience, &r, err);
+        url = mr_http_url(h);
+        errno = 0;
+        status = mr_lane_get(h->curl, lane, url, h->patience, &r, err);
         if (status != MR_OK)
             break;
-        v = judge(h, file, lane, &r, &status, &why, err);
+        v = judge(url, file, lane, &r, &status, &why, err);
+        if (v == FINAL && errno == EACCES && !renewed) {
+            renewed = renew(h, url);
+            errno = EACCES;
+            v = renewed ? AGAIN : FINAL;
+            if (renewed)
+                continue;
+        }
         if (r.got > before) {
             last = mr_lane_now();
             attempt = 0;

@@ -293,6 +293,8 @@ mr_status mr_lane_get(const mr_curl *c, mr_lane *lane, const mr_url *url, unsign
         c->multi_add_handle(lane->multi, lane->easy);
         reply->code = perform(c, lane, reply, stall);
         c->multi_remove_handle(lane->multi, lane->easy);
+        if (reply->code && !*lane->why)
+            snprintf(lane->why, sizeof lane->why, "%s", c->easy_strerror(reply->code));
     }
     c->easy_setopt(lane->easy, MR_CURLOPT_HTTPHEADER, NULL);
     c->slist_free_all(headers);

@@ -151,7 +151,13 @@ static mr_status fetch_unkept(mr_remote *r, const mr_shard *shard, int *fd, mr_e
 {
     MR_AUTO(mr_scope_close) int scratch = -1;
     MR_TRY(mr_file_scratch(&scratch, err));
-    MR_TRY(mr_remote_fetch(r, shard, scratch, NULL, err));
+    mr_status status = mr_remote_fetch(r, shard, scratch, NULL, err);
+    if (status == MR_SYSTEM && errno == ENOSPC) {
+        mr_fail(err, status, "%s.mdb: there is no room for it, neither in %s nor in $TMPDIR; name a larger disk",
+                shard->name, r->store.path);
+        errno = ENOSPC;
+    }
+    MR_TRY(status);
     *fd = scratch;
     scratch = -1;
     return MR_OK;

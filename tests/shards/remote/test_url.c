@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "millrace.h"
 #include "shards/remote/url.h"
 #include "tests/support/remote/server.h"
 #include "tests/support/support.h"
@@ -155,6 +156,30 @@ static void s3_is_signed_with_a_profile(void **state)
     free(text);
 }
 
+/* A tool renews the file while the dataset is open. */
+static void keys_that_expire_are_read_again(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    mr_dataset *ds = NULL;
+    mr_sample_view view = {0};
+    mr_error err;
+    char *credentials = support_path("%s/.aws/credentials", getenv("HOME"));
+    set_endpoint("AWS_ENDPOINT_URL", &server);
+    support_write_text(credentials, "[default]\naws_access_key_id=OLD\naws_secret_access_key=hush\n");
+    support_server_tell(&server, "sign?key=OLD&secret=hush");
+    assert_int_equal(mr_dataset_open("s3://bucket/a b+c/data", &ds, &err), MR_OK);
+    support_server_tell(&server, "sign?key=NEW&secret=hush2");
+    if (mr_dataset_read(ds, "train", 0, &view, &err) != MR_SYSTEM)
+        fail_msg("%s", err.text);
+    assert_non_null(strstr(err.text, "answers 403 InvalidAccessKeyId to the credentials from profile \"default\""));
+    support_write_text(credentials, "[default]\naws_access_key_id=NEW\naws_secret_access_key=hush2\n");
+    assert_int_equal(mr_dataset_read(ds, "train", 0, &view, &err), MR_OK);
+    mr_sample_view_free(&view);
+    mr_dataset_free(ds);
+    free(credentials);
+}
+
 static void gs_is_signed_with_its_own_keys(void **state)
 {
     (void)state;
@@ -238,7 +263,8 @@ static void urls_lead_to_their_services(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(urls_lead_to_their_services),    TEST(s3_is_signed_with_the_variables), TEST(s3_is_signed_with_a_profile),
+        TEST(urls_lead_to_their_services),    TEST(s3_is_signed_with_the_variables),
+        TEST(s3_is_signed_with_a_profile),    TEST(keys_that_expire_are_read_again),
         TEST(gs_is_signed_with_its_own_keys), TEST(token_of_the_hub_stays_there),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
