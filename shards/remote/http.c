@@ -238,13 +238,13 @@ static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, m
                 (unsigned long long)(get->from + get->bytes));
     else if (r->status == 401 || r->status == 403 || strstr(code_of(r, code), "Expired"))
         *status = fail_refused(url, file, r, err);
-    else if (r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429)
-        mr_fail(err, MR_SYSTEM, "%s: answers %d%s; check the URL%s", file, r->status, code_of(r, code),
-                url->rights.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
     else if (r->code == MR_CURLE_PEER_FAILED_VERIFICATION || r->code == MR_CURLE_SSL_CACERT_BADFILE ||
              r->code == MR_CURLE_UNSUPPORTED_PROTOCOL || r->code == MR_CURLE_URL_MALFORMAT ||
              r->code == MR_CURLE_TOO_MANY_REDIRECTS)
         mr_fail(err, MR_SYSTEM, "%s: %s", file, lane->why);
+    else if (r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429)
+        mr_fail(err, MR_SYSTEM, "%s: answers %d%s; check the URL%s", file, r->status, code_of(r, code),
+                url->rights.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
     else {
         if (r->status >= 400)
             mr_fail(why, MR_SYSTEM, "answers %d%s", r->status, code_of(r, code));
