@@ -182,6 +182,7 @@ typedef struct fault {
 static const fault fault_table[] = {
     {"cut", ".mdb", 1, 0, NULL},
     {"reset", ".mdb", 1, 0, NULL},
+    {"cut", "", 0, 0, NULL},
     {"stall", ".mdb", 1, 0, NULL},
     {"flip", ".mdb", 1, 0, NULL},
     {"flip", ".idx", 1, 0, NULL},

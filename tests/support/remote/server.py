@@ -21,6 +21,7 @@ import threading
 import time
 import urllib.parse
 
+CUT_ABOVE = 1000  # bytes: otherwise the last one would never come
 PAGE = b"<html><body>Please sign in</body></html>"
 ERRORS = {"503": 503, "429": 429, "500": 500, "408": 408}
 REFUSALS = {"401": (401, ""), "403": (403, "AccessDenied"), "404": (404, "NoSuchKey"), "expired": (400, "ExpiredToken")}
@@ -151,9 +152,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(status, f"<Error><Code>{code}</Code></Error>".encode() if code else b"")
         elif kind == "page":
             self.answer(200, PAGE, [("Content-Type", "text/html; charset=utf-8")])
-        elif kind in ("cut", "reset"):
+        elif kind in ("cut", "reset") and len(body) > CUT_ABOVE:
             self.answer(status, body[: len(body) // 2], headers, len(body))
             self.hang_up(kind == "reset")
+        elif kind in ("cut", "reset"):
+            self.answer(status, body, headers)
         elif kind == "stall":
             self.answer(status, body[: len(body) // 2], headers, len(body))
             self.wfile.flush()
