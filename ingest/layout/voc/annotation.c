@@ -249,6 +249,16 @@ static void clear(mr_voc_annotation *a)
     mr_buf_clear(&a->names);
 }
 
+/* Expat 2.9 has the line in 64 bits, and calls the older function deprecated. */
+static unsigned long line_of(XML_Parser parser)
+{
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+    return (unsigned long)XML_GetCurrentLineNumber64(parser);
+#else
+    return XML_GetCurrentLineNumber(parser);
+#endif
+}
+
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err)
 {
     reader r = {.out = out};
@@ -268,7 +278,7 @@ mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr
     XML_SetCharacterDataHandler(parser, add_text);
     XML_SetStartDoctypeDeclHandler(parser, no_doctype);
     enum XML_Status parsed = XML_Parse(parser, bytes, (int)len, 1);
-    unsigned long line = XML_GetCurrentLineNumber(parser);
+    unsigned long line = line_of(parser);
     enum XML_Error error = XML_GetErrorCode(parser);
     if (r.status == MR_SYSTEM || (parsed != XML_STATUS_OK && error == XML_ERROR_NO_MEMORY))
         return mr_fail_memory(err, "reading an annotation");
