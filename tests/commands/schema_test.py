@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""schema_test.py MILLRACE SOURCE - `inspect --json` is what docs/inspect.schema.json says, with every option and several layouts.
+"""schema_test.py MILLRACE SOURCE - `inspect --json` is what docs/inspect.schema.json says, with every option and several
+layouts, and of a run what docs/inspect-run.schema.json says.
 
 The checker knows the keywords that the schema uses, and refuses others, so that the schema cannot say what is not checked.
 """
+import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
 KNOWN = {"$schema", "$defs", "title", "description", "type", "properties", "required", "additionalProperties", "items", "$ref", "minimum", "pattern"}
+
+SMALL = "--model vit --image-size 16 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --batch 4 --epochs 1 --device cpu".split()
 
 
 def check(value, schema, root, path="$"):
@@ -24,7 +29,7 @@ def check(value, schema, root, path="$"):
         check(value, target, root, path)
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    fits = any(isinstance(value, TYPES[k]) and not isinstance(value, bool) for k in kinds)
+    fits = any(isinstance(value, TYPES[k]) and isinstance(value, bool) == (k == "boolean") for k in kinds)
     assert fits or not kinds, f"{path}: {value!r} is not of {kinds}"
     if isinstance(value, int):
         assert value >= schema.get("minimum", value), f"{path}: {value} is too small"
@@ -43,19 +48,35 @@ def check(value, schema, root, path="$"):
             check(item, of_key, root, f"{path}.{key}")
 
 
+def inspect(millrace, path, *options):
+    return json.loads(subprocess.run([millrace, "inspect", path, "--json", *options], check=True, capture_output=True).stdout)
+
+
 def main():
     millrace, source = sys.argv[1:]
     with open(os.path.join(source, "docs/inspect.schema.json"), encoding="utf-8") as f:
         schema = json.load(f)
+    with open(os.path.join(source, "docs/inspect-run.schema.json"), encoding="utf-8") as f:
+        run_schema = json.load(f)
     with tempfile.TemporaryDirectory() as work:
         for layout in "imagenette", "coco", "roboflow", "newyorker":
             src, dst = os.path.join(work, layout), os.path.join(work, layout + ".mr")
             subprocess.run([millrace, "sample", src, "--layout", layout, "--images", "20", "-q"], check=True)
             subprocess.run([millrace, "ingest", src, dst, "-q"], check=True)
-            for options in [], ["--classes"], ["--objects"]:
-                out = subprocess.run([millrace, "inspect", dst, "--json", *options], check=True, capture_output=True).stdout
-                check(json.loads(out), schema, schema)
-    wrong = json.loads(out)
+            for options in [], ["--classes"], ["--objects"], ["--near-duplicates"]:
+                wrong = inspect(millrace, dst, *options)
+                check(wrong, schema, schema)
+        copies = os.path.join(work, "copies")  # the same images in both splits: pairs to list
+        shutil.copytree(os.path.join(work, "imagenette"), copies)
+        (train,) = glob.glob(os.path.join(copies, "**/train"), recursive=True)
+        shutil.copytree(train, os.path.join(train, "../val"), dirs_exist_ok=True)
+        subprocess.run([millrace, "ingest", copies, copies + ".mr", "-q"], check=True)
+        found = inspect(millrace, copies + ".mr", "--near-duplicates")
+        assert found["near_duplicates"]["leaks"], "no pairs"
+        check(found, schema, schema)
+        run = os.path.join(work, "run")
+        subprocess.run([millrace, "train", os.path.join(work, "imagenette.mr"), "--output", run, "-q", *SMALL], check=True, capture_output=True)
+        check(inspect(millrace, run), run_schema, run_schema)
     wrong["splits"]["train"]["shards"] = -1
     try:
         check(wrong, schema, schema)
