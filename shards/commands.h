@@ -4,6 +4,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_verify, cmd_show, cmd_export, cmd_reindex, cmd_seek, cmd_pull, cmd_push;
+extern const mr_command cmd_verify, cmd_show, cmd_export, cmd_reindex, cmd_seek, cmd_pull, cmd_push, cmd_diff;
 
 #endif
