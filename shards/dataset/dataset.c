@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/files/path.h"
 #include "base/scope.h"
+#include "base/text.h"
 #include "shards/dataset/index_trust.h"
 #include "shards/format/index.h"
 #include "shards/format/record.h"
@@ -201,6 +202,26 @@ void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t
 bool mr_dataset_is_remote(const mr_dataset *ds)
 {
     return ds->remote != NULL;
+}
+
+void mr_dataset_describe_remote(const mr_dataset *ds, mr_error *out)
+{
+    uint64_t bytes = 0, samples = 0, most;
+    char all[32], limit[32], rest[32], requests[32];
+    const char *dir = mr_remote_kept(ds->remote, &most);
+    for (size_t i = 0; i < ds->manifest->split_count; i++) {
+        samples += ds->manifest->splits[i].samples;
+        for (size_t k = 0; k < ds->manifest->splits[i].shard_count; k++)
+            bytes += ds->manifest->splits[i].shards[k].mdb.bytes;
+    }
+    mr_text_bytes(bytes, all);
+    if (!most || bytes <= most)
+        mr_fail(out, MR_OK, "%s: what is read of %s is fetched once, and kept in %s", ds->path, all, dir);
+    else
+        mr_fail(out, MR_OK,
+                "%s: of %s, %s keeps %s; the other %s are read by range in each epoch of all, by %s requests", ds->path,
+                all, dir, mr_text_bytes(most, limit), mr_text_bytes(bytes - most, rest),
+                mr_text_count((uint64_t)((double)samples * (double)(bytes - most) / (double)bytes), requests));
 }
 
 void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop)

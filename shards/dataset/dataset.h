@@ -51,6 +51,8 @@ void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t
 /* `len` bytes of NAME.mdb of a dataset that is, without the rest; nothing is compared here. */
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
                                 const atomic_bool *stop, mr_error *err);
+/* What a run over a dataset that is will move, in one sentence, once it is staged. */
+void mr_dataset_describe_remote(const mr_dataset *ds, mr_error *out);
 /* Of a dataset that is, fetches the split's indexes, several at once, so that no reader waits for each of them. */
 void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop);
 /* What that copy said was wrong. */

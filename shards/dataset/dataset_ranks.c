@@ -148,8 +148,14 @@ mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *
 mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,
                                 mr_error *err)
 {
-    if (!dir && mr_dataset_is_remote(ds))
-        return mr_dataset_stage(ds, NULL, max_bytes, mr_ranks_local_rank(ranks) == 0, err);
+    if (mr_dataset_is_remote(ds)) {
+        mr_error moves;
+        MR_TRY(mr_dataset_stage(ds, dir, max_bytes, mr_ranks_local_rank(ranks) == 0, err));
+        mr_dataset_describe_remote(ds, &moves);
+        if (mr_ranks_rank(ranks) == 0)
+            mr_term_warn(moves.text);
+        return MR_OK;
+    }
     if (!dir && max_bytes)
         return mr_fail(err, MR_MISUSE, "--local-size: give --local DIR, the folder that it limits");
     return dir ? mr_dataset_stage(ds, dir, max_bytes, mr_ranks_local_rank(ranks) == 0, err) : MR_OK;

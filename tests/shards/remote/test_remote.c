@@ -148,6 +148,25 @@ static void single_records_come_by_range(void **state)
     (void)state;
 }
 
+static void a_run_says_what_it_will_move(void **state)
+{
+    NEEDS_SERVER;
+    char *remote = url("data"), *kept = support_path("%s/kept", root), *said = support_path("what is read of ");
+    support_result r = support_millrace("replay", remote, "--global-batch", "10", "--local", kept, (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.err, said));
+    assert_non_null(strstr(r.err, kept));
+    support_result_free(&r);
+    r = support_millrace("replay", remote, "--global-batch", "10", "--local-size", "1000", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.err, "millrace/shards keeps 1.00 kB; the other "));
+    support_result_free(&r);
+    free(said);
+    free(kept);
+    free(remote);
+    (void)state;
+}
+
 static void digest_can_be_pinned(void **state)
 {
     NEEDS_SERVER;
@@ -299,6 +318,7 @@ int main(void)
         TEST(verify_reads_every_shard),
         TEST(inspect_reads_no_shard),
         TEST(single_records_come_by_range),
+        TEST(a_run_says_what_it_will_move),
         TEST(digest_can_be_pinned),
         TEST(faults_end_in_right_bytes_or_a_sentence),
         TEST(nobody_listens),
