@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,36 +18,15 @@
 #include "base/files/file.h"
 #include "base/files/supply.h"
 #include "base/hash.h"
-#include "base/files/path.h"
 #include "base/scope.h"
-#include "base/text.h"
-#include "shards/dataset/index_trust.h"
+#include "shards/dataset/parts.h"
 #include "shards/format/index.h"
 #include "shards/format/record.h"
-#include "shards/remote/ahead.h"
-#include "shards/remote/remote.h"
 #include "shards/seek/seek.h"
 
 /* The shards of larger datasets are looked at when they are first read: on a disk that hosts share, opening two files
  * each of hundreds of thousands takes minutes. */
 enum { SHARDS_AT_ONCE = 10000 };
-
-/* Of a remote split of more shards, an index is fetched when it is needed: a run may need few. */
-enum { INDEXES_AT_ONCE = 1000 };
-
-struct mr_dataset {
-    char *path, *place; /* as given by the caller; absolute, NULL: unknown */
-    int dir, unopened;  /* unopened: errno, if there is no dir */
-    mr_manifest *manifest;
-    mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
-    pthread_mutex_t lock; /* of local and ahead, if they are made when they are first needed */
-    mr_ahead *ahead;      /* of a remote dataset */
-    mr_local *local;      /* copies on this host's disk; NULL: none */
-    mr_index_trust *trust;
-    bool checked; /* each file's size and each index's header, when it was opened */
-    uint8_t digest[32];
-    char sha256[65]; /* the same, as text */
-};
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
 {
@@ -109,151 +87,6 @@ mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int 
 {
     mr_seek_header header;
     return mr_seek_open(ds->dir, shard, fd, size, &header, err);
-}
-
-/* ---- copies ------------------------------------------------------------------------------------------------------ */
-
-static mr_status fetch(void *from, const mr_shard *shard, int to, const atomic_bool *stop, mr_error *err)
-{
-    return mr_remote_fetch(from, shard, to, stop, err);
-}
-
-/* `dir` NULL: of a remote dataset, the default. */
-static mr_status make_local(const mr_dataset *ds, const char *dir, uint64_t max_bytes, bool copies, mr_local **out,
-                            mr_error *err)
-{
-    mr_local_options o = {
-        .dir = dir, .most_bytes = max_bytes, .copies = copies, .manifest = ds->manifest, .source = ds->dir};
-    if (ds->remote) {
-        mr_error why;
-        if (mr_remote_keep(ds->remote, dir, max_bytes, &why) != MR_OK && !dir)
-            return mr_fail(err, MR_SYSTEM, "%s", why.text);
-        o.dir = mr_remote_kept(ds->remote, &o.most_bytes);
-        o.fetch = fetch;
-        o.from = ds->remote;
-    }
-    return mr_local_open(&o, out, err);
-}
-
-mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
-{
-    if (ds->local)
-        return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
-    if (dir && ds->place && mr_path_inside(dir, ds->place))
-        return mr_fail(err, MR_MISUSE, "%s: is inside the dataset that would be copied to it; name another folder",
-                       dir);
-    return make_local(ds, dir, max_bytes, copies != 0, &ds->local, err);
-}
-
-/* Of a remote dataset there always is one, from the first time that a loader asks. */
-static mr_local *local_of(const mr_dataset *shared)
-{
-    mr_dataset *ds = (mr_dataset *)(uintptr_t)shared;
-    if (!ds->remote)
-        return ds->local;
-    pthread_mutex_lock(&ds->lock);
-    if (!ds->local) /* without one, all is read where it is */
-        (void)make_local(ds, NULL, 0, true, &ds->local, NULL);
-    mr_local *l = ds->local;
-    pthread_mutex_unlock(&ds->lock);
-    return l;
-}
-
-mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out)
-{
-    return ds->local && mr_local_remark(ds->local, out) ? MR_OK : MR_END;
-}
-
-bool mr_dataset_has_copies(const mr_dataset *ds)
-{
-    return ds->remote || ds->local;
-}
-
-bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
-{
-    mr_local *l = local_of(ds);
-    if (!l)
-        return false;
-    bool found = mr_local_find(l, shard, fd);
-    if (!found)
-        mr_local_want(l, shard);
-    return found;
-}
-
-/* Of a remote dataset; made the first time that something is `wanted`.  NULL: there is none. */
-static mr_ahead *ahead_of(const mr_dataset *shared, bool wanted)
-{
-    mr_dataset *ds = (mr_dataset *)(uintptr_t)shared;
-    pthread_mutex_lock(&ds->lock);
-    if (!ds->ahead && wanted)
-        (void)mr_ahead_open(ds->remote, &ds->ahead, NULL);
-    mr_ahead *ahead = ds->ahead;
-    pthread_mutex_unlock(&ds->lock);
-    return ahead;
-}
-
-void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t from, size_t len)
-{
-    mr_ahead *ahead = ahead_of(ds, true);
-    if (ahead)
-        mr_ahead_want(ahead, shard, from, len);
-}
-
-bool mr_dataset_is_remote(const mr_dataset *ds)
-{
-    return ds->remote != NULL;
-}
-
-void mr_dataset_describe_remote(const mr_dataset *ds, mr_error *out)
-{
-    uint64_t bytes = 0, samples = 0, most;
-    char all[32], limit[32], rest[32], requests[32];
-    const char *dir = mr_remote_kept(ds->remote, &most);
-    for (size_t i = 0; i < ds->manifest->split_count; i++) {
-        samples += ds->manifest->splits[i].samples;
-        for (size_t k = 0; k < ds->manifest->splits[i].shard_count; k++)
-            bytes += ds->manifest->splits[i].shards[k].mdb.bytes;
-    }
-    mr_text_bytes(bytes, all);
-    if (!most || bytes <= most)
-        mr_fail(out, MR_OK, "%s: what is read of %s is fetched once, and kept in %s", ds->path, all, dir);
-    else
-        mr_fail(out, MR_OK,
-                "%s: of %s, %s keeps %s; the other %s are read by range in each epoch of all, by %s requests", ds->path,
-                all, dir, mr_text_bytes(most, limit), mr_text_bytes(bytes - most, rest),
-                mr_text_count((uint64_t)((double)samples * (double)(bytes - most) / (double)bytes), requests));
-}
-
-void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop)
-{
-    MR_AUTO(mr_scope_free) const mr_shard **shards = NULL;
-    if (!ds->remote || split->shard_count > INDEXES_AT_ONCE)
-        return;
-    shards = mr_alloc(split->shard_count + 1, sizeof *shards);
-    for (size_t i = 0; shards && i < split->shard_count; i++)
-        shards[i] = &split->shards[i];
-    if (shards)
-        mr_remote_fetch_indexes(ds->remote, shards, split->shard_count, false, stop);
-}
-
-mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
-                                const atomic_bool *stop, mr_error *err)
-{
-    mr_ahead *ahead = ahead_of(ds, false);
-    if (ahead && mr_ahead_take(ahead, shard, from, out, len, stop))
-        return MR_OK;
-    return mr_remote_read(ds->remote, shard, from, out, len, stop, err);
-}
-
-void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard)
-{
-    if (ds->local)
-        mr_local_drop(ds->local, shard);
-}
-
-mr_local_counts mr_dataset_copies(const mr_dataset *ds)
-{
-    return ds->local ? mr_local_count(ds->local) : (mr_local_counts){0};
 }
 
 static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)

@@ -4,6 +4,7 @@
  * The dataset room, on top of format and seek: an open dataset, for millrace.h, the loader, verify and export.
  *   index_trust      the digest of each index, once
  *   dataset          opening; rows and records of single samples
+ *   dataset_copies   copies on this host, ranges of what is elsewhere
  *   dataset_facts    layout, splits, classes and labels, through dataset.h
  *   dataset_ranks    whether all ranks have opened the same dataset */
 #ifndef MR_DATASET_H

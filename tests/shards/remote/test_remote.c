@@ -1,5 +1,6 @@
 /* test_remote.c - a dataset on a server is the same one, or a sentence says what came instead.
- * Covers remote/remote.c, remote/fetch.c, remote/http.c, remote/lane.c, remote/curl.c, base/files/supply.c. */
+ * Covers remote/remote.c, dataset/dataset_copies.c, remote/fetch.c, remote/http.c, remote/lane.c, remote/curl.c,
+ * base/files/supply.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

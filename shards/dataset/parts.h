@@ -1,0 +1,27 @@
+/* parts.h - what dataset.c and dataset_copies.c share.
+ * Invariant: under `lock` are only what is made when it is first needed; all else but stamps stays as it was opened. */
+#ifndef MR_DATASET_PARTS_H
+#define MR_DATASET_PARTS_H
+
+#include <pthread.h>
+
+#include "shards/dataset/dataset.h"
+#include "shards/dataset/index_trust.h"
+#include "shards/remote/ahead.h"
+#include "shards/remote/remote.h"
+
+struct mr_dataset {
+    char *path, *place; /* as given by the caller; absolute, NULL: unknown */
+    int dir, unopened;  /* unopened: errno, if there is no dir */
+    mr_manifest *manifest;
+    mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
+    pthread_mutex_t lock; /* of local and ahead, if they are made when they are first needed */
+    mr_ahead *ahead;      /* of a remote dataset */
+    mr_local *local;      /* copies on this host's disk; NULL: none */
+    mr_index_trust *trust;
+    bool checked; /* each file's size and each index's header, when it was opened */
+    uint8_t digest[32];
+    char sha256[65]; /* the same, as text */
+};
+
+#endif
