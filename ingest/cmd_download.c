@@ -31,8 +31,11 @@ static mr_status name_of(const cmd_download *d, const char *url, size_t i, char 
     while (start && url[start - 1] != '/')
         start--;
     mr_buf_printf(&text, "%s/%zu/%.*s", d->folder, i, (int)(end - start), url + start);
-    *path = strdup(mr_buf_text(&text));
-    return *path ? MR_OK : mr_fail_memory(err, d->folder);
+    *path = mr_alloc(text.len + 1, 1);
+    if (text.failed || !*path)
+        return mr_fail_memory(err, d->folder);
+    memcpy(*path, text.data, text.len);
+    return MR_OK;
 }
 
 static mr_status take_all(cmd_download *d, char **sources, size_t count, bool leader, mr_error *err)

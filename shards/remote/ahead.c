@@ -148,9 +148,12 @@ void mr_ahead_want(mr_ahead *a, const mr_shard *shard, uint64_t from, size_t len
         return;
     pthread_mutex_lock(&a->lock);
     slot *s = find(a, shard, from, len) ? NULL : make_place(a, len);
-    uint8_t *bytes = s ? malloc(len) : NULL;
-    if (bytes) {
-        *s = (slot){.state = WANTED, .shard = shard, .from = from, .len = len, .bytes = bytes, .turn = a->turn++};
+    if (s)
+        *s = (slot){.shard = shard, .from = from, .bytes = mr_alloc(len, 1)};
+    if (s && s->bytes) {
+        s->state = WANTED;
+        s->len = len;
+        s->turn = a->turn++;
         a->held += len;
         a->wanted++;
         if (a->wanted > a->idle && a->count < THREADS && mr_thread_start(&a->threads[a->count], run, a) == 0)

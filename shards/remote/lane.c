@@ -32,26 +32,44 @@ static bool header(const char *line, size_t len, const char *name, char *value, 
     return true;
 }
 
+/* The number at *at, which moves behind it; 0: there is none. */
+static uint64_t number(const char **at)
+{
+    char *end;
+    uint64_t n = strtoull(*at, &end, 10);
+    *at = end;
+    return n;
+}
+
+/* "bytes 0-99/1000"; of a range that there is not, a star has the place of 0-99. */
+static void take_range(mr_reply *r, const char *value)
+{
+    const char *at = value + strcspn(value, "0123456789"), *slash = strchr(value, '/');
+    r->ranged = strncmp(value, "bytes ", 6) == 0 && slash && at < slash;
+    r->range_from = r->ranged ? number(&at) : 0;
+    if (r->ranged && r->get->size && slash[1] >= '0' && slash[1] <= '9') {
+        at = slash + 1;
+        *r->get->size = number(&at);
+    }
+}
+
 static size_t take_head(char *line, size_t size, size_t count, void *to)
 {
     mr_reply *r = to;
     size_t len = size * count;
     char value[160];
-    int status;
+    const char *at = value;
     r->heard = true;
-    if (sscanf(line, "HTTP/%*s %d", &status) == 1) { /* of each redirect, too */
-        r->status = status;
+    if (header(line, len, "HTTP/", value, sizeof value)) { /* of each redirect, too */
+        at += strcspn(value, " ");
+        r->status = (int)number(&at);
         r->ranged = r->html = false;
         r->length = UINT64_MAX;
         r->retry_after = 0;
     } else if (header(line, len, "Content-Range:", value, sizeof value)) {
-        uint64_t whole;
-        int n = sscanf(value, "bytes %" SCNu64 "-%*u/%" SCNu64, &r->range_from, &whole);
-        r->ranged = n >= 1;
-        if (n == 2 && r->get->size)
-            *r->get->size = whole;
+        take_range(r, value);
     } else if (header(line, len, "Content-Length:", value, sizeof value)) {
-        (void)sscanf(value, "%" SCNu64, &r->length);
+        r->length = number(&at);
         if (r->get->head)
             r->get->head->bytes = r->length;
     } else if (r->get->head && header(line, len, "x-amz-meta-sha256:", r->get->head->sha256, 65)) {
@@ -59,7 +77,7 @@ static size_t take_head(char *line, size_t size, size_t count, void *to)
     } else if (header(line, len, "Content-Type:", value, sizeof value)) {
         r->html = strncasecmp(value, "text/html", 9) == 0;
     } else if (header(line, len, "Retry-After:", value, sizeof value)) {
-        (void)sscanf(value, "%u", &r->retry_after);
+        r->retry_after = (unsigned)number(&at); /* a date is none of our clock's: 0 */
     } else if (header(line, len, "ETag:", value, sizeof value) && (r->status == 200 || r->status == 206)) {
         r->changed = *r->etag && strcmp(r->etag, value) != 0;
         memcpy(r->etag, value, sizeof value);
@@ -169,9 +187,11 @@ static mr_status authorize(const mr_curl *c, void *easy, const mr_url *url, mr_c
 static const char *certificates(void)
 {
     static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
-    for (size_t i = 0; i < MR_COUNT(names); i++)
-        if (getenv(names[i]) && *getenv(names[i]))
-            return getenv(names[i]);
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        const char *file = getenv(names[i]);
+        if (file && *file)
+            return file;
+    }
     return NULL;
 }
 

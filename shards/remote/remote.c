@@ -196,8 +196,12 @@ static mr_status open_shard(mr_remote *r, const mr_shard *shard, size_t number, 
         return MR_OK;
     int errnum = errno;
     pthread_mutex_lock(&r->lock);
-    if (status == MR_BAD_DATA && !r->damaged[number])
-        r->damaged[number] = strdup(why.text); /* or it is fetched again */
+    if (status == MR_BAD_DATA && !r->damaged[number]) {
+        size_t size = strlen(why.text) + 1;
+        r->damaged[number] = mr_alloc(size, 1);
+        if (r->damaged[number]) /* or it is fetched again */
+            memcpy(r->damaged[number], why.text, size);
+    }
     pthread_mutex_unlock(&r->lock);
     mr_fail(err, status, "%s", why.text);
     errno = errnum;
