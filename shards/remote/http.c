@@ -172,8 +172,9 @@ static const char *code_of(mr_reply *r, char out[64])
 {
     const char *at = strstr(r->page, "<Code>");
     size_t len = at ? strspn(at + 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") : 0;
-    len = len < 60 ? len : 60;
-    snprintf(out, 64, "%s%.*s", len ? " " : "", (int)len, at ? at + 6 : "");
+    *out = '\0';
+    if (len)
+        snprintf(out, 64, " %.*s", len < 60 ? (int)len : 60, at + 6);
     return out;
 }
 
