@@ -197,12 +197,12 @@ static double offset_of(const mr_plan *plan, int32_t label)
 
 static void place_groups(const mr_ingest *in, division *d)
 {
-    for (size_t begin = 0, end; begin < d->group_count; begin = end) {
-        int32_t label = d->groups[begin].label;
+    for (size_t from = 0, end; from < d->group_count; from = end) {
+        int32_t label = d->groups[from].label;
         double all = 0, before = 0, offset = offset_of(&in->plan, label);
-        for (end = begin; end < d->group_count && d->groups[end].label == label; end++)
+        for (end = from; end < d->group_count && d->groups[end].label == label; end++)
             all += d->groups[end].count;
-        for (size_t i = begin; i < end; i++) {
+        for (size_t i = from; i < end; i++) {
             group *g = &d->groups[i];
             in->plan.samples[g->first].split = share_at(in->options, (before + offset * g->count) / all);
             before += g->count;

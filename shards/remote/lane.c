@@ -32,7 +32,7 @@ static bool header(const char *line, size_t len, const char *name, char *value, 
     return true;
 }
 
-/* The number at *at, which moves behind it; 0: there is none. */
+/* The number at *at, which moves past it; 0: there is none. */
 static uint64_t number(const char **at)
 {
     char *end;

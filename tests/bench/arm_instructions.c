@@ -1,5 +1,5 @@
 /* arm_instructions.c - a plugin of QEMU that counts the instructions of the emulated program and prints them at its
- * end. Invariant: counts do not depend on this machine; they are no times.
+ * end. Invariant: counts do not depend on this machine; they are not times.
  *
  * QEMU's header is in no package of Debian 12; what is used of version 1 of its interface is declared here
  * (https://www.qemu.org/docs/master/devel/tcg-plugins.html). */

@@ -1,5 +1,5 @@
 /* test_kernels.c - every set of inner loops that this machine runs gives the bytes of plain C.
- * Covers image/jpeg/avx2.c, image/jpeg/avx512.c, image/jpeg/plain.c. */
+ * Covers image/jpeg/avx2.c, image/jpeg/avx512.c, image/jpeg/neon.c, image/jpeg/plain.c. */
 #include <stdlib.h>
 #include <string.h>
 
