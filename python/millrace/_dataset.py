@@ -9,11 +9,12 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overload
 
 from . import _millrace
 from ._errors import BadDataError, MisuseError
 from ._loader import OUTPUTS, Loader
+from ._options import LoaderOptions
 from ._views import Square, View
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Dataset(Mapping[str, "Split"]):
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def loader(self, split: str, batch_size: int, **options: Any) -> Loader:
+    def loader(self, split: str, batch_size: int, **options: Unpack[LoaderOptions]) -> Loader:
         """A Loader of this split; see Loader for the options."""
         return Loader(self[split], batch_size, **options)
 

@@ -148,7 +148,7 @@ class Loader:
         on_bad: Literal["fail", "replace", "mask"] = "fail",
         max_bad: int = 0,
         max_pixels: int = 0,
-        items: numpy.ndarray[Any, Any] | Sequence[int] | None = None,
+        items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | None = None,
     ) -> None:
         self.dataset = _check_split(dataset)
         self.batch_size = _integer("batch_size", batch_size, 1)

@@ -14,10 +14,11 @@ import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, Literal, TypedDict
+from typing import IO, Any, Literal, TypedDict, Unpack
 
 from ._dataset import Dataset, Path
 from ._errors import SystemFailure, from_exit_code
+from ._options import ExportOptions, IngestOptions
 
 __all__ = ["VerifyReport", "cli", "export", "ingest", "verify"]
 
@@ -159,7 +160,7 @@ def _run(words: Sequence[str], progress: Progress | None = None) -> str:
     return output
 
 
-def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options: Any) -> Dataset:
+def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options: Unpack[IngestOptions]) -> Dataset:
     """Turns image datasets into shards, as `millrace ingest SRC... DATASET`, and opens the result.
 
     Args:
@@ -226,7 +227,7 @@ def verify(
     return report
 
 
-def export(path: Path, destination: Path, **options: Any) -> None:
+def export(path: Path, destination: Path, **options: Unpack[ExportOptions]) -> None:
     """Writes a dataset's samples as files, as `millrace export DATASET OUT`: a folder, or a tar if it ends in .tar.
 
     `to` names another format: imagenette, imagefolder, coco, yolo, voc, parquet, webdataset.

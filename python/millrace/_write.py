@@ -15,10 +15,11 @@ import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from ._dataset import Dataset, Path
 from ._errors import MisuseError, from_exit_code
+from ._options import IngestOptions
 from ._program import Run, option_words
 
 __all__ = ["WriteSample", "Writer", "write"]
@@ -85,7 +86,7 @@ class Writer:
 
     dataset: Dataset
 
-    def __init__(self, to: Path, *, classes: Sequence[str] | None = None, **options: Any) -> None:
+    def __init__(self, to: Path, *, classes: Sequence[str] | None = None, **options: Unpack[IngestOptions]) -> None:
         self._to = os.fspath(to)
         self._count = 0
         self._splits: dict[str, None] = {}
@@ -208,7 +209,13 @@ class Writer:
             self.abort()
 
 
-def write(samples: Iterable[WriteSample], to: Path, *, classes: Sequence[str] | None = None, **options: Any) -> Dataset:
+def write(
+    samples: Iterable[WriteSample],
+    to: Path,
+    *,
+    classes: Sequence[str] | None = None,
+    **options: Unpack[IngestOptions],
+) -> Dataset:
     """Writes a dataset of dicts, for instance from a generator; see Writer.
 
     >>> import millrace

@@ -89,7 +89,8 @@ def test_batches_arrive_in_order_and_are_held_until_copied(dataset: millrace.Dat
 
 
 def test_what_cannot_be_copied(dataset: millrace.Dataset, cuda: Cuda) -> None:
-    for options in ({"array": "numpy"}, {"array": "torch", "output": "encoded"}):
+    wrong: tuple[dict[str, Any], ...] = ({"array": "numpy"}, {"array": "torch", "output": "encoded"})
+    for options in wrong:
         with pytest.raises(millrace.MisuseError, match="device"):
             dataset.loader("train", 16, device="cuda", **options)
     with pytest.raises(millrace.MisuseError, match="not a CUDA device"):

@@ -97,7 +97,7 @@ def test_threads_change_nothing(dataset: millrace.Dataset) -> None:
 
 
 def test_outputs(dataset: millrace.Dataset) -> None:
-    def first(output: str, **options: Any) -> Any:
+    def first(output: Any, **options: Any) -> Any:
         return next(iter(dataset.loader("val", 8, view=millrace.Square(32), array="numpy", output=output, **options)))[0]
 
     pixels, floats = first("uint8"), first("float32")
@@ -133,6 +133,7 @@ def test_transform_gets_whole_batches(dataset: millrace.Dataset) -> None:
 def test_items(dataset: millrace.Dataset) -> None:
     loader = dataset.loader("train", 4, items=np.array([5, 80, 5, 0, 7]), fields=("sample", "item"), **SMALL)
     assert [(s.tolist(), i.tolist()) for s, i in loader] == [([5, 80, 5, 0], [0, 1, 2, 3]), ([7], [4])]
+    chosen: Any
     for chosen in (range(5, 8), np.arange(5, 8, dtype=np.uint16), [np.int64(5), 6, 7]):
         loader = dataset.loader("train", 4, items=chosen, fields=("sample",), as_dict=True, **SMALL)
         assert [batch["sample"].tolist() for batch in loader] == [[5, 6, 7]]
@@ -143,6 +144,7 @@ def test_items(dataset: millrace.Dataset) -> None:
         assert [batch["sample"].tolist() for batch in loader] == [[3, 70]]
     with pytest.raises(millrace.MisuseError, match="items: a mask of 3 samples, and the split has 84"):
         dataset.loader("train", 4, items=[True, False, True])
+    wrong: Any
     for wrong in ([1.9, 2.5], "12", np.array([1.0])):
         with pytest.raises(millrace.MisuseError, match="items: sample numbers must be integers"):
             dataset.loader("train", 4, items=wrong)
@@ -186,7 +188,7 @@ def test_wrong_options_are_value_errors_that_name_them(dataset: millrace.Dataset
     with pytest.raises(ValueError, match=words):
         dataset.loader("train", **{"batch_size": 8, **options})
     with pytest.raises(TypeError):
-        dataset.loader("train", 8, bogus=1)
+        dataset.loader("train", 8, bogus=1)  # type: ignore[call-arg]
 
 
 def test_what_is_no_split_is_refused(dataset: millrace.Dataset) -> None:
@@ -200,7 +202,8 @@ def test_what_is_no_split_is_refused(dataset: millrace.Dataset) -> None:
 
 def test_numbers_of_numpy_and_windows(dataset: millrace.Dataset) -> None:
     size: Any = np.int64(16)
-    loader = dataset.loader("train", size, seed=np.uint8(3), shuffle="window", **SMALL)
+    seed: Any = np.uint8(3)
+    loader = dataset.loader("train", size, seed=seed, shuffle="window", **SMALL)
     assert sum(len(labels) for _, labels in loader) == 84
 
 

@@ -28,7 +28,7 @@ def test_resume_anywhere(dataset: millrace.Dataset) -> None:
     print(f"seed {seed}")
     chosen = random.Random(seed)
     for _ in range(8):
-        options = {"shuffle": chosen.choice([True, False, "window"]), "window_bytes": 100_000, "seed": seed % 100}
+        options: dict[str, Any] = {"shuffle": chosen.choice([True, False, "window"]), "window_bytes": 100_000, "seed": seed % 100}
         size, steps = chosen.choice([5, 16, 84]), chosen.randrange(20)
         whole = take(dataset.loader("train", size, **options, **SMALL), 30)
         first = dataset.loader("train", size, threads=chosen.randrange(3), **options, **SMALL)
@@ -121,7 +121,8 @@ def test_items_are_part_of_the_state(dataset: millrace.Dataset) -> None:
     same = dataset.loader("train", 8, items=np.arange(40), **SMALL)
     same.load_state_dict(state)
     assert len(list(same)) == 3
-    for other in ({}, {"items": range(1, 41)}):
+    others: tuple[dict[str, Any], ...] = ({}, {"items": range(1, 41)})
+    for other in others:
         refusing = dataset.loader("train", 8, **other, **SMALL)
         with pytest.raises(millrace.MisuseError, match="its items is"):
             refusing.load_state_dict(state)

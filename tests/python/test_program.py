@@ -18,7 +18,7 @@ def test_ingest_with_progress(made: pathlib.Path, tmp_path: pathlib.Path) -> Non
     seen: list[tuple[str, int, int]] = []
     made_again = millrace.ingest(
         made / "source", to=tmp_path / "d", jobs=1, shard_size="64KiB", split_map={"val": "test"},
-        leave_out=["*/train/n01440764"], seek_index=8, progress=lambda *step: seen.append(step),
+        exclude=["*/train/n01440764"], seek_index=8, progress=lambda *step: seen.append(step),
     )  # fmt: skip
     assert list(made_again) == ["train", "test"] and len(made_again.classes) <= 10
     steps = [step for step, _, _ in seen]
@@ -39,7 +39,7 @@ def test_an_exception_in_the_callback_ends_ingest(made: pathlib.Path, tmp_path: 
 
 def test_errors_of_the_program(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(millrace.MisuseError, match="unknown option --bogus"):
-        millrace.ingest(made / "source", to=tmp_path / "d", bogus=1)
+        millrace.ingest(made / "source", to=tmp_path / "d", bogus=1)  # type: ignore[call-arg]
     with pytest.raises(millrace.MisuseError, match="already holds a dataset"):
         millrace.ingest(made / "source", to=made / "flowers")
     (tmp_path / "empty").mkdir()

@@ -1,0 +1,96 @@
+"""The keyword options of ingest(), export() and Dataset.loader(), so that editors complete them and mypy finds a typo.
+
+Invariant: each is an option of the program, or of Loader, under the same name; a test compares them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._views import View
+
+__all__ = ["ExportOptions", "IngestOptions", "LoaderOptions"]
+
+Path = str | os.PathLike[str]
+
+
+class LoaderOptions(TypedDict, total=False):
+    """See Loader."""
+
+    shuffle: bool | Literal["window"]
+    window_bytes: int
+    seed: int
+    drop_last: bool
+    tail: Literal["drop", "pad", "partial"] | None
+    rank: int | None
+    world: int | None
+    threads: int | None
+    prefetch: int
+    output: Literal["float32", "bfloat16", "uint8", "encoded"]
+    view: View | None
+    mean: Sequence[float]
+    std: Sequence[float]
+    transform: Callable[[Any], Any] | None
+    fields: Sequence[str]
+    as_dict: bool
+    array: Literal["torch", "numpy", "jax", "raw"] | None
+    device: Any
+    on_bad: Literal["fail", "replace", "mask"]
+    max_bad: int
+    max_pixels: int
+    items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | None
+
+
+class IngestOptions(TypedDict, total=False):
+    """See `millrace ingest --help=all`. A flag is True or False; sizes are bytes, or texts such as "256MiB"."""
+
+    layout: str
+    config: str
+    label_column: str
+    label_separator: str
+    class_pattern: str
+    image_column: str
+    text_column: str
+    split_map: Mapping[str, str]
+    split: Mapping[str, float]
+    group_pattern: str
+    root: str
+    exclude: Sequence[str]
+    annotations: Sequence[Path]
+    class_depth: int
+    keep_unlisted: bool
+    skip_unmatched: bool
+    shard_size: int | str
+    manifest: Literal["auto", "1", "2"]
+    shuffle: int
+    seek_index: int | bool
+    no_seek_index: bool
+    force: bool
+    check: Literal["header", "decode"]
+    max_rejects: int | str
+    max_pixels: int
+    max_scans: int
+    max_file: int | str
+    max_files: int
+    max_ratio: int
+    fail_on_leak: bool | Literal["none", "equal", "alike"]
+    near_duplicates: bool
+    near_distance: int
+    jobs: int
+    report: Path
+
+
+class ExportOptions(TypedDict, total=False):
+    """See `millrace export --help`."""
+
+    to: Literal["folder", "imagenette", "imagefolder", "coco", "yolo", "voc", "parquet", "tar", "webdataset"]
+    split: str
+    task: Literal["auto", "detect", "segment", "obb", "pose"]
+    shard_size: int | str
+    link: Path
+    force: bool
