@@ -70,9 +70,6 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     MR_TRY(mr_manifest_find_split(t->manifest, s->dataset, s->split, train, err));
     if ((*train)->samples == 0)
         return mr_fail(err, MR_MISUSE, "%s: has no samples in split \"%s\" to train on", s->dataset, s->split);
-    if (t->manifest->class_count == 0 && !t->config.card->text)
-        return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier needs labels", s->dataset,
-                       t->manifest->layout);
     if (*s->eval_split) {
         t->eval_split = s->eval_split;
         MR_TRY(mr_split_check_eval(t->manifest, s->dataset, s->eval_split, err));

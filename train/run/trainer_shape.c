@@ -158,6 +158,11 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     if (!c->card->text) {
         c->dropout = s->dropout;
         c->image = c->image ? c->image : DEFAULT_IMAGE;
+        if (t->manifest->class_count == 0)
+            return mr_fail(err, MR_MISUSE,
+                           "%s: has no classes (layout %s), and a classifier needs labels; for captions use --model "
+                           "bridgetower",
+                           t->settings->dataset, t->manifest->layout);
         c->classes = (uint32_t)t->manifest->class_count;
     }
     MR_TRY(check_complete(c, err));

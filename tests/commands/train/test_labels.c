@@ -67,6 +67,23 @@ static void a_few_are_counted(void **state)
     }
 }
 
+/* Images in one folder, without any label. */
+static void none_at_all_is_said_first(void **state)
+{
+    TRAIN_PATH(folder, *state, "flat");
+    TRAIN_PATH(source, folder, "source");
+    TRAIN_PATH(data, folder, "data");
+    support_shell(*state, "mkdir -p flat/source && cp source/train/*.jpg flat/source");
+    support_expect(0, "ingest", source, data, "--quiet", "--layout", "flat", (char *)NULL);
+    support_result r = train_run(folder, 0, "--steps", "1", (char *)NULL);
+    static const char words[] =
+        ": has no classes (layout flat), and a classifier needs labels; for captions use --model "
+        "bridgetower\n";
+    if (r.status != 2 || *r.out || !strstr(r.err, words))
+        fail_msg("status %d, said %s%s", r.status, r.out, r.err);
+    support_result_free(&r);
+}
+
 /* Each rank looks at some of the shards; together they say what one says. */
 static void ranks_count_together(void **state)
 {
@@ -126,11 +143,9 @@ static void a_split_without_a_label_is_refused_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_few_are_counted),
-        cmocka_unit_test(ranks_count_together),
-        cmocka_unit_test(another_split_may_evaluate),
-        cmocka_unit_test(eval_counts_them_too),
-        cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
+        cmocka_unit_test(a_few_are_counted),    cmocka_unit_test(none_at_all_is_said_first),
+        cmocka_unit_test(ranks_count_together), cmocka_unit_test(another_split_may_evaluate),
+        cmocka_unit_test(eval_counts_them_too), cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }
