@@ -180,13 +180,27 @@ mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err)
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */
 
+/* Bytes of whole words that fit, as half a number is another number; of a first word that does not fit, all that does.
+ */
+static int words_within(const char *line, int most)
+{
+    if (strlen(line) <= (size_t)most)
+        return most;
+    int fit = most;
+    while (fit > 0 && line[fit] != ' ')
+        fit--;
+    while (fit > 0 && line[fit - 1] == ' ')
+        fit--;
+    return fit ? fit : most;
+}
+
 bool mr_term_redraw(FILE *stream, const char *line)
 {
     struct winsize size = {0};
     if (!is_terminal(stream))
         return false;
     ioctl(fileno(stream), TIOCGWINSZ, &size);
-    fprintf(stream, "\r\033[K%.*s", size.ws_col > 1 ? size.ws_col - 1 : 79, line);
+    fprintf(stream, "\r\033[K%.*s", words_within(line, size.ws_col > 1 ? size.ws_col - 1 : 79), line);
     mr_term_flush_stream(stream);
     return true;
 }

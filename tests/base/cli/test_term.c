@@ -1,9 +1,11 @@
 /* test_term.c - tables, untrusted text and progress, on what is not a terminal.
  * Invariant tested: columns line up by code points, control characters are never printed raw, and the last report of a
  * step has its final numbers. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cli/term.h"
@@ -55,6 +57,33 @@ static void test_no_colours_without_a_terminal(void **state)
     mr_progress_end(NULL);
 }
 
+static void test_lines_end_with_whole_words(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned short columns;
+        const char *drawn;
+    } cases[] = {
+        {40, "lr=9e-06 wait_ms=0.25"}, {22, "lr=9e-06 wait_ms=0.25"}, {21, "lr=9e-06"}, {9, "lr=9e-06"}, {8, "lr=9e-0"},
+        {1, "lr=9e-06 wait_ms=0.25"}};
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        struct winsize size = {.ws_row = 24, .ws_col = cases[i].columns};
+        char seen[64] = "", wanted[64];
+        int master = posix_openpt(O_RDWR | O_NOCTTY);
+        assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+        int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+        assert_true(slave >= 0 && ioctl(slave, TIOCSWINSZ, &size) == 0);
+        FILE *out = fdopen(slave, "w");
+        setenv("TERM", "xterm", 1);
+        assert_true(mr_term_redraw(out, "lr=9e-06 wait_ms=0.25"));
+        assert_true(read(master, seen, sizeof seen - 1) > 0);
+        snprintf(wanted, sizeof wanted, "\r\033[K%s", cases[i].drawn);
+        assert_string_equal(seen, wanted);
+        fclose(out);
+        close(master);
+    }
+}
+
 static void test_progress_as_json(void **state)
 {
     (void)state;
@@ -83,6 +112,7 @@ int main(void)
         cmocka_unit_test(test_tables_line_up),
         cmocka_unit_test(test_untrusted_text_is_harmless),
         cmocka_unit_test(test_no_colours_without_a_terminal),
+        cmocka_unit_test(test_lines_end_with_whole_words),
         cmocka_unit_test(test_progress_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
