@@ -223,7 +223,7 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
     for (size_t i = 0; i < MR_COUNT(interrupts); i++) {
         mr_buf *message = &interrupts[i];
         mr_buf_add_text(message, "\nmillrace: interrupted; ");
-        if (!o->dry_run)
+        if (!o->dry_run && o->target)
             mr_text_show(message, o->target, strlen(o->target));
         mr_buf_add_text(message, o->dry_run ? "nothing was written\n" : ends[i]);
         MR_TRY(mr_buf_status(message, err, "starting"));

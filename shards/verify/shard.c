@@ -167,7 +167,7 @@ static mr_status read_index(mr_verify_job *job, int fd, uint64_t size, mr_error 
 static mr_status check_index(mr_verify_job *job, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int fd = -1;
-    uint64_t size, listed = job->shard->idx.bytes;
+    uint64_t size = 0, listed = job->shard->idx.bytes;
     MR_TRY(open_file(job, job->idx_name, &fd, &size, err));
     if (fd < 0)
         return MR_OK;
