@@ -194,6 +194,9 @@ typedef struct mr_loader_options {
      * must outlive the loader; NULL: the split's samples. */
     const uint64_t *items;
     uint64_t item_count;
+    int with_objects;     /* 1: batches include what the samples show, as mr_batch_objects */
+    float object_side;    /* pixels of the view: an object whose box is narrower or lower there is left out; 0: 1 */
+    float object_visible; /* share of an object's box that must be in the view, 0 to 1 */
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -214,6 +217,24 @@ typedef struct mr_sample_facts {
     uint64_t item; /* index in options.items, otherwise `sample`; random numbers depend on it */
 } mr_sample_facts;
 
+/* What the samples of a batch show: the objects of their metas (FORMAT.md), moved as the picture is: cut to
+ * its view, scaled, mirrored, and turned if EXIF is applied.  Coordinates are pixels of the view, from 0 to `size`,
+ * also with encoded delivery; what is outside is cut off.  Object k of sample i is number first_object[i] + k of the
+ * batch, and its polygons are first_polygon[n] to first_polygon[n + 1] - 1. */
+typedef struct mr_batch_objects {
+    uint64_t objects, polygons, points, keypoints;
+    const uint64_t *first_object;   /* count + 1, by sample */
+    const int32_t *labels;          /* of each object; -1: none */
+    const float *boxes;             /* 4 of each: left, top, right, bottom */
+    const uint8_t *crowd;           /* 1: a group that is not told apart */
+    const uint32_t *number;         /* its number among the objects of the meta */
+    const uint64_t *first_polygon;  /* objects + 1, by object; an oriented box is a polygon of four corners */
+    const uint64_t *first_point;    /* polygons + 1, by polygon */
+    const float *point;             /* 2 of each: x, y */
+    const uint64_t *first_keypoint; /* objects + 1, by object: all that the meta has, in its order */
+    const float *keypoint;          /* 3 of each: x, y, visibility; zeros if it is not labelled or outside */
+} mr_batch_objects;
+
 /* Read-only, lent until mr_batch_release(). */
 typedef struct mr_batch {
     uint64_t epoch, step; /* step: from 0 in each epoch */
@@ -221,7 +242,8 @@ typedef struct mr_batch {
     const mr_sample_facts *samples;
     const void *data; /* slab or tensor, 64-byte aligned */
     size_t data_bytes;
-    uint64_t replaced; /* bad samples replaced or masked in this batch */
+    uint64_t replaced;               /* bad samples replaced or masked in this batch */
+    const mr_batch_objects *objects; /* with_objects; otherwise NULL */
 } mr_batch;
 
 typedef struct mr_loader mr_loader;

@@ -30,13 +30,20 @@ mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
                        (ull)max, pixels);
     b->facts = mr_alloc(max ? max : 1, sizeof *b->facts);
     b->parts = mr_alloc(max ? max : 1, sizeof *b->parts);
-    if (!b->facts || !b->parts)
+    if (w->o.with_objects)
+        b->moved = mr_alloc(max ? max : 1, sizeof *b->moved);
+    if (!b->facts || !b->parts || (w->o.with_objects && !b->moved))
         return mr_fail_memory(err, "opening a loader; a smaller global batch needs less");
     return mr_coded_loading_init(&b->coded, w, max, err);
 }
 
 void mr_loading_free(mr_loading *b, const mr_work *w)
 {
+    /* No batch is larger than the first. */
+    for (uint64_t i = 0; b->moved && i < mr_schedule_count(&w->schedule, 0, w->o.rank); i++)
+        mr_moved_free(&b->moved[i]);
+    free(b->moved);
+    mr_slab_free(&b->joined, NULL);
     mr_slab_free(&b->data, w->o.allocator);
     mr_slab_free(&b->meta, NULL);
     free(b->facts);
@@ -73,6 +80,8 @@ static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
 {
     mr_sample_facts *f = &b->facts[slot];
     size_t pixels = mr_work_pixel_bytes(&w->o), len = pixels ? pixels : padded(b->parts[slot].row.image_len);
+    if (b->moved)
+        mr_moved_clear(&b->moved[slot]);
     if (is_coded(w))
         mr_coded_loading_zeros(&b->coded, slot);
     else if (len)
@@ -201,10 +210,14 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t
         return MR_OK;
     mr_view v = mr_work_view(w, b->lent.epoch, f->item, &part->row);
     fill_facts(f, w, &part->row, &v);
+    const uint8_t *meta = NULL;
     if (w->o.with_meta) {
         b->meta.data[part->meta_at + part->row.meta_len] = '\0';
         MR_TRY(mr_work_meta(w, f->sample, &part->row, b->meta.data + part->meta_at, err));
+        meta = b->meta.data + part->meta_at;
     }
+    if (b->moved)
+        MR_TRY(mr_work_objects(w, worker, f->sample, &part->row, &v, meta, &b->moved[slot], err));
     if (is_coded(w))
         return load_coded(b, w, worker, slot, &v, err);
     if (w->o.deliver != MR_DELIVER_ENCODED)
@@ -277,6 +290,15 @@ static void point_at_metas(mr_loading *b, const mr_work *w)
     b->lent.replaced = b->bad_count;
 }
 
+static mr_status join_objects(mr_loading *b, mr_error *err)
+{
+    if (!b->moved)
+        return MR_OK;
+    MR_TRY(mr_objects_join(b->moved, b->lent.count, &b->joined, err));
+    b->lent.objects = (const mr_batch_objects *)(const void *)b->joined.data;
+    return MR_OK;
+}
+
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err)
 {
     if (b->bad_count && w->o.on_bad == MR_ON_BAD_FAIL) {
@@ -291,6 +313,7 @@ mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_err
             MR_TRY(replace(b, w, worker, b->bad[i].slot, err));
     }
     point_at_metas(b, w);
+    MR_TRY(join_objects(b, err));
     if (is_coded(w))
         MR_TRY(mr_coded_loading_finish(&b->coded, w, &b->data, &b->lent.data_bytes, err));
     b->lent.data = b->data.data;
@@ -321,6 +344,8 @@ mr_status mr_loading_decode(mr_loading *b, mr_work *w, mr_worker *worker, uint64
         if (status == MR_OK)
             status = replace_or_mask(b, w, worker, slot, &why);
         point_at_metas(b, w);
+        if (status == MR_OK)
+            status = join_objects(b, &why);
     }
     b->coded.elsewhere = NULL;
     if (status != MR_OK && err)
@@ -363,12 +388,13 @@ mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_
         return mr_fail_memory(err, "detaching a batch");
     }
     d->loading = (mr_loading){.lent = b->lent, .facts = b->facts, .data = b->data, .meta = b->meta, .bad = b->bad};
+    d->loading.joined = b->joined;
     d->loading.bad_count = b->bad_count;
     d->allocated = w->o.allocator != NULL;
     if (d->allocated)
         d->allocator = *w->o.allocator;
     b->facts = facts;
-    b->data = b->meta = (mr_slab){0};
+    b->data = b->meta = b->joined = (mr_slab){0};
     b->bad = NULL;
     b->bad_count = b->bad_room = 0;
     *out = &d->loading.lent;
@@ -382,6 +408,7 @@ void mr_batch_free(mr_batch *batch)
         return;
     mr_slab_free(&d->loading.data, d->allocated ? &d->allocator : NULL);
     mr_slab_free(&d->loading.meta, NULL);
+    mr_slab_free(&d->loading.joined, NULL);
     free(d->loading.facts);
     free(d->loading.bad);
     free(d);

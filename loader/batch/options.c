@@ -113,6 +113,12 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad is not a value defined in millrace.h");
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
+    if (o.object_side == 0)
+        o.object_side = 1;
+    if (!(o.object_side > 0) || !(o.object_visible >= 0 && o.object_visible <= 1))
+        return mr_fail(err, MR_MISUSE,
+                       "object_side %g and object_visible %g; give pixels of the view, and a share from 0 to 1",
+                       (double)o.object_side, (double)o.object_visible);
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
         return mr_fail(err, MR_MISUSE,
                        "transform: unrounded pixels cannot be delivered in 8 bits; use float32 or bfloat16");

@@ -68,6 +68,7 @@ void mr_worker_free(mr_worker *worker)
     mr_pixels_scratch_free(worker->pixels);
     mr_resizer_free(worker->resizer);
     mr_coded_planner_free(worker->planner);
+    mr_mover_free(&worker->mover);
     *worker = (mr_worker){0};
 }
 
@@ -96,6 +97,11 @@ static void advise(mr_work *w, int fd, uint64_t offset, uint64_t len)
                       POSIX_FADV_WILLNEED);
 }
 
+static bool reads_meta(const mr_work *w)
+{
+    return w->o.with_meta || w->o.with_objects;
+}
+
 static bool seeks(const mr_work *w, const mr_row *row)
 {
     return w->o.deliver != MR_DELIVER_ENCODED && !w->o.transform.libjpeg && row->codec == MR_CODEC_JPEG;
@@ -118,11 +124,11 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
     mr_status status = mr_shard_files_row(w->files, open, sample, row, err);
     if (status == MR_OK && open->mdb < 0) {
         mr_shard_files_ahead(w->files, open->shard, row->image_offset, row->image_len);
-        if (w->o.with_meta)
+        if (reads_meta(w))
             mr_shard_files_ahead(w->files, open->shard, row->meta_offset, row->meta_len);
     } else if (status == MR_OK) {
         advise(w, open->mdb, row->image_offset, row->image_len);
-        if (w->o.with_meta)
+        if (reads_meta(w))
             advise(w, open->mdb, row->meta_offset, row->meta_len);
         advise_seek(w, open, row);
     }
@@ -300,6 +306,36 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
         break;
     }
     return 0;
+}
+
+/* Into worker->mover.objects, as the view sees the picture.  The message of a failure does not name the sample. */
+static mr_status see_objects(mr_work *w, mr_worker *worker, const mr_row *row, const uint8_t *meta, mr_error *err)
+{
+    mr_objects *objects = &worker->mover.objects;
+    const mr_stored stored = {row->width, row->height, orientation_of(w, row)};
+    MR_TRY(mr_objects_parse(meta, row->meta_len, objects, err));
+    mr_objects_show(objects, &stored);
+    return MR_OK;
+}
+
+mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
+                          const uint8_t *meta, mr_moved *out, mr_error *err)
+{
+    mr_mover *m = &worker->mover;
+    const double size = w->o.transform.size;
+    const mr_object_rules rules = {size, size, (double)w->o.object_side, (double)w->o.object_visible};
+    mr_error why;
+    if (!meta) {
+        mr_buf_clear(&m->meta);
+        if (!mr_buf_reserve(&m->meta, row->meta_len))
+            return mr_fail_memory(err, "reading objects");
+        MR_TRY(mr_work_meta(w, sample, row, m->meta.data, err));
+        meta = m->meta.data;
+    }
+    mr_status status = see_objects(w, worker, row, meta, &why);
+    if (status != MR_OK)
+        return name_sample(w, sample, row, status, &why, err);
+    return mr_objects_move(m, v, &rules, out) ? MR_OK : mr_fail_memory(err, "moving objects");
 }
 
 /* All members except the pixels. */

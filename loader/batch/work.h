@@ -12,6 +12,7 @@
 #include "image/coded/coded.h"
 #include "loader/order/augment.h"
 #include "loader/order/schedule.h"
+#include "loader/objects/move.h"
 #include "image/region/pixels.h"
 #include "image/resize/resize.h"
 
@@ -37,6 +38,7 @@ typedef struct mr_worker { /* what a thread owns */
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
     mr_coded_planner *planner; /* coded delivery */
+    mr_mover mover;            /* with objects */
 } mr_worker;
 
 mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err);
@@ -47,6 +49,10 @@ void mr_worker_free(mr_worker *worker);
 mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err); /* and starts reading its record */
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err); /* image_len */
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* meta_len */
+
+/* The objects of a sample in its view, into *out: `meta`, its meta_len bytes, or NULL to read them. */
+mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
+                          const uint8_t *meta, mr_moved *out, mr_error *err);
 
 /* The schedule counts items; without a list of items they are the samples. */
 static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)

@@ -194,6 +194,7 @@ static PyGetSetDef members[] = {
 static PyMethodDef methods[] = {
     {"column", batch_column, METH_O, "column(name): a memoryview of int64, of float32 for 'weight'"},
     {"column_dlpack", batch_column_dlpack, METH_O, "column_dlpack(name): the same numbers as a DLPack capsule"},
+    {"objects", batch_objects, METH_O, "objects(name): a bytearray, a copy of that member of mr_batch_objects"},
     {"metas", batch_metas, METH_NOARGS, "Each sample's meta as JSON bytes; empty without with_meta."},
     {"release", batch_release, METH_NOARGS, "Give the memory back now."},
     {"__dlpack__", (PyCFunction)(void (*)(void))batch_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},

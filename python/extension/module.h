@@ -7,6 +7,7 @@
  *   loader    Loader: batches, interruptible
  *   batch     Batch: memory, metas, what was wrong
  *   column    Batch: one number per sample
+ *   ragged    Batch: boxes, polygons, keypoints
  *   export    Batch by the buffer protocol and by DLPack
  *
  * What users see is written in Python, in millrace/; these types are not documented for them. */
@@ -74,6 +75,7 @@ const mr_batch *batch_held(PyObject *self);
 
 PyObject *batch_column(PyObject *self, PyObject *name);
 PyObject *batch_column_dlpack(PyObject *self, PyObject *name);
+PyObject *batch_objects(PyObject *self, PyObject *name);
 
 /* A DLPack capsule of `count` numbers of `bytes` bytes each that holds them itself, at *numbers, to be filled in. */
 PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **numbers);

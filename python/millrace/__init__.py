@@ -20,6 +20,7 @@ from ._errors import BadDataError, BadSampleError, Error, MisuseError, SystemFai
 from ._loader import Batch, Loader
 from ._millrace import __version__
 from ._program import VerifyReport, cli, export, ingest, verify
+from ._ragged import Ragged
 from ._views import Center, Crop, Square, View
 from ._write import Writer, WriteSample, write
 
@@ -33,6 +34,7 @@ __all__ = [
     "Error",
     "Loader",
     "MisuseError",
+    "Ragged",
     "Sample",
     "Split",
     "Square",

@@ -9,11 +9,12 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ._errors import MisuseError
+from ._ragged import Ragged
 
-__all__ = ["Field", "choose_array", "make_fields"]
+__all__ = ["OBJECT_FIELDS", "Field", "choose_array", "make_fields"]
 
 Field = Callable[[Any], Any]
 
@@ -42,6 +43,72 @@ def _spans(batch: Any) -> list[memoryview]:
 
 def _metas(batch: Any) -> list[Any]:
     return [json.loads(meta) for meta in batch.metas()]
+
+
+# Fields of the objects: their member of mr_batch_objects, its type, its numbers per item, and the starts from inside to outside.
+_OBJECTS = ("first_object",)
+_OBJECT_FIELDS: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
+    "boxes": ("boxes", "float32", 4, _OBJECTS),
+    "classes": ("labels", "int32", 1, _OBJECTS),
+    "crowd": ("crowd", "uint8", 1, _OBJECTS),
+    "number": ("number", "int32", 1, _OBJECTS),
+    "polygons": ("point", "float32", 2, ("first_point", "first_polygon", "first_object")),
+    "keypoints": ("keypoint", "float32", 3, ("first_keypoint", "first_object")),
+}
+OBJECT_FIELDS = frozenset(_OBJECT_FIELDS)
+
+
+def _object_field(name: str, array: str) -> Field:
+    member, kind, width, starts = _OBJECT_FIELDS[name]
+    make = _BUFFERS[array]
+
+    def take(batch: Any) -> Ragged:
+        inner, *outer = starts
+        rows = Ragged(make(batch.objects(member), kind, width), make(batch.objects(inner), "int64", 1))
+        for start in outer:
+            rows = Ragged(rows, make(batch.objects(start), "int64", 1))
+        return rows
+
+    return take
+
+
+def _torch_buffer(data: bytearray, kind: str, width: int) -> Any:
+    import torch
+
+    dtype = getattr(torch, kind)
+    flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+    return flat if width == 1 else flat.view(-1, width)
+
+
+def _numpy_buffer(data: bytearray, kind: str, width: int) -> Any:
+    import numpy
+
+    flat = numpy.frombuffer(data, dtype=kind)
+    return flat if width == 1 else flat.reshape(-1, width)
+
+
+def _jax_buffer(data: bytearray, kind: str, width: int) -> Any:
+    import jax.numpy
+
+    return jax.numpy.asarray(_numpy_buffer(data, kind, width).astype("int32" if kind == "int64" else kind))
+
+
+_FORMATS: dict[str, Literal["f", "i", "q", "B"]] = {"float32": "f", "int32": "i", "int64": "q", "uint8": "B"}
+
+
+def _raw_buffer(data: bytearray, kind: str, width: int) -> memoryview[Any]:
+    view = memoryview(data)
+    if width == 1 or not data:  # a view without items has one dimension
+        return view.cast(_FORMATS[kind])
+    return view.cast(_FORMATS[kind], (len(data) // (4 * width), width))
+
+
+_BUFFERS: dict[str, Callable[[bytearray, str, int], Any]] = {
+    "torch": _torch_buffer,
+    "numpy": _numpy_buffer,
+    "jax": _jax_buffer,
+    "raw": _raw_buffer,
+}
 
 
 def _for_torch(name: str, output: str) -> Field:
@@ -99,4 +166,7 @@ _MAKERS = {"torch": _for_torch, "numpy": _for_numpy, "jax": _for_jax, "raw": _fo
 def make_fields(fields: tuple[str, ...], output: str, array: str) -> list[Field]:
     """A function per field that takes it out of a batch: the images (one tensor, or for encoded output one uint8 array per
     image), the metas as dicts, or a column of numbers."""
-    return [_metas if name == "meta" else _MAKERS[array](name, output) for name in fields]
+    return [
+        _metas if name == "meta" else _object_field(name, array) if name in OBJECT_FIELDS else _MAKERS[array](name, output)
+        for name in fields
+    ]

@@ -7,10 +7,11 @@ so that the loader never has to give registered memory away.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._errors import MisuseError, SystemFailure
+from ._ragged import Ragged
 
 if TYPE_CHECKING:
     from ._loader import Loader, _Epoch
@@ -47,6 +48,8 @@ class DeviceFeed:
 
         if isinstance(value, torch.Tensor):
             return value.to(self._device, non_blocking=True)
+        if isinstance(value, Ragged):
+            return Ragged(self._copy(value.values), self._copy(value.offsets))
         if isinstance(value, dict):
             return {name: self._copy(item) for name, item in value.items()}
         if isinstance(value, (tuple, list)):
@@ -60,9 +63,8 @@ class DeviceFeed:
         current = torch.cuda.current_stream(self._device)
         current.wait_event(event)
         items = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else [value]
-        for item in items:
-            if isinstance(item, torch.Tensor):
-                item.record_stream(current)
+        for tensor in _tensors(items):
+            tensor.record_stream(current)
         return value
 
     def _register(self, batch: Any) -> None:
@@ -83,6 +85,17 @@ class DeviceFeed:
         for address in self._registered:
             torch.cuda.cudart().cudaHostUnregister(address)
         self._registered.clear()
+
+
+def _tensors(items: Iterable[Any]) -> Iterator[Any]:
+    """Also those of Ragged items."""
+    import torch
+
+    for item in items:
+        if isinstance(item, Ragged):
+            yield from _tensors([item.values, item.offsets])
+        elif isinstance(item, torch.Tensor):
+            yield item
 
 
 class _DeviceEpoch(Iterator[Any]):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _millrace
-from ._arrays import choose_array, make_fields
+from ._arrays import OBJECT_FIELDS, choose_array, make_fields
 from ._errors import MisuseError
 from ._views import Crop, Square, View
 from ._world import find_world
@@ -36,7 +36,8 @@ _ON_BAD = {"fail": 0, "replace": 1, "mask": 2}
 _SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
 _WINDOW = 1 << 30  # bytes
 FIELDS = (
-    "image label weight sample item meta width height codec orientation left top crop_width crop_height flip"
+    "image label weight sample item meta width height codec orientation left top crop_width crop_height flip "
+    "boxes classes crowd number polygons keypoints"
 ).split()
 _FOREVER = 2**64 - 1
 
@@ -93,7 +94,9 @@ class Loader:
         view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
         mean, std: of pixel / 255, per colour; default: 0.5.
         transform: called with each whole batch, in the caller's thread; its result is the batch.
-        fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...
+        fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...;
+            "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
+            a Ragged
         as_dict: batches are dicts by field instead of tuples.
         array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack, needs none of them). Default: torch if
             it is imported, else JAX if it is, else numpy.
@@ -101,6 +104,8 @@ class Loader:
         on_bad: a damaged sample: "fail", "replace" it by the next good one, or "mask" it (zeros, weight 0).
         max_bad: bad samples tolerated; 0: no limit.
         max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
+        object_side: objects ("boxes", "classes" ...) narrower or lower than so many pixels of the view are left out.
+        object_visible: the share of an object's box, 0 to 1, that must be in the view.
         items: sample numbers to load instead of the whole split, each any number of times; or a mask, a bool for each sample.
 
     Raises:
@@ -148,6 +153,8 @@ class Loader:
         on_bad: Literal["fail", "replace", "mask"] = "fail",
         max_bad: int = 0,
         max_pixels: int = 0,
+        object_side: float = 1.0,
+        object_visible: float = 0.0,
         items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | None = None,
     ) -> None:
         self.dataset = _check_split(dataset)
@@ -182,6 +189,9 @@ class Loader:
             "max_bad": _integer("max_bad", max_bad, 0),
             "max_pixels": _integer("max_pixels", max_pixels, 0),
             "with_meta": "meta" in self.fields,
+            "with_objects": not OBJECT_FIELDS.isdisjoint(self.fields),
+            "object_side": _number("object_side", object_side, low=1e-3, high=16384.0),
+            "object_visible": _number("object_visible", object_visible, low=0.0, high=1.0),
             "epochs": _FOREVER,
         }
         self._items = _pack_items(items, len(dataset))
@@ -487,6 +497,16 @@ def _integer(option: str, value: Any, least: int) -> int:
         raise MisuseError(f"{option}: {value!r} is not an integer") from None
     if number < least:
         raise MisuseError(f"{option}: {number} is less than {least}")
+    return number
+
+
+def _number(option: str, value: Any, *, low: float, high: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise MisuseError(f"{option}: {value!r} is not a number") from None
+    if not low <= number <= high:
+        raise MisuseError(f"{option}: {value!r}; from {low:g} to {high:g}")
     return number
 
 

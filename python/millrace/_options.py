@@ -43,6 +43,8 @@ class LoaderOptions(TypedDict, total=False):
     on_bad: Literal["fail", "replace", "mask"]
     max_bad: int
     max_pixels: int
+    object_side: float
+    object_visible: float
     items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | None
 
 
