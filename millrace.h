@@ -148,6 +148,15 @@ typedef struct mr_transform {
                                    nor clamped (float delivery only) */
 } mr_transform;
 
+/* Changes of a sample's colours after it was resized, drawn anew in each epoch; decoded delivery only, and not of
+ * unrounded pixels.  Ranges are from, to; 0, 0: unchanged.  As torchvision's ColorJitter, RandomGrayscale and
+ * RandomErasing of uint8 tensors; what is erased gets the colour `mean`. */
+typedef struct mr_augment {
+    float brightness[2], contrast[2], saturation[2]; /* factors, at least 0; 1: unchanged */
+    float hue[2];                                    /* share of the circle, -0.5 to 0.5 */
+    float grey, erase;                               /* probabilities */
+} mr_augment;
+
 /* What happens to a sample that is damaged or cannot be decoded.  The number of steps never changes. */
 typedef enum mr_on_bad {
     MR_ON_BAD_FAIL = 0, /* the batch fails; the message names sample and shard */
@@ -197,6 +206,7 @@ typedef struct mr_loader_options {
     int with_objects;     /* 1: batches include what the samples show, as mr_batch_objects */
     float object_side;    /* pixels of the view: an object whose box is narrower or lower there is left out; 0: 1 */
     float object_visible; /* share of an object's box that must be in the view, 0 to 1 */
+    mr_augment augment;
 } mr_loader_options;
 
 typedef struct mr_sample_facts {

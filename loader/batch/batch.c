@@ -175,7 +175,13 @@ static mr_status decode_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uin
 {
     const uint8_t *rgb;
     MR_TRY(mr_work_decode(w, worker, b->facts[slot].sample, &b->parts[slot].row, v, &rgb, err));
-    return mr_work_resize(w, worker, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+    uint8_t *out = b->data.data + slot * mr_work_pixel_bytes(&w->o);
+    if (!mr_augment_is_set(&w->o.augment))
+        return mr_work_resize(w, worker, v, rgb, out, err);
+    const mr_transform *t = &w->o.transform;
+    const mr_changes c =
+        mr_changes_draw(&w->o.augment, w->o.seed, b->lent.epoch, b->facts[slot].item, t->size, t->mean);
+    return mr_work_change(w, worker, v, &c, rgb, out, err);
 }
 
 static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "loader/augment/changes.h"
 #include "image/codec/image.h"
 
 typedef unsigned long long ull;
@@ -53,6 +54,34 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
         return mr_fail(err, MR_MISUSE, "transform: flip %g is not a probability, 0 to 1", (double)t.flip);
     MR_TRY(fill_normalisation(&t, err));
     *out = t;
+    return MR_OK;
+}
+
+static mr_status check_range(const char *name, const float range[2], float low, float high, mr_error *err)
+{
+    if (range[0] >= low && range[0] <= range[1] && range[1] <= high)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "augment: %s %g to %g; give a range within %g to %g", name, (double)range[0],
+                   (double)range[1], (double)low, (double)high);
+}
+
+static mr_status check_augment(const mr_loader_options *o, mr_error *err)
+{
+    enum { MOST = 100 }; /* of a factor */
+    const mr_augment *a = &o->augment;
+    MR_TRY(check_range("brightness", a->brightness, 0, MOST, err));
+    MR_TRY(check_range("contrast", a->contrast, 0, MOST, err));
+    MR_TRY(check_range("saturation", a->saturation, 0, MOST, err));
+    MR_TRY(check_range("hue", a->hue, -0.5f, 0.5f, err));
+    if (!(a->grey >= 0 && a->grey <= 1 && a->erase >= 0 && a->erase <= 1))
+        return mr_fail(err, MR_MISUSE, "augment: grey %g and erase %g; give probabilities, 0 to 1", (double)a->grey,
+                       (double)a->erase);
+    if (!mr_augment_is_set(a))
+        return MR_OK;
+    if (o->deliver == MR_DELIVER_ENCODED || o->deliver == MR_DELIVER_CODED)
+        return mr_fail(err, MR_MISUSE, "augment: changes pixels; deliver uint8, float32 or bfloat16");
+    if (o->transform.unrounded)
+        return mr_fail(err, MR_MISUSE, "augment: changes bytes, and unrounded pixels are not; leave one of them out");
     return MR_OK;
 }
 
@@ -125,6 +154,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.transform.unrounded && o.deliver == MR_DELIVER_CODED)
         return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered coded; use float32");
     MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));
+    MR_TRY(check_augment(&o, err));
     MR_TRY(check_items(&o, split->samples, err));
     *out = o;
     return MR_OK;

@@ -69,6 +69,7 @@ void mr_worker_free(mr_worker *worker)
     mr_resizer_free(worker->resizer);
     mr_coded_planner_free(worker->planner);
     mr_mover_free(&worker->mover);
+    mr_slab_free(&worker->changed, NULL);
     *worker = (mr_worker){0};
 }
 
@@ -393,23 +394,52 @@ mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const m
     return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
 }
 
-mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
+static mr_status resize(const mr_work *w, mr_resizer *r, const mr_resize_job *job, void *out, mr_error *err)
 {
     const mr_transform *t = &w->o.transform;
-    mr_resize_job job = job_of(w, v);
-    job.rgb = rgb;
     switch (w->o.deliver) {
     case MR_DELIVER_U8_NHWC:
-        return mr_resize_u8(worker->resizer, &job, out, err);
+        return mr_resize_u8(r, job, out, err);
     case MR_DELIVER_F32_NCHW:
     case MR_DELIVER_CODED:
-        return mr_resize_f32(worker->resizer, &job, t->mean, t->std, out, err);
+        return mr_resize_f32(r, job, t->mean, t->std, out, err);
     case MR_DELIVER_BF16_NCHW:
-        return mr_resize_bf16(worker->resizer, &job, t->mean, t->std, out, err);
+        return mr_resize_bf16(r, job, t->mean, t->std, out, err);
     case MR_DELIVER_ENCODED:
         break;
     }
     return MR_OK;
+}
+
+mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
+{
+    mr_resize_job job = job_of(w, v);
+    job.rgb = rgb;
+    return resize(w, worker->resizer, &job, out, err);
+}
+
+mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const mr_changes *c, const uint8_t *rgb,
+                         void *out, mr_error *err)
+{
+    uint32_t size = w->o.transform.size;
+    bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC;
+    mr_resize_job job = job_of(w, v);
+    job.rgb = rgb;
+    if (!bytes)
+        MR_TRY(mr_slab_reserve(&worker->changed, (size_t)size * size * 3, 0, NULL, err));
+    uint8_t *picture = bytes ? out : worker->changed.data;
+    MR_TRY(mr_resize_u8(worker->resizer, &job, picture, err));
+    mr_changes_apply(c, picture, size);
+    if (bytes)
+        return MR_OK;
+    const mr_resize_job same = {.rgb = picture,
+                                .in_width = size,
+                                .in_height = size,
+                                .out_width = size,
+                                .out_height = size,
+                                .crop_width = size,
+                                .crop_height = size};
+    return resize(w, worker->resizer, &same, out, err);
 }
 
 void mr_work_spend(mr_work *w, double reading, double decoding)

@@ -11,6 +11,7 @@
 #include "loader/batch/shard_files.h"
 #include "image/coded/coded.h"
 #include "loader/order/augment.h"
+#include "loader/augment/changes.h"
 #include "loader/order/schedule.h"
 #include "loader/objects/move.h"
 #include "image/region/pixels.h"
@@ -39,6 +40,7 @@ typedef struct mr_worker { /* what a thread owns */
     mr_resizer *resizer;
     mr_coded_planner *planner; /* coded delivery */
     mr_mover mover;            /* with objects */
+    mr_slab changed;           /* with an augment: the bytes that become floats */
 } mr_worker;
 
 mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err);
@@ -75,6 +77,9 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
 mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
 mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
+/* The same with changed colours: not of coded delivery. */
+mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const mr_changes *c, const uint8_t *rgb,
+                         void *out, mr_error *err);
 void mr_work_spend(mr_work *w, double reading, double decoding); /* seconds */
 
 /* ---- coded delivery ---------------------------------------------------------------------------------------------- */

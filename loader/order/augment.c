@@ -8,45 +8,13 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "loader/order/mix.h"
+#include "loader/order/stream.h"
 #include "image/resize/resize.h"
 
 enum { TRIES = 10, DEFAULT_SIZE = 224 };
 
-/* ---- numbers -------------------------------------------------------------------------------------------------- */
-
-typedef struct stream {
-    uint64_t state;
-} stream;
-
-/* The constant makes these numbers independent of the order's, which has the same seed. */
-static stream stream_of(uint64_t seed, uint64_t epoch, uint64_t sample)
-{
-    return (stream){mr_mix(mr_mix(mr_mix(seed ^ UINT64_C(0x6175676D656E7421)) + epoch) + sample)};
-}
-
-static uint64_t next(stream *s)
-{
-    uint64_t x = mr_mix(s->state);
-    s->state += MR_MIX_STEP;
-    return x;
-}
-
-static double next_unit(stream *s)
-{
-    return (double)(next(s) >> 11) * 0x1p-53;
-}
-
-static double next_between(stream *s, double low, double high)
-{
-    return low + (high - low) * next_unit(s);
-}
-
-/* 0 .. last: the high half of a product, with a bias below 2^-32 of the image's side. */
-static uint32_t next_upto(stream *s, uint32_t last)
-{
-    return (uint32_t)((next(s) >> 32) * ((uint64_t)last + 1) >> 32);
-}
+/* Makes these numbers independent of the order's, which has the same seed. */
+#define PURPOSE UINT64_C(0x6175676D656E7421)
 
 /* Python's round(): to nearest, ties to even.  Not rint(), which depends on the caller's rounding mode. */
 static double round_half_even(double x)
@@ -87,19 +55,19 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
     bool given = t->scale_min != 0 || t->scale_max != 0;
     double scale_min = given ? t->scale_min : 0.08f, scale_max = given ? t->scale_max : 1;
     double area = (double)width * height, ratio = log(4.0 / 3);
-    stream numbers = stream_of(seed, epoch, sample);
+    mr_stream numbers = mr_stream_of(PURPOSE, seed, epoch, sample);
     mr_view v = {.out_width = size_of(t), .out_height = size_of(t)};
-    v.flip = next_unit(&numbers) < t->flip;
+    v.flip = mr_stream_unit(&numbers) < t->flip;
     for (int i = 0; i < TRIES; i++) {
-        double a = area * next_between(&numbers, scale_min, scale_max);
-        double r = exp(next_between(&numbers, -ratio, ratio));
+        double a = area * mr_stream_between(&numbers, scale_min, scale_max);
+        double r = exp(mr_stream_between(&numbers, -ratio, ratio));
         double w = round_half_even(sqrt(a * r)), h = round_half_even(sqrt(a / r));
         /* Compared as doubles, so that a value, even NaN, is cast only if it fits. */
         if (w >= 1 && w <= width && h >= 1 && h <= height) {
             v.width = (uint32_t)w;
             v.height = (uint32_t)h;
-            v.top = next_upto(&numbers, height - v.height);
-            v.left = next_upto(&numbers, width - v.width);
+            v.top = mr_stream_upto(&numbers, height - v.height);
+            v.left = mr_stream_upto(&numbers, width - v.width);
             return v;
         }
     }

@@ -5,7 +5,7 @@
 
 #include "module.h"
 
-typedef enum kind { U32, U64, FLAG, FLOAT, FLOAT3 } kind;
+typedef enum kind { U32, U64, FLAG, FLOAT, FLOAT2, FLOAT3 } kind;
 
 typedef struct member {
     const char *name;
@@ -22,6 +22,11 @@ typedef struct member {
 #name, kind, offsetof(mr_loader_options, transform.name)                                                       \
     }
 
+#define AUGMENT(name, kind)                                                                                            \
+    {                                                                                                                  \
+#name, kind, offsetof(mr_loader_options, augment.name)                                                         \
+    }
+
 static const member members[] = {
     MEMBER(global_batch, U64),   MEMBER(rank, U32),
     MEMBER(world, U32),          MEMBER(threads, U32),
@@ -32,6 +37,9 @@ static const member members[] = {
     MEMBER(with_meta, FLAG),     MEMBER(epochs, U64),
     MEMBER(max_pixels, U64),     MEMBER(with_objects, FLAG),
     MEMBER(object_side, FLOAT),  MEMBER(object_visible, FLOAT),
+    AUGMENT(brightness, FLOAT2), AUGMENT(contrast, FLOAT2),
+    AUGMENT(saturation, FLOAT2), AUGMENT(hue, FLOAT2),
+    AUGMENT(grey, FLOAT),        AUGMENT(erase, FLOAT),
     TRANSFORM(kind, U32),        TRANSFORM(size, U32),
     TRANSFORM(resize, U32),      TRANSFORM(scale_min, FLOAT),
     TRANSFORM(scale_max, FLOAT), TRANSFORM(flip, FLOAT),
@@ -47,14 +55,14 @@ static int read_float(PyObject *value, float *to)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int read_triple(PyObject *value, float to[3])
+static int read_floats(PyObject *value, Py_ssize_t count, float *to)
 {
-    if (PySequence_Size(value) != 3) {
+    if (PySequence_Size(value) != count) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "mean and std take three numbers, one per colour");
+            PyErr_SetString(PyExc_ValueError, "mean and std take three numbers, one per colour; ranges two");
         return -1;
     }
-    for (Py_ssize_t i = 0; i < 3; i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PySequence_GetItem(value, i);
         int failed = item ? read_float(item, &to[i]) : -1;
         Py_XDECREF(item);
@@ -68,8 +76,8 @@ static int read_member(const member *m, PyObject *value, char *to)
 {
     if (m->kind == FLOAT)
         return read_float(value, (float *)(void *)(to + m->offset));
-    if (m->kind == FLOAT3)
-        return read_triple(value, (float *)(void *)(to + m->offset));
+    if (m->kind == FLOAT2 || m->kind == FLOAT3)
+        return read_floats(value, m->kind == FLOAT2 ? 2 : 3, (float *)(void *)(to + m->offset));
     unsigned long long number = PyLong_AsUnsignedLongLong(value);
     if (PyErr_Occurred())
         return -1;

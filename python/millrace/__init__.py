@@ -15,6 +15,7 @@ fork starts threads of its own. Several loaders may run at once. Sub-interpreter
 without the GIL, a loader is to be used by one thread at a time.
 """
 
+from ._augment import Augment
 from ._dataset import Dataset, Sample, Split
 from ._errors import BadDataError, BadSampleError, Error, MisuseError, SystemFailure
 from ._loader import Batch, Loader
@@ -25,6 +26,7 @@ from ._views import Center, Crop, Square, View
 from ._write import Writer, WriteSample, write
 
 __all__ = [
+    "Augment",
     "BadDataError",
     "BadSampleError",
     "Batch",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _millrace
 from ._arrays import OBJECT_FIELDS, choose_array, make_fields
+from ._augment import Augment
 from ._errors import MisuseError
 from ._views import Crop, Square, View
 from ._world import find_world
@@ -92,6 +93,7 @@ class Loader:
         output: "float32" or "bfloat16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
             "encoded": a list of uint8 arrays with the files' bytes.
         view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
+        augment: Augment(brightness=0.4, grey=0.2 ...): random changes of colours; decoded output only.
         mean, std: of pixel / 255, per colour; default: 0.5.
         transform: called with each whole batch, in the caller's thread; its result is the batch.
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...;
@@ -143,6 +145,7 @@ class Loader:
         prefetch: int = 2,
         output: Literal["float32", "bfloat16", "uint8", "encoded"] = "float32",
         view: View | None = None,
+        augment: Augment | None = None,
         mean: Sequence[float] = (0.5, 0.5, 0.5),
         std: Sequence[float] = (0.5, 0.5, 0.5),
         transform: Callable[[Any], Any] | None = None,
@@ -180,6 +183,7 @@ class Loader:
         self._options: dict[str, Any] = {
             **self._order,
             **view._options(),
+            **_check_augment(augment)._options(),
             "threads": _default_threads() if threads is None else _integer("threads", threads, 0),
             "prefetch": _integer("prefetch", prefetch, 1),
             "deliver": OUTPUTS[self.output],
@@ -486,6 +490,12 @@ def _check_view(view: Any) -> View | None:
     if view is not None and not (isinstance(view, View) and type(view) is not View):
         raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size) or Center(size)")
     return view
+
+
+def _check_augment(augment: Any) -> Augment:
+    if augment is not None and not isinstance(augment, Augment):
+        raise MisuseError(f"augment: {augment!r}; pass Augment(brightness=0.4, ...)")
+    return augment or Augment()
 
 
 def _integer(option: str, value: Any, least: int) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     import numpy
 
+    from ._augment import Augment
     from ._views import View
 
 __all__ = ["ExportOptions", "IngestOptions", "LoaderOptions"]
@@ -33,6 +34,7 @@ class LoaderOptions(TypedDict, total=False):
     prefetch: int
     output: Literal["float32", "bfloat16", "uint8", "encoded"]
     view: View | None
+    augment: Augment | None
     mean: Sequence[float]
     std: Sequence[float]
     transform: Callable[[Any], Any] | None

@@ -1,0 +1,65 @@
+"""What happens to the colours of a sample after it was cut and resized, in C.
+
+Invariant: an Augment is a value, as a view is: it can be compared, hashed and pickled, and draws nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._errors import MisuseError
+
+__all__ = ["Augment"]
+
+Range = float | tuple[float, float]
+
+
+def _range(option: str, value: Any, middle: float) -> tuple[float, float]:
+    """As torchvision reads it: a number is a distance from what changes nothing, a pair is from and to."""
+    try:
+        if isinstance(value, (tuple, list)):
+            low, high = (float(number) for number in value)
+            return low, high
+        far = float(value)
+    except (TypeError, ValueError):
+        raise MisuseError(f"augment: {option}: {value!r} is neither a number nor a pair of numbers") from None
+    if far < 0:
+        raise MisuseError(f"augment: {option}: {value!r} is less than 0")
+    return (max(middle - far, 0.0) if middle else -far, middle + far) if far else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Random changes of colours, in the loader's threads; Loader(augment=...).
+
+    Attributes:
+        brightness, contrast, saturation: a factor from 1 - x to 1 + x, or (from, to), as in torchvision's ColorJitter; 0:
+            unchanged. They and the hue are applied in a random order.
+        hue: turned by up to x of the circle, at most 0.5, or (from, to).
+        grey: the probability of a grey picture, as RandomGrayscale.
+        erase: the probability that a part of 2 % to 33 % gets the mean colour, as RandomErasing.
+
+    What is drawn depends on the seed, the epoch and the sample alone: any number of ranks and threads, and a run that
+    resumes, see the same pictures.
+
+    >>> Augment(brightness=0.4, grey=0.2)
+    Augment(brightness=0.4, contrast=0.0, saturation=0.0, hue=0.0, grey=0.2, erase=0.0)
+    """
+
+    brightness: Range = 0.0
+    contrast: Range = 0.0
+    saturation: Range = 0.0
+    hue: Range = 0.0
+    grey: float = 0.0
+    erase: float = 0.0
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "brightness": _range("brightness", self.brightness, 1.0),
+            "contrast": _range("contrast", self.contrast, 1.0),
+            "saturation": _range("saturation", self.saturation, 1.0),
+            "hue": _range("hue", self.hue, 0.0),
+            "grey": self.grey,
+            "erase": self.erase,
+        }
