@@ -148,7 +148,7 @@ typedef struct mr_transform {
                                    nor clamped (float delivery only) */
 } mr_transform;
 
-/* Changes of a sample's colours after it was resized, drawn anew in each epoch; decoded delivery only, and not of
+/* Changes of a sample's colours after it was resized, drawn again in each epoch; decoded delivery only, and not of
  * unrounded pixels.  Ranges are from, to; 0, 0: unchanged.  As torchvision's ColorJitter, RandomGrayscale and
  * RandomErasing of uint8 tensors; what is erased gets the colour `mean`. */
 typedef struct mr_augment {

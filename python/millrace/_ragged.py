@@ -49,4 +49,4 @@ class Ragged:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"millrace.Ragged({len(self)} rows, {self.values!r})"
+        return f"millrace.Ragged({len(self)} rows of {len(self.values)} items)"
