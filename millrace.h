@@ -207,6 +207,7 @@ typedef struct mr_loader_options {
     float object_side;    /* pixels of the view: an object whose box is narrower or lower there is left out; 0: 1 */
     float object_visible; /* share of an object's box that must be in the view, 0 to 1 */
     mr_augment augment;
+    int with_masks; /* 1: with_objects, and each sample's polygons as a mask */
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -243,6 +244,8 @@ typedef struct mr_batch_objects {
     const float *point;             /* 2 of each: x, y */
     const uint64_t *first_keypoint; /* objects + 1, by object: all that the meta has, in its order */
     const float *keypoint;          /* 3 of each: x, y, visibility; zeros if it is not labelled or outside */
+    const uint8_t *masks; /* with_masks: count x size x size: label + 1 where a polygon is, a later object over
+                             an earlier one; 0: nothing; 255: a crowd, or no label below 254 */
 } mr_batch_objects;
 
 /* Read-only, lent until mr_batch_release(). */

@@ -19,6 +19,12 @@ static bool is_coded(const mr_work *w)
     return w->o.deliver == MR_DELIVER_CODED;
 }
 
+/* Of one sample. */
+static size_t mask_bytes(const mr_work *w)
+{
+    return w->o.with_masks ? (size_t)w->o.transform.size * w->o.transform.size : 0;
+}
+
 mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
 {
     /* No batch is larger than the first. */
@@ -44,6 +50,7 @@ void mr_loading_free(mr_loading *b, const mr_work *w)
         mr_moved_free(&b->moved[i]);
     free(b->moved);
     mr_slab_free(&b->joined, NULL);
+    mr_slab_free(&b->masks, NULL);
     mr_slab_free(&b->data, w->o.allocator);
     mr_slab_free(&b->meta, NULL);
     free(b->facts);
@@ -82,6 +89,8 @@ static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
     size_t pixels = mr_work_pixel_bytes(&w->o), len = pixels ? pixels : padded(b->parts[slot].row.image_len);
     if (b->moved)
         mr_moved_clear(&b->moved[slot]);
+    if (b->masks.data)
+        memset(b->masks.data + slot * mask_bytes(w), 0, mask_bytes(w));
     if (is_coded(w))
         mr_coded_loading_zeros(&b->coded, slot);
     else if (len)
@@ -139,6 +148,7 @@ mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t st
     else if (w->o.deliver != MR_DELIVER_ENCODED)
         used = count * mr_work_pixel_bytes(&w->o);
     b->lent.data_bytes = used;
+    MR_TRY(mr_slab_reserve(&b->masks, count * mask_bytes(w), 0, NULL, err));
     return mr_slab_reserve(&b->meta, b->meta_used, 0, NULL, err);
 }
 
@@ -224,6 +234,9 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t
     }
     if (b->moved)
         MR_TRY(mr_work_objects(w, worker, f->sample, &part->row, &v, meta, &b->moved[slot], err));
+    if (w->o.with_masks &&
+        !mr_moved_draw(&b->moved[slot], &worker->mover.path, w->o.transform.size, b->masks.data + slot * mask_bytes(w)))
+        return mr_fail_memory(err, "drawing masks");
     if (is_coded(w))
         return load_coded(b, w, worker, slot, &v, err);
     if (w->o.deliver != MR_DELIVER_ENCODED)
@@ -301,7 +314,9 @@ static mr_status join_objects(mr_loading *b, mr_error *err)
     if (!b->moved)
         return MR_OK;
     MR_TRY(mr_objects_join(b->moved, b->lent.count, &b->joined, err));
-    b->lent.objects = (const mr_batch_objects *)(const void *)b->joined.data;
+    mr_batch_objects *objects = (mr_batch_objects *)(void *)b->joined.data;
+    objects->masks = b->masks.data;
+    b->lent.objects = objects;
     return MR_OK;
 }
 
@@ -395,12 +410,13 @@ mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_
     }
     d->loading = (mr_loading){.lent = b->lent, .facts = b->facts, .data = b->data, .meta = b->meta, .bad = b->bad};
     d->loading.joined = b->joined;
+    d->loading.masks = b->masks;
     d->loading.bad_count = b->bad_count;
     d->allocated = w->o.allocator != NULL;
     if (d->allocated)
         d->allocator = *w->o.allocator;
     b->facts = facts;
-    b->data = b->meta = b->joined = (mr_slab){0};
+    b->data = b->meta = b->joined = b->masks = (mr_slab){0};
     b->bad = NULL;
     b->bad_count = b->bad_room = 0;
     *out = &d->loading.lent;
@@ -415,6 +431,7 @@ void mr_batch_free(mr_batch *batch)
     mr_slab_free(&d->loading.data, d->allocated ? &d->allocator : NULL);
     mr_slab_free(&d->loading.meta, NULL);
     mr_slab_free(&d->loading.joined, NULL);
+    mr_slab_free(&d->loading.masks, NULL);
     free(d->loading.facts);
     free(d->loading.bad);
     free(d);

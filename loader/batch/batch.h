@@ -31,6 +31,7 @@ typedef struct mr_loading {
     mr_slab meta;
     size_t meta_used;
     mr_moved *moved; /* with objects: of each slot */
+    mr_slab masks;   /* with masks */
     mr_slab joined;  /* the same as one mr_batch_objects, once it is finished */
     mr_coded_loading coded;
     mr_bad_slot *bad; /* in order of slots */

@@ -142,6 +142,8 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad is not a value defined in millrace.h");
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
+    if (o.with_masks)
+        o.with_objects = 1;
     if (o.object_side == 0)
         o.object_side = 1;
     if (!(o.object_side > 0) || !(o.object_visible >= 0 && o.object_visible <= 1))

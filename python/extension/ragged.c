@@ -70,6 +70,11 @@ PyObject *batch_objects(PyObject *object, PyObject *name)
     if (!batch->objects)
         return fail(Py_TYPE(object),
                     &(mr_error){MR_MISUSE, "the batch has no objects: the loader was opened without with_objects"});
+    if (strcmp(text, "masks") == 0) {
+        uint64_t pixels = (uint64_t)((Batch *)object)->size * ((Batch *)object)->size;
+        return copy_of(batch->objects, offsetof(mr_batch_objects, masks),
+                       batch->objects->masks ? batch->count * pixels : 0);
+    }
     for (size_t i = 0; i < sizeof all_values / sizeof *all_values; i++) {
         const values *v = &all_values[i];
         if (strcmp(v->name, text) == 0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, Literal
@@ -68,6 +69,19 @@ def _object_field(name: str, array: str) -> Field:
         for start in outer:
             rows = Ragged(rows, make(batch.objects(start), "int64", 1))
         return rows
+
+    return take
+
+
+def _mask_field(array: str) -> Field:
+    make = _BUFFERS[array]
+
+    def take(batch: Any) -> Any:
+        data, count = batch.objects("masks"), batch.count
+        size = math.isqrt(len(data) // count) if count else 0
+        if array == "raw":
+            return memoryview(data).cast("B", (count, size, size)) if count else memoryview(data)
+        return make(data, "uint8", 1).reshape(count, size, size)
 
     return take
 
@@ -166,7 +180,12 @@ _MAKERS = {"torch": _for_torch, "numpy": _for_numpy, "jax": _for_jax, "raw": _fo
 def make_fields(fields: tuple[str, ...], output: str, array: str) -> list[Field]:
     """A function per field that takes it out of a batch: the images (one tensor, or for encoded output one uint8 array per
     image), the metas as dicts, or a column of numbers."""
-    return [
-        _metas if name == "meta" else _object_field(name, array) if name in OBJECT_FIELDS else _MAKERS[array](name, output)
-        for name in fields
-    ]
+    return [_make_field(name, output, array) for name in fields]
+
+
+def _make_field(name: str, output: str, array: str) -> Field:
+    if name == "meta":
+        return _metas
+    if name == "mask":
+        return _mask_field(array)
+    return _object_field(name, array) if name in OBJECT_FIELDS else _MAKERS[array](name, output)

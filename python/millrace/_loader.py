@@ -38,7 +38,7 @@ _SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
 _WINDOW = 1 << 30  # bytes
 FIELDS = (
     "image label weight sample item meta width height codec orientation left top crop_width crop_height flip "
-    "boxes classes crowd number polygons keypoints"
+    "boxes classes crowd number polygons keypoints mask"
 ).split()
 _FOREVER = 2**64 - 1
 
@@ -98,7 +98,7 @@ class Loader:
         transform: called with each whole batch, in the caller's thread; its result is the batch.
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...;
             "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
-            a Ragged
+            a Ragged; "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds
         as_dict: batches are dicts by field instead of tuples.
         array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack, needs none of them). Default: torch if
             it is imported, else JAX if it is, else numpy.
@@ -193,6 +193,7 @@ class Loader:
             "max_bad": _integer("max_bad", max_bad, 0),
             "max_pixels": _integer("max_pixels", max_pixels, 0),
             "with_meta": "meta" in self.fields,
+            "with_masks": "mask" in self.fields,
             "with_objects": not OBJECT_FIELDS.isdisjoint(self.fields),
             "object_side": _number("object_side", object_side, low=1e-3, high=16384.0),
             "object_visible": _number("object_visible", object_visible, low=0.0, high=1.0),

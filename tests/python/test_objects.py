@@ -76,6 +76,23 @@ def test_polygons_are_in_their_boxes(scenes: millrace.Split) -> None:
     assert polygons > 5
 
 
+def test_masks_are_the_polygons(scenes: millrace.Split) -> None:
+    fields = ("mask", "boxes", "classes", "polygons")
+    seen = 0
+    for masks, boxes, classes, polygons in millrace.Loader(scenes, 8, view=millrace.Square(96), fields=fields, array="numpy"):
+        assert masks.dtype == np.uint8 and masks.shape[1:] == (96, 96) and masks.flags.writeable
+        for mask, rows, labels, things in zip(masks, boxes, classes, polygons):
+            shown = {int(label) + 1 for label, rings in zip(labels, things) if len(rings)}
+            assert set(np.unique(mask).tolist()) <= shown | {0, 255}
+            if len(rows) == 1 and len(things[0]):
+                y, x = np.nonzero(mask)
+                left, top, right, bottom = rows[0]
+                assert abs(x.min() - left) < 2 and abs(x.max() + 1 - right) < 2
+                assert abs(y.min() - top) < 2 and abs(y.max() + 1 - bottom) < 2
+                seen += 1
+    assert seen > 0
+
+
 def test_rules_say_what_is_left_out(scenes: millrace.Split) -> None:
     def boxes(**options: Any) -> np.ndarray[Any, Any]:
         return np.concatenate([batch["boxes"].values for batch in batches(scenes, **options)])

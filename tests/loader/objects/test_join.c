@@ -89,6 +89,14 @@ static void check_slot(const mr_dataset *ds, const mr_batch *b, uint64_t i, cons
         for (uint64_t p = all->first_keypoint[at]; p < all->first_keypoint[at + 1]; p++, key += 3)
             assert_memory_equal(all->keypoint + 3 * p, want.keypoints + key, 12);
     }
+    if (o->with_masks) {
+        uint8_t mask[24 * 24];
+        assert_int_equal(o->transform.size, 24);
+        assert_true(mr_moved_draw(&want, &mover.path, 24, mask));
+        assert_memory_equal(all->masks + i * sizeof mask, mask, sizeof mask);
+    } else {
+        assert_null(all->masks);
+    }
     mr_moved_free(&want);
     mr_mover_free(&mover);
     mr_sample_view_free(&v);
@@ -105,6 +113,7 @@ static void every_slot_has_its_objects(void **state)
         mr_loader_options o = options(ways[n / 2]);
         o.threads = n % 2 * 3;
         o.with_meta = n % 3 == 0;
+        o.with_masks = n % 2;
         o.transform.apply_orientation = n % 2;
         mr_loader *l = open_loader(ds, &o);
         const mr_batch *b;
@@ -132,6 +141,7 @@ static void they_stay_with_a_batch_of_ones_own(void **state)
     char *dir = support_tmpdir();
     mr_dataset *ds = make_objects(dir);
     mr_loader_options o = options(MR_DELIVER_U8_NHWC);
+    o.with_masks = 1;
     mr_loader *l = open_loader(ds, &o);
     const mr_batch *b;
     mr_batch *own;
@@ -143,7 +153,7 @@ static void they_stay_with_a_batch_of_ones_own(void **state)
     for (uint64_t i = 0; i < own->count; i++)
         check_slot(ds, own, i, &o);
     mr_batch_free(own);
-    o.with_objects = 0;
+    o.with_objects = o.with_masks = 0;
     l = open_loader(ds, &o);
     assert_int_equal(mr_loader_next(l, &b, NULL), MR_OK);
     assert_null(b->objects);
@@ -162,6 +172,7 @@ static void a_masked_sample_shows_nothing(void **state)
     for (int way = MR_ON_BAD_REPLACE; way <= MR_ON_BAD_MASK; way++) {
         mr_loader_options o = options(MR_DELIVER_U8_NHWC);
         o.on_bad = (mr_on_bad)way;
+        o.with_masks = 1;
         mr_loader *l = open_loader(ds, &o);
         const mr_batch *b;
         uint64_t bad = 0;
@@ -170,7 +181,10 @@ static void a_masked_sample_shows_nothing(void **state)
                 if (way == MR_ON_BAD_REPLACE || b->samples[i].weight > 0)
                     check_slot(ds, b, i, &o);
                 else
-                    assert_int_equal(b->objects->first_object[i + 1], b->objects->first_object[i]);
+                    assert_true(
+                        b->objects->first_object[i + 1] == b->objects->first_object[i] &&
+                        !b->objects->masks[i * 24 * 24] &&
+                        !memcmp(b->objects->masks + i * 24 * 24, b->objects->masks + i * 24 * 24 + 1, 24 * 24 - 1));
             bad += b->replaced;
             mr_batch_release(l, b);
         }

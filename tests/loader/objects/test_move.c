@@ -1,6 +1,6 @@
 /* test_move.c - objects moved with their picture, against a plain reference that follows single points and pixels.
  * Invariant tested: a point of an object is where the pixel at its place is, and nothing is outside of the picture.
- * Covers loader/objects/clip.c. */
+ * Covers loader/objects/clip.c, loader/objects/mask.c. */
 #include "base/error.h"
 #include "base/random.h"
 #include "loader/objects/move.h"
@@ -203,12 +203,43 @@ static void rules_and_parts(void **state)
     mr_mover_free(&m);
 }
 
+static void masks_cover_the_pixels_whose_centres_are_inside(void **state)
+{
+    (void)state;
+    enum { SIDE = 40 };
+    static const uint8_t values[5] = {1, 2, 255, 254, 255};
+    mr_random r = support_random();
+    mr_path path = {0}, scratch = {0};
+    for (int n = 0; n < 50; n++) {
+        mr_moved_object objects[5] = {{.label = 0}, {.label = 1}, {.label = -1}, {.label = 253}, {.crowd = true}};
+        float numbers[5 * 22];
+        uint32_t rings[5];
+        uint8_t mask[SIDE * SIDE], want[SIDE * SIDE] = {0};
+        mr_moved m = {.objects = objects, .count = 5, .rings = rings, .ring_count = 5, .numbers = numbers};
+        for (int i = 0; i < 5; i++) {
+            draw_star(&r, &path);
+            objects[i].polygons = 1;
+            rings[i] = (uint32_t)path.count / 2;
+            for (size_t k = 0; k < path.count; k++)
+                path.at[k] = (double)(numbers[m.number_count++] = (float)path.at[k]);
+            for (int pixel = 0; pixel < SIDE * SIDE; pixel++)
+                if (covers(path.at, path.count, pixel % SIDE + 0.5, pixel / SIDE + 0.5))
+                    want[pixel] = values[i];
+        }
+        assert_true(mr_moved_draw(&m, &scratch, SIDE, mask));
+        assert_memory_equal(mask, want, sizeof want);
+    }
+    free(path.at);
+    free(scratch.at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_are_where_their_corners_are),
         cmocka_unit_test(polygons_keep_their_area_inside),
         cmocka_unit_test(rules_and_parts),
+        cmocka_unit_test(masks_cover_the_pixels_whose_centres_are_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,73 @@
+/* mask.c - polygons of a picture drawn as a mask: a byte for each pixel that says what is there.
+ * Invariant: a pixel belongs to a polygon if its centre is inside by the even-odd rule; each polygon is drawn for
+ * itself, and a later object over an earlier one. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "loader/objects/move.h"
+
+enum { OTHER = 255 }; /* crowds, objects without a class, classes that a byte cannot hold */
+
+static uint8_t value_of(const mr_moved_object *object)
+{
+    return object->crowd || object->label < 0 || object->label >= OTHER - 1 ? OTHER : (uint8_t)(object->label + 1);
+}
+
+/* Where the polygon crosses the line y, in order. */
+static bool cross_line(const float *points, size_t count, double y, mr_path *at)
+{
+    at->count = 0;
+    for (size_t i = 0, before = count - 1; i < count; before = i++) {
+        const float *a = points + 2 * before, *b = points + 2 * i;
+        if (((double)a[1] > y) == ((double)b[1] > y))
+            continue;
+        double x = (double)a[0] + ((double)b[0] - (double)a[0]) * (y - (double)a[1]) / ((double)b[1] - (double)a[1]);
+        if (!MR_GROW(at->at, at->count, at->room))
+            return false;
+        size_t place = at->count++;
+        for (; place > 0 && at->at[place - 1] > x; place--)
+            at->at[place] = at->at[place - 1];
+        at->at[place] = x;
+    }
+    return true;
+}
+
+/* The first pixel whose centre is not before x; what is clipped is inside, but for the rounding of floats. */
+static size_t pixel_from(double x, size_t size)
+{
+    double at = ceil(x - 0.5);
+    return at <= 0 ? 0 : at >= (double)size ? size : (size_t)at;
+}
+
+static bool fill(const float *points, size_t count, uint8_t value, size_t size, mr_path *crossings, uint8_t *mask)
+{
+    double top = INFINITY, bottom = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        top = fmin(top, (double)points[2 * i + 1]);
+        bottom = fmax(bottom, (double)points[2 * i + 1]);
+    }
+    for (size_t y = pixel_from(top, size); y < pixel_from(bottom, size); y++) {
+        if (!cross_line(points, count, (double)y + 0.5, crossings))
+            return false;
+        for (size_t i = 0; i + 1 < crossings->count; i += 2) {
+            size_t from = pixel_from(crossings->at[i], size), to = pixel_from(crossings->at[i + 1], size);
+            memset(mask + y * size + from, value, to - from);
+        }
+    }
+    return true;
+}
+
+bool mr_moved_draw(const mr_moved *m, mr_path *scratch, uint32_t size, uint8_t *mask)
+{
+    const float *points = m->numbers;
+    size_t ring = 0;
+    memset(mask, 0, (size_t)size * size);
+    for (size_t i = 0; i < m->count; i++)
+        for (uint32_t k = 0; k < m->objects[i].polygons; k++, ring++) {
+            if (!fill(points, m->rings[ring], value_of(&m->objects[i]), size, scratch, mask))
+                return false;
+            points += 2 * (size_t)m->rings[ring];
+        }
+    return true;
+}
