@@ -217,8 +217,8 @@ static void add_source(mr_work *w, uint64_t sample, const mr_row *row, mr_buf *o
         mr_buf_printf(out, " (%s)", mr_buf_text(&source));
 }
 
-static mr_status name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_status status, const mr_error *why,
-                             mr_error *err)
+mr_status mr_work_name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_status status, const mr_error *why,
+                              mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf source = {0};
     add_source(w, sample, row, &source);
@@ -243,7 +243,7 @@ static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, spa
     if (status != MR_OK && status != MR_END && mr_shard_files_drop_copy(w->files, open))
         status = read_original(w, open->shard, &s, out, &why);
     mr_shard_files_return(w->files, open);
-    return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
+    return status == MR_OK || status == MR_END ? status : mr_work_name_sample(w, sample, row, status, &why, err);
 }
 
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err)
@@ -278,7 +278,7 @@ void mr_work_fetch_seek(mr_work *w, mr_worker *worker, uint64_t sample, const mr
 
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
 
-static uint8_t orientation_of(const mr_work *w, const mr_row *row)
+uint8_t mr_work_orientation(const mr_work *w, const mr_row *row)
 {
     return w->o.transform.apply_orientation ? row->orientation : 1;
 }
@@ -286,7 +286,7 @@ static uint8_t orientation_of(const mr_work *w, const mr_row *row)
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row)
 {
     uint32_t width = row->width, height = row->height;
-    mr_orient_size(orientation_of(w, row), &width, &height);
+    mr_orient_size(mr_work_orientation(w, row), &width, &height);
     if (w->o.transform.kind == MR_TRANSFORM_TRAIN)
         return mr_view_train(&w->o.transform, w->o.seed, epoch, item, width, height);
     return mr_view_eval(&w->o.transform, width, height);
@@ -307,36 +307,6 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
         break;
     }
     return 0;
-}
-
-/* Into worker->mover.objects, as the view sees the picture.  The message of a failure does not name the sample. */
-static mr_status see_objects(mr_work *w, mr_worker *worker, const mr_row *row, const uint8_t *meta, mr_error *err)
-{
-    mr_objects *objects = &worker->mover.objects;
-    const mr_stored stored = {row->width, row->height, orientation_of(w, row)};
-    MR_TRY(mr_objects_parse(meta, row->meta_len, objects, err));
-    mr_objects_show(objects, &stored);
-    return MR_OK;
-}
-
-mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
-                          const uint8_t *meta, mr_moved *out, mr_error *err)
-{
-    mr_mover *m = &worker->mover;
-    const double size = w->o.transform.size;
-    const mr_object_rules rules = {size, size, (double)w->o.object_side, (double)w->o.object_visible};
-    mr_error why;
-    if (!meta) {
-        mr_buf_clear(&m->meta);
-        if (!mr_buf_reserve(&m->meta, row->meta_len))
-            return mr_fail_memory(err, "reading objects");
-        MR_TRY(mr_work_meta(w, sample, row, m->meta.data, err));
-        meta = m->meta.data;
-    }
-    mr_status status = see_objects(w, worker, row, meta, &why);
-    if (status != MR_OK)
-        return name_sample(w, sample, row, status, &why, err);
-    return mr_objects_move(m, v, &rules, out) ? MR_OK : mr_fail_memory(err, "moving objects");
 }
 
 /* All members except the pixels. */
@@ -364,7 +334,7 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v)
 {
     const mr_resize_job job = job_of(w, v);
     const mr_region seen = {v->left + job.columns.from, v->top + job.rows.from, job.columns.count, job.rows.count};
-    return mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
+    return mr_orient_region(mr_work_orientation(w, row), row->width, row->height, &seen);
 }
 
 /* The message of a failure does not name the sample. */
@@ -383,7 +353,7 @@ static mr_status decode(mr_work *w, mr_worker *worker, const mr_row *row, const 
     MR_TRY(mr_image_check_size("a picture", row->width, row->height, &limits, err));
     MR_TRY(mr_view_check(v, err));
     MR_TRY(mr_pixels_decode(worker->pixels, worker->bytes.data, row->image_len, &facts, &stored, &pixels, err));
-    return mr_orient_pixels(worker->pixels, orientation_of(w, row), pixels, &stored, rgb, err);
+    return mr_orient_pixels(worker->pixels, mr_work_orientation(w, row), pixels, &stored, rgb, err);
 }
 
 mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
@@ -391,7 +361,7 @@ mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const m
 {
     mr_error why;
     mr_status status = decode(w, worker, row, v, rgb, &why);
-    return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
+    return status == MR_OK || status == MR_END ? status : mr_work_name_sample(w, sample, row, status, &why, err);
 }
 
 static mr_status resize(const mr_work *w, mr_resizer *r, const mr_resize_job *job, void *out, mr_error *err)
@@ -473,7 +443,7 @@ mr_status mr_work_describe(mr_work *w, mr_worker *worker, const mr_row *row, con
         .at = file->at,
         .width = row->width,
         .height = row->height,
-        .orientation = orientation_of(w, row),
+        .orientation = mr_work_orientation(w, row),
     };
     *taken = false;
     if (mr_image_check_size("a picture", row->width, row->height, &limits, NULL) != MR_OK ||

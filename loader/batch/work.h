@@ -52,7 +52,12 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err); 
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err); /* image_len */
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* meta_len */
 
-/* The objects of a sample in its view, into *out: `meta`, its meta_len bytes, or NULL to read them. */
+/* Fails with `why`, which gets the names of the shard and the sample. */
+mr_status mr_work_name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_status status, const mr_error *why,
+                              mr_error *err);
+uint8_t mr_work_orientation(const mr_work *w, const mr_row *row); /* 1 unless the options apply it */
+
+/* work_objects.c.  The objects of a sample in its view, into *out: `meta`, its meta_len bytes, or NULL to read them. */
 mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                           const uint8_t *meta, mr_moved *out, mr_error *err);
 

@@ -25,6 +25,7 @@ void mr_mover_free(mr_mover *m)
 {
     mr_objects_free(&m->objects);
     mr_buf_free(&m->meta);
+    mr_buf_free(&m->member);
     free(m->path.at);
     free(m->other.at);
     *m = (mr_mover){0};

@@ -42,7 +42,7 @@ typedef struct mr_path {
 
 typedef struct mr_mover { /* one per thread: working memory */
     mr_objects objects;
-    mr_buf meta;
+    mr_buf meta, member;
     mr_path path, other;
 } mr_mover;
 void mr_mover_free(mr_mover *m);

@@ -1,4 +1,4 @@
-/* captions_scan.h - private to captions*.c: walks through foreign JSON and checks only what it reads.
+/* captions_scan.h - for what a batch reads of metas: walks through foreign JSON and checks only what it reads.
  * Invariant: every byte of a value is skipped once, and depth costs nothing, as brackets are only counted.
  *
  *      {  "image":{...}  ,  "columns":{ "title":"a" , "text":["b","c"] }  ,  "captions":[{"caption":"d"}]  }

@@ -1,4 +1,5 @@
 /* test_join.c - objects as a loader hands them out: joined, masked, detached, for any threads, ranks and deliveries.
+ * Covers loader/batch/work_objects.c.
  * Invariant tested: what a sample shows depends on the sample, its view and the options alone. */
 #include <stdio.h>
 #include <stdlib.h>
