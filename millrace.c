@@ -18,9 +18,9 @@
 #include "train/commands.h"
 
 static const mr_command *const commands[] = {
-    &cmd_ingest,  &cmd_verify,  &cmd_inspect,   &cmd_show,   &cmd_diff,       &cmd_report, &cmd_export, &cmd_reindex,
-    &cmd_pull,    &cmd_push,    &cmd_seek,      &cmd_plan,   &cmd_replay,     &cmd_bench,  &cmd_train,  &cmd_eval,
-    &cmd_predict, &cmd_devices, &cmd_tokenizer, &cmd_sample, &cmd_completion, &cmd_manual, NULL,
+    &cmd_ingest,  &cmd_verify,  &cmd_inspect, &cmd_show,      &cmd_diff,   &cmd_view,       &cmd_report, &cmd_export,
+    &cmd_reindex, &cmd_pull,    &cmd_push,    &cmd_seek,      &cmd_plan,   &cmd_replay,     &cmd_bench,  &cmd_train,
+    &cmd_eval,    &cmd_predict, &cmd_devices, &cmd_tokenizer, &cmd_sample, &cmd_completion, &cmd_manual, NULL,
 };
 
 static void usage(FILE *stream)

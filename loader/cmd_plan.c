@@ -10,6 +10,8 @@
 #include "loader/cmd_options.h"
 #include "loader/commands.h"
 #include "shards/remote/remote.h"
+#include "shards/dataset/dataset.h"
+#include "shards/view/view.h"
 
 typedef unsigned long long ull;
 
@@ -223,26 +225,33 @@ static mr_status plan(request *q, const mr_manifest *m, unsigned world, mr_error
     return MR_OK;
 }
 
+/* A view's list is made; of a dataset, no shard is looked at. */
+static mr_status read_and_plan(request *q, unsigned world, mr_error *err)
+{
+    MR_AUTO(mr_manifest_release) mr_manifest *m = NULL;
+    MR_AUTO(mr_dataset_release) mr_dataset *view = NULL;
+    if (mr_view_is_at(q->plan.dir)) {
+        MR_TRY(mr_dataset_open(q->plan.dir, &view, err));
+        return plan(q, mr_dataset_manifest(view), world, err);
+    }
+    MR_TRY(mr_remote_open(q->plan.dir, err));
+    MR_TRY(mr_manifest_open(q->plan.dir, &m, NULL, err));
+    return plan(q, m, world, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {0};
     mr_ranks *ranks = NULL;
-    mr_manifest *m = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_plan, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, MR_STALL_SECONDS, &ranks, &err);
-    if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
-        status = mr_remote_open(q.plan.dir, &err);
-        if (status == MR_OK)
-            status = mr_manifest_open(q.plan.dir, &m, NULL, &err);
-        if (status == MR_OK)
-            status = plan(&q, m, mr_ranks_world(ranks), &err);
-    }
+    if (status == MR_OK && mr_ranks_rank(ranks) == 0)
+        status = read_and_plan(&q, mr_ranks_world(ranks), &err);
     if (ranks)
         status = mr_ranks_agree(ranks, status, &err);
-    mr_manifest_free(m);
     return mr_cli_end(ranks, status, &err);
 }
 

@@ -4,6 +4,5 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_verify, cmd_show, cmd_export, cmd_reindex, cmd_seek, cmd_pull, cmd_push, cmd_diff;
-
+extern const mr_command cmd_verify, cmd_show, cmd_export, cmd_reindex, cmd_seek, cmd_pull, cmd_push, cmd_diff, cmd_view;
 #endif

@@ -308,7 +308,7 @@ static void keep_rows(mr_shard_files *f, mr_open_shard *s)
 mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint64_t n, mr_row *row, mr_error *err)
 {
     mr_open_shard *s = own(shard);
-    uint64_t i = n - s->shard->first;
+    uint64_t i = mr_split_stored(f->split, n) - s->shard->first;
     pthread_mutex_lock(&f->lock);
     if (!s->rows)
         keep_rows(f, s);

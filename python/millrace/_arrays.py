@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, Literal
@@ -76,10 +77,11 @@ def _mask_field(array: str) -> Field:
     make = _BUFFERS[array]
 
     def take(batch: Any) -> Any:
-        data, shape = batch.objects("masks"), (batch.count, batch.height, batch.width)
+        data, count = batch.objects("masks"), batch.count
+        size = math.isqrt(len(data) // count) if count else 0
         if array == "raw":
-            return memoryview(data).cast("B", shape) if data else memoryview(data)
-        return make(data, "uint8", 1).reshape(shape)
+            return memoryview(data).cast("B", (count, size, size)) if count else memoryview(data)
+        return make(data, "uint8", 1).reshape(count, size, size)
 
     return take
 

@@ -162,6 +162,8 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = NULL;
     mr_dataset_source read = {.manifest = NULL};
+    if (mr_view_is_at(path))
+        return mr_dataset_open_view(path, out, err);
     MR_TRY(mr_dataset_begin(path, &ds, err));
     read.status = mr_manifest_open(path, &read.manifest, read.digest, err);
     return mr_dataset_end(ds, &read, out, err);
@@ -177,6 +179,7 @@ void mr_dataset_free(mr_dataset *ds)
     if (ds->dir >= 0)
         close(ds->dir);
     pthread_mutex_destroy(&ds->lock);
+    mr_dataset_free_seen(ds);
     mr_manifest_free(ds->manifest);
     free(ds->place);
     free(ds->path);
@@ -192,13 +195,14 @@ uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split)
 /* Whether sample n comes before, in or after a shard. */
 static int by_sample(const void *key, const void *item)
 {
-    uint64_t n = *(const uint64_t *)key;
+    uint64_t n = *(const uint64_t *)key; /* as stored */
     const mr_shard *shard = item;
     return n < shard->first ? -1 : n - shard->first >= shard->samples;
 }
 
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n)
 {
+    n = mr_split_stored(split, n);
     return bsearch(&n, split->shards, split->shard_count, sizeof *split->shards, by_sample);
 }
 
@@ -276,7 +280,7 @@ static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n
         return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
                        (unsigned long long)n, (unsigned long long)s->samples);
     *shard = mr_dataset_shard(s, n);
-    return read_row(ds, *shard, n - (*shard)->first, row, err);
+    return read_row(ds, *shard, mr_split_stored(s, n) - (*shard)->first, row, err);
 }
 
 static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n, bool with_image, mr_sample_view *view,

@@ -6,6 +6,7 @@
  *   dataset          opening; rows and records of single samples
  *   dataset_copies   copies on this host, ranges of what is elsewhere
  *   dataset_facts    layout, splits, classes and labels, through dataset.h
+ *   dataset_view     a view in place of a dataset: splits of what is seen
  *   dataset_ranks    whether all ranks have opened the same dataset */
 #ifndef MR_DATASET_H
 #define MR_DATASET_H

@@ -35,6 +35,8 @@ static mr_status make_local(const mr_dataset *ds, const char *dir, uint64_t max_
 
 mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
 {
+    if (ds->splits)
+        return mr_fail(err, MR_MISUSE, "%s: is seen through a view, which cannot be copied to a local disk", ds->path);
     if (ds->local)
         return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
     if (dir && ds->place && mr_path_inside(dir, ds->place))

@@ -58,7 +58,19 @@ mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *la
 {
     const mr_split *s;
     MR_TRY(mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, &s, err));
-    for (size_t i = 0; i < s->shard_count; i++)
-        MR_TRY(shard_labels(ds, &s->shards[i], labels + s->shards[i].first, err));
+    if (!s->seen) {
+        for (size_t i = 0; i < s->shard_count; i++)
+            MR_TRY(shard_labels(ds, &s->shards[i], labels + s->shards[i].first, err));
+        return MR_OK;
+    }
+    for (uint64_t n = 0; n < s->samples;) { /* in order: those of a shard follow one another */
+        const mr_shard *shard = mr_dataset_shard(s, n);
+        MR_AUTO(mr_scope_free) int32_t *all = mr_alloc(shard->samples, sizeof *all);
+        if (!all)
+            return mr_fail_memory(err, "reading labels");
+        MR_TRY(shard_labels(ds, shard, all, err));
+        for (; n < s->samples && s->seen[n] - shard->first < shard->samples; n++)
+            labels[n] = all[s->seen[n] - shard->first];
+    }
     return MR_OK;
 }

@@ -11,6 +11,7 @@
 #include "base/files/supply.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
+#include "shards/view/view.h"
 
 enum { DIGEST = 32 };
 
@@ -120,6 +121,8 @@ mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **ou
     mr_dataset_source read = {.manifest = NULL};
     if (mr_ranks_world(ranks) == 1)
         return mr_dataset_open(path, out, err);
+    if (mr_view_is_at(path)) /* a copy of the list for each rank */
+        return mr_ranks_agree(ranks, mr_dataset_open(path, out, err), err);
     mr_status status = mr_ranks_agree(ranks, mr_dataset_begin(path, &ds, err), err);
     if (status == MR_OK)
         status = read.status = read_manifest(path, ranks, &read, err);

@@ -9,11 +9,14 @@
 #include "shards/dataset/index_trust.h"
 #include "shards/remote/ahead.h"
 #include "shards/remote/remote.h"
+#include "shards/view/view.h"
 
 struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
+    mr_split *splits; /* of a view: the stored ones, which the manifest had; its own are what is seen */
+    size_t split_count;
     mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
     pthread_mutex_t lock; /* of local and ahead, if they are made when they are first needed */
     mr_ahead *ahead;      /* of a remote dataset */
@@ -23,5 +26,10 @@ struct mr_dataset {
     uint8_t digest[32];
     char sha256[65]; /* the same, as text */
 };
+
+/* dataset_view.c */
+mr_status mr_dataset_open_view(const char *path, mr_dataset **out, mr_error *err);
+/* Gives the manifest its stored splits again. */
+void mr_dataset_free_seen(mr_dataset *ds);
 
 #endif

@@ -12,6 +12,7 @@
 #include "shards/diff/meta.h"
 #include "shards/format/index.h"
 #include "shards/format/meta.h"
+#include "shards/view/view.h"
 
 const char *const mr_diff_words[MR_DIFF_BITS] = {"image", "label", "split", "objects", "meta", "source"};
 
@@ -50,6 +51,7 @@ static mr_status list_rows(const mr_dataset *ds, const char *path, rows *out, mr
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     uint64_t samples = 0;
+    MR_TRY(mr_view_refuse(path, err));
     for (size_t i = 0; i < m->split_count; i++)
         samples += m->splits[i].samples;
     if (samples >= UINT32_MAX)

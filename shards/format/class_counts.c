@@ -11,11 +11,16 @@
 #include "base/scope.h"
 #include "shards/format/index.h"
 
-static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
+/* The samples of the shard that are seen; *seen: how many of the split are in the shards before it. */
+static mr_status count_shard(int dirfd, const mr_split *split, const mr_shard *shard, uint64_t *seen, size_t classes,
+                             uint64_t *counts, mr_error *err)
 {
     MR_AUTO(mr_scope_free) mr_row *rows = NULL;
     MR_TRY(mr_index_read(dirfd, shard, &rows, err));
     for (uint64_t i = 0; i < shard->samples; i++) {
+        if (split->seen && (*seen >= split->samples || split->seen[*seen] != shard->first + i))
+            continue;
+        ++*seen;
         int32_t label = rows[i].label;
         if (rows[i].flags & MR_FLAG_MULTI_LABEL)
             counts[classes + MR_SEVERAL_LABELS]++;
@@ -40,8 +45,11 @@ mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_c
     MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
-    for (size_t i = 0; i < m->split_count; i++)
+    for (size_t i = 0; i < m->split_count; i++) {
+        uint64_t seen = 0;
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            MR_TRY(count_shard(dirfd, &m->splits[i].shards[k], m->class_count, c->counts + i * c->width, err));
+            MR_TRY(count_shard(dirfd, &m->splits[i], &m->splits[i].shards[k], &seen, m->class_count,
+                               c->counts + i * c->width, err));
+    }
     return MR_OK;
 }

@@ -21,7 +21,14 @@ typedef struct mr_split {
     uint64_t samples, images, image_bytes;
     size_t shard_count, row; /* row: of its first shard in the table, if there is one */
     mr_shard *shards;
+    uint64_t *seen; /* of a view: the numbers that its samples have in the shards, in order; NULL: all are seen */
 } mr_split;
+
+/* The number that a sample of the split has in the shards. */
+static inline uint64_t mr_split_stored(const mr_split *split, uint64_t n)
+{
+    return split->seen ? split->seen[n] : n;
+}
 
 /* Where the shards are listed: in the manifest itself, or in a table of fixed rows beside it. */
 enum { MR_FORMAT_LIST = 1, MR_FORMAT_TABLE = 2 };

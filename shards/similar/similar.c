@@ -2,6 +2,7 @@
  * Invariant: of equal bytes in one split only the first sample is an image here; ingest stores them once.
  *
  *      indexes --> images, without repeated bytes --> hashes (every image is decoded) --> mr_near_find() */
+#include "shards/view/view.h"
 #include "shards/similar/similar.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ static mr_status list_shard(int dirfd, const mr_shard *shard, uint32_t split, mr
 static mr_status list_samples(const char *dir, const mr_manifest *m, mr_similar *out, mr_error *err)
 {
     uint64_t samples = 0;
+    MR_TRY(mr_view_refuse(dir, err));
     for (size_t i = 0; i < m->split_count; i++)
         samples += m->splits[i].samples;
     if (samples >= UINT32_MAX)

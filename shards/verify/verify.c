@@ -15,6 +15,7 @@
 #include "shards/dataset/dataset_ranks.h"
 #include "shards/remote/remote.h"
 #include "shards/verify/parts.h"
+#include "shards/view/view.h"
 
 typedef struct run {
     const mr_verify_options *o;
@@ -257,7 +258,9 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
     if (!v.report)
         return mr_fail_memory(err, dir);
     v.report->level = o->level;
-    mr_status status = mr_remote_open(dir, err);
+    mr_status status = mr_view_refuse(dir, err);
+    if (status == MR_OK)
+        status = mr_remote_open(dir, err);
     if (status != MR_OK) {
         mr_verify_report_free(v.report);
         return status;

@@ -17,9 +17,9 @@
 enum { OPERANDS = 8, REQUEST = 1 << 13 };
 
 static const mr_command *const commands[] = {
-    &cmd_ingest,  &cmd_verify, &cmd_inspect, &cmd_show,      &cmd_diff,   &cmd_report,     &cmd_export,
-    &cmd_reindex, &cmd_pull,   &cmd_push,    &cmd_seek,      &cmd_plan,   &cmd_replay,     &cmd_bench,
-    &cmd_train,   &cmd_eval,   &cmd_predict, &cmd_tokenizer, &cmd_sample, &cmd_completion, &cmd_manual,
+    &cmd_ingest,  &cmd_verify,  &cmd_inspect,   &cmd_show,   &cmd_diff,       &cmd_view,   &cmd_report, &cmd_export,
+    &cmd_reindex, &cmd_pull,    &cmd_push,      &cmd_seek,   &cmd_plan,       &cmd_replay, &cmd_bench,  &cmd_train,
+    &cmd_eval,    &cmd_predict, &cmd_tokenizer, &cmd_sample, &cmd_completion, &cmd_manual,
 };
 
 /* Values that an option or an operand may take; the first that is accepted is used. */

@@ -19,6 +19,7 @@
 #include "train/report/run_facts.h"
 #include "train/report/run_print.h"
 #include "shards/cmd_seek.h"
+#include "shards/view/view.h"
 
 typedef struct request {
     const char *dir;
@@ -215,10 +216,13 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     const mr_manifest *m = mr_dataset_manifest(ds);
     MR_AUTO(free_counted) counted found = {0};
     char hex[65];
+    const char *stored = mr_view_is_at(q->dir) ? mr_dataset_folder(ds) : q->dir;
+    if (q->croissant)
+        MR_TRY(mr_view_refuse(q->dir, err));
     if (q->croissant)
         return cmd_croissant_print(ds, err);
     if (q->classes)
-        MR_TRY(mr_class_counts_read(q->dir, m, &found.classes, err));
+        MR_TRY(mr_class_counts_read(stored, m, &found.classes, err));
     if (q->objects)
         MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
     found.distance = q->near_distance;
@@ -226,7 +230,7 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
         .distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE, .max_pixels = q->max_pixels};
     if (q->near)
         MR_TRY(mr_similar_find(q->dir, ds, &near, &found.near, err));
-    MR_TRY(cmd_seek_find(q->dir, m, &found.seeks, err));
+    MR_TRY(cmd_seek_find(stored, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
     return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
 }

@@ -32,6 +32,16 @@ static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, unlabell
     }
 }
 
+static void add_unlabelled_seen(const mr_dataset *ds, const mr_split *split, unlabelled *u)
+{
+    MR_AUTO(mr_scope_free) int32_t *labels = mr_alloc(split->samples, sizeof *labels);
+    if (!labels || mr_dataset_labels(ds, split->name, labels, NULL) != MR_OK)
+        return;
+    for (uint64_t n = 0; n < split->samples; n++)
+        if (labels[n] < 0)
+            u->first = u->count++ ? u->first : n;
+}
+
 /* Every rank looks at its part of the shards, so that the indexes, 64 bytes per sample, are read once and not by each
  * of a thousand ranks. */
 static mr_status count_unlabelled(const mr_dataset *ds, const mr_split *split, mr_ranks *ranks, unlabelled *out,
@@ -39,7 +49,9 @@ static mr_status count_unlabelled(const mr_dataset *ds, const mr_split *split, m
 {
     MR_AUTO(mr_buf_free) mr_buf mine = {0}, all = {0};
     unlabelled u = {0};
-    for (size_t i = mr_ranks_rank(ranks); i < split->shard_count; i += mr_ranks_world(ranks))
+    if (split->seen && mr_ranks_rank(ranks) == 0)
+        add_unlabelled_seen(ds, split, &u);
+    for (size_t i = mr_ranks_rank(ranks); !split->seen && i < split->shard_count; i += mr_ranks_world(ranks))
         add_unlabelled(ds, &split->shards[i], &u);
     mr_buf_add(&mine, &u, sizeof u);
     MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&mine, err, "reading labels"), err));
