@@ -121,8 +121,8 @@ typedef enum mr_tail {
 
 typedef enum mr_delivery {
     MR_DELIVER_ENCODED = 0, /* the encoded bytes, in one slab */
-    MR_DELIVER_U8_NHWC,     /* decoded, uint8, count x size x size x 3 */
-    MR_DELIVER_F32_NCHW,    /* decoded and normalised, float32, count x 3 x size x size */
+    MR_DELIVER_U8_NHWC,     /* decoded, uint8, count x height x size x 3 */
+    MR_DELIVER_F32_NCHW,    /* decoded and normalised, float32, count x 3 x height x size */
     MR_DELIVER_BF16_NCHW,   /* the same in bfloat16 */
     MR_DELIVER_CODED,       /* what a device needs to compute MR_DELIVER_F32_NCHW, in one slab: see mr_coded */
 } mr_delivery;
@@ -207,7 +207,9 @@ typedef struct mr_loader_options {
     float object_side;    /* pixels of the view: an object whose box is narrower or lower there is left out; 0: 1 */
     float object_visible; /* share of an object's box that must be in the view, 0 to 1 */
     mr_augment augment;
-    int with_masks; /* 1: with_objects, and each sample's polygons as a mask */
+    int with_masks;  /* 1: with_objects, and each sample's polygons as a mask */
+    uint32_t height; /* of the view, whose width is transform.size; 0: the same.  Another one: not of coded delivery,
+                        and not of MR_TRANSFORM_CENTER */
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -229,7 +231,7 @@ typedef struct mr_sample_facts {
 } mr_sample_facts;
 
 /* What the samples of a batch show: the objects of their metas (FORMAT.md), moved as the picture is: cut to
- * its view, scaled, mirrored, and turned if EXIF is applied.  Coordinates are pixels of the view, from 0 to `size`,
+ * its view, scaled, mirrored, and turned if EXIF is applied.  Coordinates are pixels of the view,
  * also with encoded delivery; what is outside is cut off.  Object k of sample i is number first_object[i] + k of the
  * batch, and its polygons are first_polygon[n] to first_polygon[n + 1] - 1. */
 typedef struct mr_batch_objects {
@@ -244,7 +246,7 @@ typedef struct mr_batch_objects {
     const float *point;             /* 2 of each: x, y */
     const uint64_t *first_keypoint; /* objects + 1, by object: all that the meta has, in its order */
     const float *keypoint;          /* 3 of each: x, y, visibility; zeros if it is not labelled or outside */
-    const uint8_t *masks; /* with_masks: count x size x size: label + 1 where a polygon is, a later object over
+    const uint8_t *masks; /* with_masks: count x height x size: label + 1 where a polygon is, a later object over
                              an earlier one; 0: nothing; 255: a crowd, or no label below 254 */
 } mr_batch_objects;
 

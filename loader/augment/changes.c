@@ -48,45 +48,45 @@ static void draw_jitter(const mr_augment *a, mr_stream *numbers, mr_changes *c)
 }
 
 /* RandomErasing's: 2 % to 33 % of the picture, from 0.3 to 3.3 times as high as it is wide. */
-static void draw_erasing(mr_stream *numbers, uint32_t size, mr_changes *c)
+static void draw_erasing(mr_stream *numbers, uint32_t most_width, uint32_t most_height, mr_changes *c)
 {
-    double area = (double)size * size;
+    double area = (double)most_width * most_height;
     for (int i = 0; i < TRIES; i++) {
         double part = area * mr_stream_between(numbers, 0.02, 0.33);
         double ratio = exp(mr_stream_between(numbers, log(0.3), log(3.3)));
         double height = floor(sqrt(part * ratio) + 0.5), width = floor(sqrt(part / ratio) + 0.5);
-        if (width < 1 || height < 1 || width >= size || height >= size)
+        if (width < 1 || height < 1 || width >= most_width || height >= most_height)
             continue;
         c->width = (uint32_t)width;
         c->height = (uint32_t)height;
-        c->top = mr_stream_upto(numbers, size - c->height);
-        c->left = mr_stream_upto(numbers, size - c->width);
+        c->top = mr_stream_upto(numbers, most_height - c->height);
+        c->left = mr_stream_upto(numbers, most_width - c->width);
         return;
     }
 }
 
-mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t size,
-                           const float mean[3])
+mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
+                           uint32_t height, const float mean[3])
 {
     mr_stream numbers = mr_stream_of(PURPOSE, seed, epoch, sample);
     mr_changes c = {.width = 0};
     draw_jitter(a, &numbers, &c);
     c.grey = mr_stream_unit(&numbers) < (double)a->grey;
     if (mr_stream_unit(&numbers) < (double)a->erase)
-        draw_erasing(&numbers, size, &c);
+        draw_erasing(&numbers, width, height, &c);
     for (int i = 0; i < 3; i++)
         c.fill[i] = (uint8_t)fminf(fmaxf(mean[i] * 255 + 0.5f, 0), 255);
     return c;
 }
 
-void mr_changes_apply(const mr_changes *c, uint8_t *rgb, uint32_t size)
+void mr_changes_apply(const mr_changes *c, uint8_t *rgb, uint32_t width, uint32_t height)
 {
-    size_t pixels = (size_t)size * size;
+    size_t pixels = (size_t)width * height;
     for (unsigned i = 0; i < c->jitters; i++)
         mr_jitter(c->order[i], c->amount[c->order[i]], rgb, pixels);
     if (c->grey)
         mr_grey(rgb, pixels);
     for (uint32_t y = 0; y < c->height && c->width; y++)
         for (uint32_t x = 0; x < c->width; x++)
-            memcpy(rgb + 3 * ((size_t)(c->top + y) * size + c->left + x), c->fill, 3);
+            memcpy(rgb + 3 * ((size_t)(c->top + y) * width + c->left + x), c->fill, 3);
 }

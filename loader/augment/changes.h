@@ -24,14 +24,14 @@ typedef struct mr_changes {
 /* False: the options change nothing. */
 bool mr_augment_is_set(const mr_augment *a);
 
-/* `size`: side of the picture; `mean`: of pixel / 255, the colour of what is erased. */
-mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t size,
-                           const float mean[3]);
+/* `mean`: of pixel / 255, the colour of what is erased. */
+mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
+                           uint32_t height, const float mean[3]);
 
 /* `pixels` pixels of three bytes, in place. */
 void mr_jitter(int what, float amount, uint8_t *rgb, size_t pixels);
 void mr_grey(uint8_t *rgb, size_t pixels);
-/* All of it: a picture of size x size pixels. */
-void mr_changes_apply(const mr_changes *c, uint8_t *rgb, uint32_t size);
+/* All of it. */
+void mr_changes_apply(const mr_changes *c, uint8_t *rgb, uint32_t width, uint32_t height);
 
 #endif

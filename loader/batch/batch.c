@@ -22,7 +22,7 @@ static bool is_coded(const mr_work *w)
 /* Of one sample. */
 static size_t mask_bytes(const mr_work *w)
 {
-    return w->o.with_masks ? (size_t)w->o.transform.size * w->o.transform.size : 0;
+    return w->o.with_masks ? (size_t)w->o.transform.size * w->o.height : 0;
 }
 
 mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
@@ -190,7 +190,7 @@ static mr_status decode_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uin
         return mr_work_resize(w, worker, v, rgb, out, err);
     const mr_transform *t = &w->o.transform;
     const mr_changes c =
-        mr_changes_draw(&w->o.augment, w->o.seed, b->lent.epoch, b->facts[slot].item, t->size, t->mean);
+        mr_changes_draw(&w->o.augment, w->o.seed, b->lent.epoch, b->facts[slot].item, t->size, w->o.height, t->mean);
     return mr_work_change(w, worker, v, &c, rgb, out, err);
 }
 
@@ -234,8 +234,8 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t
     }
     if (b->moved)
         MR_TRY(mr_work_objects(w, worker, f->sample, &part->row, &v, meta, &b->moved[slot], err));
-    if (w->o.with_masks &&
-        !mr_moved_draw(&b->moved[slot], &worker->mover.path, w->o.transform.size, b->masks.data + slot * mask_bytes(w)))
+    if (w->o.with_masks && !mr_moved_draw(&b->moved[slot], &worker->mover.path, w->o.transform.size, w->o.height,
+                                          b->masks.data + slot * mask_bytes(w)))
         return mr_fail_memory(err, "drawing masks");
     if (is_coded(w))
         return load_coded(b, w, worker, slot, &v, err);

@@ -57,6 +57,20 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
     return MR_OK;
 }
 
+static mr_status fill_height(mr_loader_options *o, mr_error *err)
+{
+    if (o->height == 0)
+        o->height = o->transform.size;
+    if (o->height > MR_MAX_SIDE)
+        return mr_fail(err, MR_MISUSE, "height of %u pixels; at most %d", o->height, MR_MAX_SIDE);
+    if (o->height == o->transform.size)
+        return MR_OK;
+    if (o->transform.kind == MR_TRANSFORM_CENTER || o->deliver == MR_DELIVER_CODED)
+        return mr_fail(err, MR_MISUSE, "height %u and size %u: %s makes squares only", o->height, o->transform.size,
+                       o->deliver == MR_DELIVER_CODED ? "coded delivery" : "a central crop");
+    return MR_OK;
+}
+
 static mr_status check_range(const char *name, const float range[2], float low, float high, mr_error *err)
 {
     if (range[0] >= low && range[0] <= range[1] && range[1] <= high)
@@ -156,6 +170,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.transform.unrounded && o.deliver == MR_DELIVER_CODED)
         return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered coded; use float32");
     MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));
+    MR_TRY(fill_height(&o, err));
     MR_TRY(check_augment(&o, err));
     MR_TRY(check_items(&o, split->samples, err));
     *out = o;

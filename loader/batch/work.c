@@ -287,14 +287,17 @@ mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_r
 {
     uint32_t width = row->width, height = row->height;
     mr_orient_size(mr_work_orientation(w, row), &width, &height);
-    if (w->o.transform.kind == MR_TRANSFORM_TRAIN)
-        return mr_view_train(&w->o.transform, w->o.seed, epoch, item, width, height);
-    return mr_view_eval(&w->o.transform, width, height);
+    mr_view v = w->o.transform.kind == MR_TRANSFORM_TRAIN
+                    ? mr_view_train(&w->o.transform, w->o.seed, epoch, item, width, height)
+                    : mr_view_eval(&w->o.transform, width, height);
+    if (w->o.height != w->o.transform.size) /* all that is in the box is resized to it */
+        v.out_height = w->o.height;
+    return v;
 }
 
 size_t mr_work_pixel_bytes(const mr_loader_options *o)
 {
-    size_t values = (size_t)o->transform.size * o->transform.size * 3;
+    size_t values = (size_t)o->transform.size * o->height * 3;
     switch (o->deliver) {
     case MR_DELIVER_U8_NHWC:
         return values;
@@ -321,7 +324,7 @@ static mr_resize_job job_of(const mr_work *w, const mr_view *v)
         .crop_left = v->crop_left,
         .crop_top = v->crop_top,
         .crop_width = t->size,
-        .crop_height = t->size,
+        .crop_height = w->o.height,
         .flip = v->flip,
         .bicubic = t->bicubic != 0,
         .unrounded = t->unrounded != 0,
@@ -391,24 +394,24 @@ mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const 
 mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const mr_changes *c, const uint8_t *rgb,
                          void *out, mr_error *err)
 {
-    uint32_t size = w->o.transform.size;
+    uint32_t width = w->o.transform.size, height = w->o.height;
     bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC;
     mr_resize_job job = job_of(w, v);
     job.rgb = rgb;
     if (!bytes)
-        MR_TRY(mr_slab_reserve(&worker->changed, (size_t)size * size * 3, 0, NULL, err));
+        MR_TRY(mr_slab_reserve(&worker->changed, (size_t)width * height * 3, 0, NULL, err));
     uint8_t *picture = bytes ? out : worker->changed.data;
     MR_TRY(mr_resize_u8(worker->resizer, &job, picture, err));
-    mr_changes_apply(c, picture, size);
+    mr_changes_apply(c, picture, width, height);
     if (bytes)
         return MR_OK;
     const mr_resize_job same = {.rgb = picture,
-                                .in_width = size,
-                                .in_height = size,
-                                .out_width = size,
-                                .out_height = size,
-                                .crop_width = size,
-                                .crop_height = size};
+                                .in_width = width,
+                                .in_height = height,
+                                .out_width = width,
+                                .out_height = height,
+                                .crop_width = width,
+                                .crop_height = height};
     return resize(w, worker->resizer, &same, out, err);
 }
 

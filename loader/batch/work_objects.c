@@ -42,8 +42,8 @@ mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const 
                           const uint8_t *meta, mr_moved *out, mr_error *err)
 {
     mr_mover *m = &worker->mover;
-    const double size = w->o.transform.size;
-    const mr_object_rules rules = {size, size, (double)w->o.object_side, (double)w->o.object_visible};
+    const mr_object_rules rules = {w->o.transform.size, w->o.height, (double)w->o.object_side,
+                                   (double)w->o.object_visible};
     const mr_stored stored = {row->width, row->height, mr_work_orientation(w, row)};
     mr_error why;
     if (!meta) {

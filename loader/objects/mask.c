@@ -40,32 +40,33 @@ static size_t pixel_from(double x, size_t size)
     return at <= 0 ? 0 : at >= (double)size ? size : (size_t)at;
 }
 
-static bool fill(const float *points, size_t count, uint8_t value, size_t size, mr_path *crossings, uint8_t *mask)
+static bool fill(const float *points, size_t count, uint8_t value, size_t width, size_t height, mr_path *crossings,
+                 uint8_t *mask)
 {
     double top = INFINITY, bottom = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         top = fmin(top, (double)points[2 * i + 1]);
         bottom = fmax(bottom, (double)points[2 * i + 1]);
     }
-    for (size_t y = pixel_from(top, size); y < pixel_from(bottom, size); y++) {
+    for (size_t y = pixel_from(top, height); y < pixel_from(bottom, height); y++) {
         if (!cross_line(points, count, (double)y + 0.5, crossings))
             return false;
         for (size_t i = 0; i + 1 < crossings->count; i += 2) {
-            size_t from = pixel_from(crossings->at[i], size), to = pixel_from(crossings->at[i + 1], size);
-            memset(mask + y * size + from, value, to - from);
+            size_t from = pixel_from(crossings->at[i], width), to = pixel_from(crossings->at[i + 1], width);
+            memset(mask + y * width + from, value, to - from);
         }
     }
     return true;
 }
 
-bool mr_moved_draw(const mr_moved *m, mr_path *scratch, uint32_t size, uint8_t *mask)
+bool mr_moved_draw(const mr_moved *m, mr_path *scratch, uint32_t width, uint32_t height, uint8_t *mask)
 {
     const float *points = m->numbers;
     size_t ring = 0;
-    memset(mask, 0, (size_t)size * size);
+    memset(mask, 0, (size_t)width * height);
     for (size_t i = 0; i < m->count; i++)
         for (uint32_t k = 0; k < m->objects[i].polygons; k++, ring++) {
-            if (!fill(points, m->rings[ring], value_of(&m->objects[i]), size, scratch, mask))
+            if (!fill(points, m->rings[ring], value_of(&m->objects[i]), width, height, scratch, mask))
                 return false;
             points += 2 * (size_t)m->rings[ring];
         }

@@ -61,9 +61,9 @@ bool mr_objects_move(mr_mover *m, const mr_view *v, const mr_object_rules *rules
 bool mr_path_point(mr_path *p, double x, double y);
 bool mr_path_clip(mr_path *p, mr_path *scratch, double width, double height);
 
-/* Draws the polygons of a slot into size x size bytes: an object's label + 1, 0 where there is none; 255 for crowds and
- * what has no label below 254.  False: out of memory. */
-bool mr_moved_draw(const mr_moved *m, mr_path *scratch, uint32_t size, uint8_t *mask);
+/* Draws the polygons of a slot into height rows of `width` bytes: an object's label + 1, 0 where there is none; 255 for
+ * crowds and what has no label below 254.  False: out of memory. */
+bool mr_moved_draw(const mr_moved *m, mr_path *scratch, uint32_t width, uint32_t height, uint8_t *mask);
 
 /* The slots as one: everything is in `memory`; an mr_batch_objects is at its start. */
 mr_status mr_objects_join(const mr_moved *slots, uint64_t count, mr_slab *memory, mr_error *err);

@@ -48,7 +48,8 @@ PyObject *batch_new(PyTypeObject *type, Loader *loader, const mr_batch *batch)
     self->loader = loader;
     self->batch = batch;
     self->deliver = loader->options.deliver;
-    self->size = loader->options.transform.size ? loader->options.transform.size : 224;
+    self->width = loader->options.transform.size ? loader->options.transform.size : 224;
+    self->height = loader->options.height ? loader->options.height : self->width;
     if (register_lent(self) == 0 || batch_detach(self) == 0)
         return (PyObject *)self;
     Py_DECREF((PyObject *)self);
@@ -159,6 +160,18 @@ GETTER(count)
 GETTER(replaced)
 GETTER(data_bytes)
 
+static PyObject *get_batch_width(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(((Batch *)object)->width);
+}
+
+static PyObject *get_batch_height(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(((Batch *)object)->height);
+}
+
 static PyObject *get_batch_lent(PyObject *object, void *unused)
 {
     (void)unused;
@@ -186,6 +199,8 @@ static PyGetSetDef members[] = {
     {"replaced", get_batch_replaced, NULL, NULL, NULL},
     {"nbytes", get_batch_data_bytes, NULL, NULL, NULL},
     {"bad", get_batch_bad, NULL, NULL, NULL},
+    {"width", get_batch_width, NULL, NULL, NULL},
+    {"height", get_batch_height, NULL, NULL, NULL},
     {"lent", get_batch_lent, NULL, NULL, NULL},
     {"address", get_batch_address, NULL, NULL, NULL},
     {0},

@@ -8,7 +8,7 @@
 
 int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code)
 {
-    int64_t count = (int64_t)self->batch->count, size = self->size;
+    int64_t count = (int64_t)self->batch->count, width = self->width, height = self->height;
     *item = 1;
     *code = DL_UINT;
     if (self->deliver == MR_DELIVER_ENCODED) {
@@ -16,12 +16,14 @@ int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code)
         return 1;
     }
     shape[0] = count;
-    shape[1] = shape[2] = shape[3] = size;
-    if (self->deliver == MR_DELIVER_U8_NHWC) {
-        shape[3] = 3;
+    shape[1] = height;
+    shape[2] = width;
+    shape[3] = 3;
+    if (self->deliver == MR_DELIVER_U8_NHWC)
         return 4;
-    }
     shape[1] = 3;
+    shape[2] = height;
+    shape[3] = width;
     *item = self->deliver == MR_DELIVER_F32_NCHW ? 4 : 2;
     *code = self->deliver == MR_DELIVER_F32_NCHW ? DL_FLOAT : DL_BFLOAT;
     return 4;

@@ -53,7 +53,7 @@ struct Batch {
     mr_batch *own;                /* the same, detached; NULL: lent */
     Py_ssize_t exports;           /* buffers that Python has open on it */
     mr_delivery deliver;
-    unsigned size;
+    unsigned width, height;
     Py_ssize_t shape[4], strides[4]; /* of the buffers */
 };
 

@@ -28,19 +28,25 @@ typedef struct member {
     }
 
 static const member members[] = {
-    MEMBER(global_batch, U64),     MEMBER(rank, U32),           MEMBER(world, U32),
-    MEMBER(threads, U32),          MEMBER(prefetch, U32),       MEMBER(seed, U64),
-    MEMBER(shuffle, U32),          MEMBER(window_bytes, U64),   MEMBER(tail, U32),
-    MEMBER(deliver, U32),          MEMBER(on_bad, U32),         MEMBER(max_bad, U64),
-    MEMBER(with_meta, FLAG),       MEMBER(epochs, U64),         MEMBER(max_pixels, U64),
-    MEMBER(with_objects, FLAG),    MEMBER(with_masks, FLAG),    MEMBER(object_side, FLOAT),
-    MEMBER(object_visible, FLOAT), AUGMENT(brightness, FLOAT2), AUGMENT(contrast, FLOAT2),
-    AUGMENT(saturation, FLOAT2),   AUGMENT(hue, FLOAT2),        AUGMENT(grey, FLOAT),
-    AUGMENT(erase, FLOAT),         TRANSFORM(kind, U32),        TRANSFORM(size, U32),
-    TRANSFORM(resize, U32),        TRANSFORM(scale_min, FLOAT), TRANSFORM(scale_max, FLOAT),
-    TRANSFORM(flip, FLOAT),        TRANSFORM(bicubic, FLAG),    TRANSFORM(apply_orientation, FLAG),
-    TRANSFORM(mean, FLOAT3),       TRANSFORM(std, FLOAT3),      TRANSFORM(libjpeg, FLAG),
-    TRANSFORM(unrounded, FLAG),
+    MEMBER(global_batch, U64),   MEMBER(rank, U32),
+    MEMBER(world, U32),          MEMBER(threads, U32),
+    MEMBER(prefetch, U32),       MEMBER(seed, U64),
+    MEMBER(shuffle, U32),        MEMBER(window_bytes, U64),
+    MEMBER(tail, U32),           MEMBER(deliver, U32),
+    MEMBER(on_bad, U32),         MEMBER(max_bad, U64),
+    MEMBER(with_meta, FLAG),     MEMBER(epochs, U64),
+    MEMBER(max_pixels, U64),     MEMBER(with_objects, FLAG),
+    MEMBER(with_masks, FLAG),    MEMBER(height, U32),
+    MEMBER(object_side, FLOAT),  MEMBER(object_visible, FLOAT),
+    AUGMENT(brightness, FLOAT2), AUGMENT(contrast, FLOAT2),
+    AUGMENT(saturation, FLOAT2), AUGMENT(hue, FLOAT2),
+    AUGMENT(grey, FLOAT),        AUGMENT(erase, FLOAT),
+    TRANSFORM(kind, U32),        TRANSFORM(size, U32),
+    TRANSFORM(resize, U32),      TRANSFORM(scale_min, FLOAT),
+    TRANSFORM(scale_max, FLOAT), TRANSFORM(flip, FLOAT),
+    TRANSFORM(bicubic, FLAG),    TRANSFORM(apply_orientation, FLAG),
+    TRANSFORM(mean, FLOAT3),     TRANSFORM(std, FLOAT3),
+    TRANSFORM(libjpeg, FLAG),    TRANSFORM(unrounded, FLAG),
 };
 
 static int read_float(PyObject *value, float *to)

@@ -71,7 +71,7 @@ PyObject *batch_objects(PyObject *object, PyObject *name)
         return fail(Py_TYPE(object),
                     &(mr_error){MR_MISUSE, "the batch has no objects: the loader was opened without with_objects"});
     if (strcmp(text, "masks") == 0) {
-        uint64_t pixels = (uint64_t)((Batch *)object)->size * ((Batch *)object)->size;
+        uint64_t pixels = (uint64_t)((Batch *)object)->width * ((Batch *)object)->height;
         return copy_of(batch->objects, offsetof(mr_batch_objects, masks),
                        batch->objects->masks ? batch->count * pixels : 0);
     }

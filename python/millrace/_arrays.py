@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import sys
 from collections.abc import Callable
 from typing import Any, Literal
@@ -77,11 +76,10 @@ def _mask_field(array: str) -> Field:
     make = _BUFFERS[array]
 
     def take(batch: Any) -> Any:
-        data, count = batch.objects("masks"), batch.count
-        size = math.isqrt(len(data) // count) if count else 0
+        data, shape = batch.objects("masks"), (batch.count, batch.height, batch.width)
         if array == "raw":
-            return memoryview(data).cast("B", (count, size, size)) if count else memoryview(data)
-        return make(data, "uint8", 1).reshape(count, size, size)
+            return memoryview(data).cast("B", shape) if data else memoryview(data)
+        return make(data, "uint8", 1).reshape(shape)
 
     return take
 

@@ -1,4 +1,4 @@
-"""What a sample's image becomes: a square of pixels, cut and resized in C.
+"""What a sample's image becomes: pixels of one size for all samples, cut and resized in C.
 
 Invariant: a view is a value: it can be compared, hashed and pickled, and draws nothing itself.
 """
@@ -16,20 +16,21 @@ class View:
     """The base of the three views. All are antialiased.
 
     Attributes:
-        size: width and height of the result in pixels.
+        size: width and height of the result in pixels; of Crop and Square also (height, width).
         bicubic: bicubic instead of bilinear.
         apply_orientation: turn the image as its EXIF orientation says.
         unrounded: resize in float32, as torchvision resizes tensors: not rounded to 8 bits (float output only).
     """
 
-    size: int = 224
+    size: int | tuple[int, int] = 224
     bicubic: bool = False
     apply_orientation: bool = False
     unrounded: bool = False
 
     def _options(self) -> dict[str, Any]:
         return {
-            "size": self.size,
+            "size": self.size if isinstance(self.size, int) else self.size[1],
+            "height": 0 if isinstance(self.size, int) else self.size[0],
             "bicubic": self.bicubic,
             "apply_orientation": self.apply_orientation,
             "unrounded": self.unrounded,
@@ -60,7 +61,7 @@ class Crop(View):
 
 @dataclass(frozen=True)
 class Square(View):
-    """The whole image, its aspect ratio not kept."""
+    """The whole image, its aspect ratio not kept: a square, or size=(height, width)."""
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "kind": 1}

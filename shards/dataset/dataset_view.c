@@ -63,7 +63,7 @@ static mr_status see(const mr_dataset *ds, const char *path, const mr_view_split
     if (list.samples != p->samples || memcmp(list.hash, p->list, sizeof list.hash) != 0)
         return mr_fail(err, MR_BAD_DATA,
                        "%s: the conditions of %s give other samples than those that it was made of; "
-                       "write it anew by `millrace view`",
+                       "make it again by `millrace view`",
                        path, from->name);
     *to = *mr_manifest_split(ds->manifest, p->split);
     memcpy(to->name, from->name, strlen(from->name) + 1); /* mr_split_name_ok() */

@@ -195,7 +195,7 @@ static mr_status parse_all(const json_t *doc, const char *name, mr_view_file *v,
     mr_hex(v->digest, sizeof v->digest, found);
     if (strcmp(found, stated) != 0)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s: was edited: its digest is %.64s, and it states %.64s; write it anew by "
+                       "%s: was edited: its digest is %.64s, and it states %.64s; make it again by "
                        "`millrace view`",
                        name, found, stated);
     MR_TRY(mr_json_get(view, "datasets", JSON_ARRAY, name, &datasets, err));

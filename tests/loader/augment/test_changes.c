@@ -91,7 +91,8 @@ static void draws_are_even(void **state)
     double sum = 0, area = 0;
     unsigned grey_ones = 0, erased = 0, hue_first = 0;
     for (uint64_t i = 0; i < DRAWS; i++) {
-        mr_changes c = mr_changes_draw(&a, 3, 1, i, SIDE, mean), again = mr_changes_draw(&a, 3, 1, i, SIDE, mean);
+        mr_changes c = mr_changes_draw(&a, 3, 1, i, SIDE, SIDE, mean),
+                   again = mr_changes_draw(&a, 3, 1, i, SIDE, SIDE, mean);
         assert_memory_equal(&c, &again, sizeof c);
         assert_int_equal(c.jitters, 3); /* no contrast */
         for (unsigned k = 0; k < c.jitters; k++)

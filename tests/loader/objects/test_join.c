@@ -64,13 +64,14 @@ static void check_slot(const mr_dataset *ds, const mr_batch *b, uint64_t i, cons
     mr_sample_view v = {0};
     mr_mover mover = {.path = {0}};
     mr_moved want = {0};
-    const mr_object_rules rules = {o->transform.size, o->transform.size, 1, 0};
+    const mr_object_rules rules = {o->transform.size, o->height ? o->height : o->transform.size, 1, 0};
     assert_int_equal(mr_dataset_read(ds, "train", f->sample, &v, NULL), MR_OK);
     assert_int_equal(mr_objects_parse(v.meta, v.meta_len, &mover.objects, NULL), MR_OK);
     const mr_stored stored = {v.width, v.height, o->transform.apply_orientation ? v.orientation : 1};
     const mr_stored shown = mr_stored_shown(&stored);
     mr_objects_show(&mover.objects, &stored);
     mr_view view = mr_view_train(&o->transform, o->seed, b->epoch, f->item, shown.width, shown.height);
+    view.out_height = o->height ? o->height : view.out_height;
     assert_true(mr_objects_move(&mover, &view, &rules, &want));
     uint64_t at = all->first_object[i], ring = 0, number = 0, key = 0;
     assert_int_equal(all->first_object[i + 1] - at, want.count);
@@ -91,10 +92,11 @@ static void check_slot(const mr_dataset *ds, const mr_batch *b, uint64_t i, cons
             assert_memory_equal(all->keypoint + 3 * p, want.keypoints + key, 12);
     }
     if (o->with_masks) {
-        uint8_t mask[24 * 24];
+        uint8_t mask[24 * 40];
+        const uint32_t height = o->height ? o->height : 24;
         assert_int_equal(o->transform.size, 24);
-        assert_true(mr_moved_draw(&want, &mover.path, 24, mask));
-        assert_memory_equal(all->masks + i * sizeof mask, mask, sizeof mask);
+        assert_true(mr_moved_draw(&want, &mover.path, 24, height, mask));
+        assert_memory_equal(all->masks + i * 24 * height, mask, 24 * height);
     } else {
         assert_null(all->masks);
     }
@@ -115,6 +117,7 @@ static void every_slot_has_its_objects(void **state)
         o.threads = n % 2 * 3;
         o.with_meta = n % 3 == 0;
         o.with_masks = n % 2;
+        o.height = n / 2 % 2 && o.deliver != MR_DELIVER_CODED ? 40 : 0;
         o.transform.apply_orientation = n % 2;
         mr_loader *l = open_loader(ds, &o);
         const mr_batch *b;
@@ -207,6 +210,15 @@ static void limits_are_checked(void **state)
     o.object_visible = 0;
     o.object_side = -1;
     expect_no_loader(ds, &o, MR_MISUSE, "object_side -1");
+    o = options(MR_DELIVER_CODED);
+    o.height = 40;
+    expect_no_loader(ds, &o, MR_MISUSE, "coded delivery makes squares only");
+    o = options(MR_DELIVER_U8_NHWC);
+    o.height = 40;
+    o.transform.kind = MR_TRANSFORM_CENTER;
+    expect_no_loader(ds, &o, MR_MISUSE, "a central crop makes squares only");
+    o.height = 100000;
+    expect_no_loader(ds, &o, MR_MISUSE, "height of 100000");
     mr_dataset_free(ds);
     support_tmpdir_remove(dir);
 }

@@ -206,7 +206,7 @@ static void rules_and_parts(void **state)
 static void masks_cover_the_pixels_whose_centres_are_inside(void **state)
 {
     (void)state;
-    enum { SIDE = 40 };
+    enum { SIDE = 40, HEIGHT = 30, ALL = SIDE * HEIGHT };
     static const uint8_t values[5] = {1, 2, 255, 254, 255};
     mr_random r = support_random();
     mr_path path = {0}, scratch = {0};
@@ -214,7 +214,7 @@ static void masks_cover_the_pixels_whose_centres_are_inside(void **state)
         mr_moved_object objects[5] = {{.label = 0}, {.label = 1}, {.label = -1}, {.label = 253}, {.crowd = true}};
         float numbers[5 * 22];
         uint32_t rings[5];
-        uint8_t mask[SIDE * SIDE], want[SIDE * SIDE] = {0};
+        uint8_t mask[ALL], want[ALL] = {0};
         mr_moved m = {.objects = objects, .count = 5, .rings = rings, .ring_count = 5, .numbers = numbers};
         for (int i = 0; i < 5; i++) {
             draw_star(&r, &path);
@@ -222,11 +222,11 @@ static void masks_cover_the_pixels_whose_centres_are_inside(void **state)
             rings[i] = (uint32_t)path.count / 2;
             for (size_t k = 0; k < path.count; k++)
                 path.at[k] = (double)(numbers[m.number_count++] = (float)path.at[k]);
-            for (int pixel = 0; pixel < SIDE * SIDE; pixel++)
+            for (int pixel = 0; pixel < ALL; pixel++)
                 if (covers(path.at, path.count, pixel % SIDE + 0.5, pixel / SIDE + 0.5))
                     want[pixel] = values[i];
         }
-        assert_true(mr_moved_draw(&m, &scratch, SIDE, mask));
+        assert_true(mr_moved_draw(&m, &scratch, SIDE, HEIGHT, mask));
         assert_memory_equal(mask, want, sizeof want);
     }
     free(path.at);
