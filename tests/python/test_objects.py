@@ -159,3 +159,21 @@ def test_equal_to_torchvision(scenes: millrace.Split) -> None:
                 compared += 1
     assert compared > 20
     assert "torch" in sys.modules and isinstance(batches(scenes, array="torch")[0]["boxes"].offsets, torch.Tensor)
+
+
+def test_rows_are_what_torchvision_takes(scenes: millrace.Split) -> None:
+    torch = pytest.importorskip("torch")
+    detection = pytest.importorskip("torchvision.models.detection")
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
+    fields = ("image", "boxes", "classes")
+    loader = millrace.Loader(scenes, 2, view=millrace.Square(64), fields=fields, array="torch", output="uint8")
+    images, boxes, classes = next(iter(loader))
+    pictures = images.permute(0, 3, 1, 2)
+    assert pictures.is_contiguous(memory_format=torch.channels_last) and pictures.data_ptr() == images.data_ptr()
+    targets = [{"boxes": box, "labels": label.long() + 1} for box, label in zip(boxes, classes)]
+    assert len(targets) == 2 and all(len(target["boxes"]) for target in targets)
+    box = tv_tensors.BoundingBoxes(boxes[0], format="XYXY", canvas_size=pictures.shape[-2:])
+    assert box.canvas_size == (64, 64) and box.shape[1] == 4
+    model = detection.ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=91)
+    losses = model(list(pictures.float() / 255), targets)
+    assert all(torch.isfinite(loss) for loss in losses.values())
