@@ -2,6 +2,8 @@
  * Invariant: under mpirun only rank 0 prints. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +16,9 @@
 #include "base/text.h"
 #include "image/codec/image.h"
 #include "shards/commands.h"
+#include "shards/dataset/dataset.h"
 #include "shards/verify/formats.h"
+#include "shards/view/view.h"
 
 enum { TEXT, JSON, FORMATS }; /* from FORMATS on: forms of verify/formats.h */
 
@@ -174,11 +178,36 @@ static int end(const request *q, const mr_verify_report *r, mr_status status, mr
     return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
 }
 
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+/* A view opens only if its dataset has the digest, and its conditions give the same list; then the dataset is verified
+ * in its place, `*dataset`. */
+static mr_status check_view(request *q, char **dataset, mr_error *err)
+{
+    MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
+    if (!mr_view_is_at(q->dir))
+        return MR_OK;
+    MR_TRY(mr_dataset_open(q->dir, &ds, err));
+    if (q->options.expect && strcasecmp(q->options.expect, mr_dataset_sha256(ds)) != 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: not the expected view: its digest is %s, expected %s", q->dir,
+                       mr_dataset_sha256(ds), q->options.expect);
+    q->options.expect = NULL;
+    *dataset = strdup(mr_dataset_folder(ds));
+    if (!*dataset)
+        return mr_fail_memory(err, q->dir);
+    q->dir = *dataset;
+    return MR_OK;
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.options = {.level = MR_VERIFY_FULL}};
     mr_verify_report *report = NULL;
     mr_ranks *ranks = NULL;
+    MR_AUTO(free_text) char *dataset = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))
@@ -192,6 +221,8 @@ static int start(int argc, char **argv)
             q.junit = NULL; /* this failure cannot be reported there, either */
         status = mr_ranks_agree(ranks, begun, &err);
     }
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, check_view(&q, &dataset, &err), &err);
     if (status == MR_OK)
         status = mr_verify(q.dir, &q.options, &report, &err);
     int code = first ? end(&q, report, status, &err) : mr_exit_code(status);
@@ -207,7 +238,8 @@ const mr_command cmd_verify = {
     .example = "millrace verify imagenette",
     .summary = "Proves that a dataset is intact: every file's size and digest, every index row, every "
                "record's hash.  On damage, names the damaged shards, samples and source files, and "
-               "says what is intact.  Nothing is changed.",
+               "says what is intact.  Of a view, proves that it sees what it was made of, then verifies its dataset.  "
+               "Nothing is changed.",
     .notes =
         "Examples:\n"
         "  millrace verify imagenette                       everything, all processors\n"

@@ -166,6 +166,9 @@ static void what_is_not_so_is_refused(void **state)
     support_expect(2, "view", none, dataset, "--fold", "4/3", (char *)NULL);
     support_expect(2, "view", none, view, (char *)NULL);
     assert_int_equal(access(none, F_OK), -1);
+    support_expect(0, "verify", view, "--quiet", (char *)NULL);
+    support_expect(1, "verify", view, "--expect", "00000000000000000000000000000000000000000000000000000000000000ff",
+                   (char *)NULL);
     assert_int_equal(rename(dataset, other), 0);
     support_expect(2, "inspect", view, (char *)NULL);
     from = support_path("%s/another", dir);
@@ -173,6 +176,7 @@ static void what_is_not_so_is_refused(void **state)
                    (char *)NULL);
     support_expect(0, "ingest", from, dataset, "--quiet", (char *)NULL);
     support_expect(1, "inspect", view, (char *)NULL);
+    support_expect(1, "verify", view, (char *)NULL);
     char *aside = support_path("%s/aside", dir);
     assert_int_equal(rename(dataset, aside), 0);
     assert_int_equal(rename(other, dataset), 0);
