@@ -11,41 +11,81 @@
 
 #include "base/scope.h"
 #include "shards/dataset/parts.h"
-#include "shards/format/index.h"
+#include "shards/format/record.h"
 
-static mr_status seen_row(const mr_dataset *ds, const mr_row *row, uint64_t n, mr_view_part *p, mr_view_list *out,
-                          mr_error *err)
+typedef struct asking { /* a part's conditions, of the samples of a shard */
+    const mr_dataset *ds;
+    mr_view_part *part;
+    const mr_shard *shard;
+    int mdb; /* for metas; -1: they are not needed, or are elsewhere */
+    bool metas;
+    mr_buf meta;
+    mr_sample_view view;
+    mr_view_list *out;
+} asking;
+
+static void free_asking(asking *a)
 {
-    MR_AUTO(mr_sample_view_free) mr_sample_view v = {0};
+    mr_buf_free(&a->meta);
+    mr_sample_view_free(&a->view);
+}
+
+static mr_status read_meta(asking *a, const mr_row *row, mr_candidate *c, mr_error *err)
+{
+    c->meta_len = row->meta_len;
+    if (a->mdb < 0) {
+        MR_TRY(mr_dataset_read_meta(a->ds, a->part->split, c->number, &a->view, err));
+        c->meta = a->view.meta;
+        return MR_OK;
+    }
+    mr_buf_clear(&a->meta);
+    if (!mr_buf_reserve(&a->meta, row->meta_len))
+        return mr_fail_memory(err, "a view");
+    MR_TRY(mr_record_read(a->mdb, a->shard, c->number, mr_row_meta(row), a->meta.data, err));
+    c->meta = (const char *)a->meta.data;
+    return MR_OK;
+}
+
+static mr_status ask(asking *a, const mr_row *row, uint64_t n, mr_error *err)
+{
     mr_candidate c = {.number = n, .row = row, .class_is = NULL};
     if (row->label >= 0)
-        c.class_is = mr_dataset_class_name(ds, (size_t)row->label);
-    if (mr_conditions_need_meta(p->conditions, p->condition_count)) {
-        MR_TRY(mr_dataset_read_meta(ds, p->split, n, &v, err));
-        c.meta = v.meta;
-        c.meta_len = v.meta_len;
+        c.class_is = mr_dataset_class_name(a->ds, (size_t)row->label);
+    if (a->metas)
+        MR_TRY(read_meta(a, row, &c, err));
+    if (mr_conditions_meet(a->part->conditions, a->part->condition_count, &c)) {
+        mr_buf_add(&a->out->numbers, &n, sizeof n);
+        a->out->image_bytes += row->image_len;
     }
-    if (mr_conditions_meet(p->conditions, p->condition_count, &c)) {
-        mr_buf_add(&out->numbers, &n, sizeof n);
-        out->image_bytes += row->image_len;
+    return mr_buf_status(&a->out->numbers, err, "a view");
+}
+
+static mr_status ask_shard(asking *a, mr_error *err)
+{
+    MR_AUTO(mr_scope_close) int idx = -1;
+    MR_AUTO(mr_scope_close) int mdb = -1;
+    mr_row row;
+    MR_TRY(mr_dataset_open_file(a->ds, a->shard, "idx", &idx, err));
+    if (a->metas && !a->ds->remote)
+        MR_TRY(mr_dataset_open_file(a->ds, a->shard, "mdb", &mdb, err));
+    a->mdb = mdb;
+    for (uint64_t k = 0; k < a->shard->samples; k++) {
+        MR_TRY(mr_dataset_row(idx, a->shard, k, &row, err));
+        MR_TRY(ask(a, &row, a->shard->first + k, err));
     }
-    return mr_buf_status(&out->numbers, err, "a view");
+    return MR_OK;
 }
 
 mr_status mr_view_list_make(const mr_dataset *ds, mr_view_part *p, mr_view_list *out, mr_error *err)
 {
     const mr_split *s;
+    MR_AUTO(free_asking)
+    asking a = {.ds = ds, .part = p, .out = out, .metas = mr_conditions_need_meta(p->conditions, p->condition_count)};
     MR_TRY(mr_manifest_find_split(ds->manifest, ds->path, p->split, &s, err));
     mr_conditions_restart(p->conditions, p->condition_count);
     for (size_t i = 0; i < s->shard_count; i++) {
-        const mr_shard *shard = &s->shards[i];
-        MR_AUTO(mr_scope_close) int fd = -1;
-        mr_row row;
-        MR_TRY(mr_dataset_open_file(ds, shard, "idx", &fd, err));
-        for (uint64_t k = 0; k < shard->samples; k++) {
-            MR_TRY(mr_dataset_row(fd, shard, k, &row, err));
-            MR_TRY(seen_row(ds, &row, shard->first + k, p, out, err));
-        }
+        a.shard = &s->shards[i];
+        MR_TRY(ask_shard(&a, err));
     }
     out->samples = out->numbers.len / sizeof(uint64_t);
     mr_hash128(out->numbers.data, out->numbers.len, out->hash);
