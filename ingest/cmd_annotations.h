@@ -3,7 +3,7 @@
 #ifndef MR_CMD_ANNOTATIONS_H
 #define MR_CMD_ANNOTATIONS_H
 
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 typedef struct mr_cmd_annotations {
     char **names;   /* in the source; ends with NULL */

@@ -20,7 +20,7 @@
 #include "ingest/cmd_lists.h"
 #include "ingest/cmd_download.h"
 #include "ingest/commands.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/ingest.h"
 
 typedef struct request {
     mr_ingest_options o;

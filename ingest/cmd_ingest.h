@@ -3,7 +3,7 @@
 #ifndef MR_CMD_INGEST_H
 #define MR_CMD_INGEST_H
 
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err);
 mr_status cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err); /* only what was rejected, in a line */

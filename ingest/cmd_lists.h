@@ -3,7 +3,7 @@
 #ifndef MR_CMD_LISTS_H
 #define MR_CMD_LISTS_H
 
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 /* --split-map: appends FROM=TO,FROM=TO... to the `*count` maps; they point into `text`, which is modified. */
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err);

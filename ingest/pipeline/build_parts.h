@@ -7,7 +7,7 @@
 #ifndef MR_BUILD_PARTS_H
 #define MR_BUILD_PARTS_H
 
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 typedef struct mr_build {
     mr_ingest *in;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err)
 {

@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 /* A link may stand for an image or a class folder, which would be missing. */
 mr_status mr_check_links(const mr_ingest *in, mr_error *err)

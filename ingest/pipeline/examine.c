@@ -8,7 +8,7 @@
 #include "base/system/pool.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 enum {
     RANK_BLOCK = 64,  /* neighboring files go to the same rank */

@@ -3,7 +3,7 @@
 #ifndef MR_LEDGER_PARTS_H
 #define MR_LEDGER_PARTS_H
 
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 typedef struct mr_leftover {
     const char *path; /* of the entry */

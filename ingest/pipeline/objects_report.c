@@ -3,7 +3,7 @@
  * ranks.
  */
 #include "base/text.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 mr_object_tally mr_ingest_objects(const mr_ingest *in)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 #include "ingest/source/expand.h"
 
 enum { THREADS_MAX = 1024 }; /* the limit of --jobs; spool files per rank */

@@ -6,7 +6,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 enum { FEW_SHARDS = 1000 }; /* so many are never what makes a manifest too large */
 

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/scope.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 
 enum { SHARD_SAMPLES_MAX = 1 << 20 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "image/jpeg/partial.h"
+#include "loader/bench/partial.h"
 
 enum { PICTURES = 200, RUNS = 5, LEVELS = 4 }; /* levels: the header, and one for each mr_jpeg_parts */
 enum { RUN_COST = 3 };                         /* of a run over all levels, in full decodes */

@@ -1,11 +1,11 @@
 #!/bin/bash
-# run.sh FILE - runs a test file of the Python package by pytest, in the virtual environment of scripts/python-venv or with
+# run.sh FILE - runs a test file of the Python package by pytest, in the virtual environment of scripts/venv python or with
 # the Python that MILLRACE_PYTHON names.  Exit code 77, with a reason, where there is none.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=${MILLRACE_PYTHON:-$root/build/python-venv/bin/python}
 if ! "$python" -c 'import numpy, pytest' 2>/dev/null; then
-    echo "skipped: $python with pytest and numpy is missing; scripts/python-venv makes it"
+    echo "skipped: $python with pytest and numpy is missing; scripts/venv python makes it"
     exit 77
 fi
 export PYTHONPATH=$MILLRACE_PACKAGE PYTHONDONTWRITEBYTECODE=1

@@ -367,7 +367,7 @@ static support_result ask_python(const char *script, const char *const *args, co
     }
     free(path);
     if (r.status == 77 || r.status == 127) {
-        print_message("skipped: no Python has what %s needs (MILLRACE_PYTHON, scripts/hub-venv)\n", script);
+        print_message("skipped: no Python has what %s needs (MILLRACE_PYTHON, scripts/venv hub)\n", script);
         r.status = 77;
     } else if (r.status != 0) {
         fail_msg("%s: %s%s", script, r.out, r.err);

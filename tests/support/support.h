@@ -66,7 +66,7 @@ typedef struct support_result {
 } support_result;
 
 support_result support_run(const char *const *argv, const support_limits *limits); /* argv ends with NULL */
-/* tests/SCRIPT with these arguments (NULL behind) by the Python of MILLRACE_PYTHON, of scripts/hub-venv, or the first
+/* tests/SCRIPT with these arguments (NULL behind) by the Python of MILLRACE_PYTHON, of scripts/venv hub, or the first
  * of the path: the first in which it does not exit with 77, "I miss a module".  If there is none, the test is skipped
  * with a message; any other failure fails it with what the script said.  The caller frees the result. */
 support_result support_python(const char *script, const char *const *args, const support_limits *limits);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "ingest/layout/coco/objects.h"
+#include "ingest/layout/common/coco_objects.h"
 
 /* ---- annotation files ----------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "ingest/layout/coco/coco.h"
 #include "base/scope.h"
-#include "ingest/layout/coco/classes.h"
+#include "ingest/layout/common/coco_classes.h"
 
 /* Where the file of an image may be, best claim first:
  *

@@ -8,9 +8,9 @@
 #include "base/scope.h"
 #include "ingest/layout/createml/createml.h"
 #include "shards/manifest/format.h"
-#include "ingest/layout/class_set.h"
+#include "ingest/layout/common/class_set.h"
 #include "ingest/layout/image_names.h"
-#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/layout/common/roboflow_files.h"
 
 enum { ENTRIES_COMPARED = 16 };
 

@@ -14,7 +14,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/layout/captions.h"
-#include "ingest/layout/hub_objects.h"
+#include "ingest/layout/common/hub_objects.h"
 #include "ingest/tables/jsonl.h"
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */

@@ -9,8 +9,8 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/layout/hub/hub.h"
-#include "ingest/layout/hub_objects.h"
-#include "ingest/layout/labels.h"
+#include "ingest/layout/common/hub_objects.h"
+#include "ingest/layout/common/labels.h"
 
 enum { NUMBER_MAX = 9999, PATH_MAX_BYTES = 4096 };
 

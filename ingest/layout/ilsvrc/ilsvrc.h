@@ -9,7 +9,7 @@
 #ifndef MR_ILSVRC_H
 #define MR_ILSVRC_H
 
-#include "ingest/layout/folders.h"
+#include "ingest/layout/common/folders.h"
 
 enum { MR_SYNSET_LEN = 9, MR_ILSVRC_IDS_MAX = 100000 };
 

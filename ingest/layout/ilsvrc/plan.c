@@ -7,7 +7,7 @@
 #include "base/scope.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
-#include "ingest/layout/class_set.h"
+#include "ingest/layout/common/class_set.h"
 
 typedef struct place { /* a run of entries of one split */
     const char *name;  /* of the split, in the source */

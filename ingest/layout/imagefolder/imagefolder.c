@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/folder_names.h"
-#include "ingest/layout/hub_objects.h"
+#include "ingest/layout/common/hub_objects.h"
 #include "ingest/tables/jsonl.h"
 
 bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending)

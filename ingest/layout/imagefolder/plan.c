@@ -6,7 +6,7 @@
 #include "base/scope.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/imagefolder/imagefolder.h"
-#include "ingest/layout/hub_objects.h"
+#include "ingest/layout/common/hub_objects.h"
 #include "ingest/tables/jsonl.h"
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include "ingest/layout/imagenette/table.h"
 #include "base/scope.h"
-#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/layout/common/roboflow_files.h"
 
 enum { LOOK_AT = 256 };
 

@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "ingest/layout/labels.h"
+#include "ingest/layout/common/labels.h"
 #include "ingest/layout/newyorker/newyorker.h"
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */

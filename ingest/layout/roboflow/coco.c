@@ -7,8 +7,8 @@
 
 #include "base/scope.h"
 #include "shards/manifest/format.h"
-#include "ingest/layout/coco/classes.h"
-#include "ingest/layout/coco/objects.h"
+#include "ingest/layout/common/coco_classes.h"
+#include "ingest/layout/common/coco_objects.h"
 #include "ingest/layout/roboflow/roboflow.h"
 
 struct mr_rf_coco {

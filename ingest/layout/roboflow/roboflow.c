@@ -12,21 +12,6 @@
 #include "base/scope.h"
 #include "base/text.h"
 
-enum { README_MAX = 1 << 20 };
-
-void mr_rf_group(const mr_tree *t, mr_sample *sample)
-{
-    const mr_entry *e = mr_source_entry(t->source, sample->entry);
-    const char *slash = memrchr(e->path, '/', e->path_len);
-    size_t at = slash ? (size_t)(slash - e->path) + 1 : 0;
-    const char *mark = memmem(e->path + at, e->path_len - at, ".rf.", 4);
-    sample->group_at = sample->group_len = 0;
-    if (mark && (size_t)(mark - e->path) > at) {
-        sample->group_at = (uint32_t)at;
-        sample->group_len = (uint32_t)(mark - e->path - (ptrdiff_t)at);
-    }
-}
-
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out)
 {
     mr_buf_clear(out);
@@ -91,62 +76,6 @@ static mr_status roboflow_bid(const mr_tree *t, const mr_layout_options *o, mr_b
         bid->score = 90 + 5 * (m.readme || m.names);
     snprintf(bid->why, sizeof bid->why, "%s%s%s%s", m.seen, m.readme ? ", a Roboflow README" : "",
              m.names ? ", names with .rf." : "", m.valid ? ", a split folder named valid" : "");
-    return MR_OK;
-}
-
-/* ---- READMEs -------------------------------------------------------------------------------------------------- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* "License: CC BY 4.0" on a line of its own; the first that is not empty. */
-static mr_status find_licence(const mr_buf *text, mr_plan *plan, mr_error *err)
-{
-    static const char word[] = "License:";
-    const size_t word_len = sizeof word - 1;
-    const char *at = (const char *)text->data, *end = at + text->len, *next;
-    mr_buf licence = {0};
-    for (; at < end && !licence.len; at = next) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
-        next = newline ? newline + 1 : end;
-        if ((size_t)(stop - at) <= word_len || memcmp(at, word, word_len))
-            continue;
-        for (at += word_len; at < stop && is_blank(*at); at++)
-            ;
-        while (stop > at && is_blank(stop[-1]))
-            stop--;
-        mr_text_escape(&licence, at, (size_t)(stop - at));
-    }
-    mr_buf_text(&licence);
-    if (licence.failed || !licence.len) {
-        mr_status status = mr_buf_status(&licence, err, "reading a licence");
-        mr_buf_free(&licence);
-        return status;
-    }
-    plan->licence = (char *)licence.data;
-    return MR_OK;
-}
-
-mr_status mr_rf_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
-{
-    uint32_t export = mr_tree_find(t, MR_RF_README, strlen(MR_RF_README));
-    uint32_t data = mr_tree_find(t, MR_RF_README_DATA, strlen(MR_RF_README_DATA));
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
-    if (export != MR_NO_ENTRY)
-        plan->used[export] = 1;
-    if (data == MR_NO_ENTRY)
-        return MR_OK;
-    plan->used[data] = 1;
-    if (mr_source_entry(t->source, data)->size > README_MAX) {
-        mr_note_add(plan->notes, MR_NOTE_INFO, MR_RF_README_DATA, strlen(MR_RF_README_DATA),
-                    mr_source_entry(t->source, data)->size, "too long to look for the licence in it");
-        return MR_OK;
-    }
-    MR_TRY(mr_source_read(t->source, data, &text, err));
-    if (text.len && !plan->licence)
-        MR_TRY(find_licence(&text, plan, err));
     return MR_OK;
 }
 

@@ -1,45 +1,11 @@
-/* roboflow.h - the exports of Roboflow: which one is under a root; one file per supported export.
- * Invariant: marks are names only, so a bid reads no file. */
+/* roboflow.h - the exports of Roboflow, one file per supported export.
+ * Invariant: images are named by paths below the folder of their split. */
 #ifndef MR_ROBOFLOW_H
 #define MR_ROBOFLOW_H
 
-#include "ingest/layout/folders.h"
+#include "ingest/layout/common/roboflow_files.h"
 #include "ingest/layout/image_names.h"
 
-typedef enum mr_rf_kind {
-    MR_RF_NONE,
-    MR_RF_FOLDER,      /* SPLIT/CLASS/IMAGE */
-    MR_RF_MULTI_CLASS, /* SPLIT/_classes.csv */
-    MR_RF_COCO,        /* SPLIT/_annotations.coco.json */
-    MR_RF_CLIP,        /* SPLIT/_tokenization.txt and SPLIT/CLASS/IMAGE */
-    MR_RF_FOREIGN      /* an unsupported export: `format` names it */
-} mr_rf_kind;
-
-typedef struct mr_rf_marks {
-    mr_rf_kind kind;
-    const char *format; /* MR_RF_FOREIGN: "YOLO", "Pascal VOC" ... */
-    const char *layout; /* the other layout that reads it; NULL: none */
-    mr_split_dirs dirs;
-    bool readme;    /* README.roboflow.txt or README.dataset.txt */
-    bool names;     /* an image is named STEM.rf.HASH.jpg */
-    bool valid;     /* a split folder is named valid */
-    char seen[120]; /* the mark that decided, for messages: "train/_classes.csv" */
-} mr_rf_marks;
-
-#define MR_RF_CLASSES_CSV   "_classes.csv"
-#define MR_RF_COCO_JSON     "_annotations.coco.json"
-#define MR_RF_CREATEML_JSON "_annotations.createml.json"
-#define MR_RF_TOKENS        "_tokenization.txt"
-#define MR_RF_README        "README.roboflow.txt"
-#define MR_RF_README_DATA   "README.dataset.txt"
-
-void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks); /* marks.c */
-
-/* Copies of one image are named STEM.rf.HASH.jpg: the stem is their group. */
-void mr_rf_group(const mr_tree *t, mr_sample *sample);
-
-/* SPLIT/NAME; MR_NO_ENTRY if it does not exist. */
-uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len);
 /* The image that a table next to the images names, "./a.jpg" like "a.jpg", or the only one of its name in a folder
  * below; MR_NO_ENTRY: it does not exist, or not in this split's folder, or it is unknown which: *rival is another.
  * `names`: of this split folder, for the next call. */
@@ -47,9 +13,6 @@ mr_status mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *nam
                       mr_name_match *found, mr_error *err);
 /* That path, for notes on a file that may not exist. */
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out);
-
-/* Marks the READMEs of an export as used, and takes the licence from them unless the plan has one. */
-mr_status mr_rf_readmes(const mr_tree *t, mr_plan *plan, mr_error *err);
 
 /* plan->state, of any kind. */
 typedef struct mr_rf_state {

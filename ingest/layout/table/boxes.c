@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "ingest/layout/label_census.h"
+#include "ingest/layout/common/label_census.h"
 #include "ingest/layout/table/table.h"
 
 enum { SIDES = 4, WORDS = 8 };

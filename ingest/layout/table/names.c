@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 #include "shards/manifest/format.h"
-#include "ingest/layout/class_set.h"
+#include "ingest/layout/common/class_set.h"
 #include "ingest/layout/table/table.h"
 
 static const char placeholder[] = "{class}";

@@ -6,8 +6,8 @@
 #define MR_LAYOUT_TABLE_H
 
 #include "base/string_map.h"
-#include "ingest/layout/folders.h"
-#include "ingest/layout/label_census.h"
+#include "ingest/layout/common/folders.h"
+#include "ingest/layout/common/label_census.h"
 #include "ingest/layout/texts.h"
 #include "ingest/tables/csv.h"
 

@@ -8,10 +8,10 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/manifest/format.h"
-#include "ingest/layout/class_set.h"
+#include "ingest/layout/common/class_set.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/image_names.h"
-#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/layout/common/roboflow_files.h"
 #include "ingest/layout/voc/voc.h"
 
 static mr_status add_classes(mr_voc_build *b)

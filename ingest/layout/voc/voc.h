@@ -9,8 +9,8 @@
 #ifndef MR_VOC_H
 #define MR_VOC_H
 
-#include "ingest/layout/class_set.h"
-#include "ingest/layout/folders.h"
+#include "ingest/layout/common/class_set.h"
+#include "ingest/layout/common/folders.h"
 #include "ingest/layout/image_names.h"
 #include "ingest/layout/texts.h"
 #include "ingest/layout/voc/annotation.h"

@@ -8,8 +8,8 @@
 #define MR_LAYOUT_WEBDATASET_H
 
 #include "shards/format/meta.h"
-#include "ingest/layout/label_census.h"
-#include "ingest/layout/labels.h"
+#include "ingest/layout/common/label_census.h"
+#include "ingest/layout/common/labels.h"
 
 typedef struct mr_webdataset_row { /* the members of a sample beside its image; MR_NO_ENTRY: it has none */
     uint32_t json, text;

@@ -8,8 +8,8 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/manifest/format.h"
-#include "ingest/layout/class_set.h"
-#include "ingest/layout/roboflow/roboflow.h"
+#include "ingest/layout/common/class_set.h"
+#include "ingest/layout/common/roboflow_files.h"
 #include "ingest/layout/yolo/yolo.h"
 
 enum { LABEL_MAX = 16 << 20 };

@@ -1,6 +1,6 @@
 /* test_cuda_kernels.c - all kernels, for both types of activations, through NVRTC; no GPU is needed.  Prints the
  * registers of each.  With MILLRACE_CUDA_KERNELS=all, which scripts/cuda-kernels sets, for GPUs of three generations
- * instead of one.  Skipped where there is no NVRTC (scripts/cuda-venv installs it).
+ * instead of one.  Skipped where there is no NVRTC (scripts/venv cuda installs it).
  * Invariant tested: the text compiles as CUDA C++, no kernel spills registers into memory, and its arrays are in
  * registers, too.
  * Covers cuda/compile.c. */

@@ -1,5 +1,5 @@
 /* test_region.c - millrace's own JPEG decoder against libjpeg-turbo: the same pixels, or the same refusal.
- * Covers image/jpeg/decoder.c, image/jpeg/parse.c, image/jpeg/partial.c, image/jpeg/scan.c, image/jpeg/tables.c. */
+ * Covers image/jpeg/decoder.c, image/jpeg/parse.c, loader/bench/partial.c, image/jpeg/scan.c, image/jpeg/tables.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 #include "tests/support/sources/archive.h"
 #include "tests/support/support.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "base/scope.h"
-#include "ingest/pipeline/ingest.h"
+#include "ingest/pipeline/ingest_state.h"
 #include "ingest/source/list.h"
 #include "tests/support/images/image.h"
 

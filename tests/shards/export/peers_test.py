@@ -3,7 +3,7 @@
 
     peers_test.py MILLRACE      exit status 77 (skipped) where python has none of the libraries
 
-scripts/export-venv makes a Python that has them; MILLRACE_PYTHON names another.  A library that is missing is named.
+scripts/venv export makes a Python that has them; MILLRACE_PYTHON names another.  A library that is missing is named.
 """
 import contextlib
 import glob
@@ -36,7 +36,7 @@ if not any(map(has, LIBRARIES)):
         if python and os.path.exists(python) and os.environ.get("MILLRACE_PEERS") != python:
             os.environ["MILLRACE_PEERS"] = python
             os.execv(python, [python, *sys.argv])
-    print("skipped: python has none of %s; scripts/export-venv makes one that has" % ", ".join(LIBRARIES))
+    print("skipped: python has none of %s; scripts/venv export makes one that has" % ", ".join(LIBRARIES))
     sys.exit(77)
 os.environ["MILLRACE_PYTHON"] = sys.executable
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", YOLO_OFFLINE="1")

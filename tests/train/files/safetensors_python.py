@@ -16,7 +16,7 @@ try:
     import safetensors
     from safetensors.numpy import load_file, save_file
 except ImportError:
-    print("skipped: python has no safetensors; scripts/hub-venv makes one that has")
+    print("skipped: python has no safetensors; scripts/venv hub makes one that has")
     sys.exit(77)
 
 

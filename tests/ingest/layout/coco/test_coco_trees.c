@@ -1,5 +1,5 @@
 /* test_coco_trees.c - COCO as other tools arrange it: CVAT, LVIS, minival, several files of one split; bad values.
- * Covers coco/groups.c, coco/names.c, coco/classes.c.
+ * Covers coco/groups.c, coco/names.c, common/coco_classes.c.
  * Invariant tested: every image of every file is a sample of the split that its tool means, or a reject. */
 #include <stdlib.h>
 #include <string.h>

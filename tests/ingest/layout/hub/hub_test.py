@@ -3,7 +3,7 @@
 
     hub_test.py MILLRACE [TEST...]      exit status 77 (skipped) where python has no pyarrow
 
-scripts/hub-venv makes a Python that has it; MILLRACE_PYTHON names another.  Chance is seeded by MILLRACE_TEST_SEED.
+scripts/venv hub makes a Python that has it; MILLRACE_PYTHON names another.  Chance is seeded by MILLRACE_TEST_SEED.
 """
 import base64
 import datetime
@@ -35,7 +35,7 @@ except ImportError:
     for python in (os.environ.get("MILLRACE_PYTHON"), str(MADE)):
         if python and os.path.exists(python) and not subprocess.run([python, "-c", "import pyarrow.parquet"], stderr=subprocess.DEVNULL).returncode:
             os.execv(python, [python, *sys.argv])
-    print("skipped: python has no module pyarrow; scripts/hub-venv makes one that has")
+    print("skipped: python has no module pyarrow; scripts/venv hub makes one that has")
     sys.exit(77)
 os.environ["MILLRACE_PYTHON"] = sys.executable
 

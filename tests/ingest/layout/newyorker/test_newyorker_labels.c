@@ -1,7 +1,8 @@
-/* test_newyorker_labels.c - contest rows: which column makes classes, and which values do. */
+/* test_newyorker_labels.c - contest rows: which column makes classes, and which values do.
+ * Covers common/labels.c, common/class_set.c. */
 #include <string.h>
 
-#include "ingest/layout/class_set.h"
+#include "ingest/layout/common/class_set.h"
 #include "tests/support/json.h"
 
 #define NEWYORKER &mr_layout_newyorker

@@ -1,4 +1,5 @@
-/* test_roboflow.c - Roboflow exports: four formats are read, the others refused by name. */
+/* test_roboflow.c - Roboflow exports: four formats are read, the others refused by name.
+ * Covers common/roboflow_files.c. */
 #include <stdlib.h>
 #include <string.h>
 

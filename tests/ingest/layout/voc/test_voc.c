@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
-#include "ingest/layout/class_set.h"
+#include "ingest/layout/common/class_set.h"
 #include "tests/support/sources/objects.h"
 #include "ingest/layout/voc/voc.h"
 

@@ -1,0 +1,218 @@
+/* class_names.c - checks that the class folders of a plan look like classes.
+ * Invariant: a doubt is an error that names the folders and the options that settle it; nothing is corrected silently.
+ *
+ *      val/images/1.jpg                    "images" describes the files, not what they show
+ *      train/animals/cat/1.jpg             no image in "animals" itself, and no two folders of this level have one
+ * name: is the class "animals" or "cat"?                                          */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/common/folders.h"
+
+enum { NAMED = 4 }; /* folders that a message names */
+
+/* "data/train/masks", as --exclude wants it. */
+static void add_path(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_buf *out)
+{
+    mr_text_escape(out, t->root, t->root_len);
+    mr_text_escape(out, dir->name, dir->len);
+    if (dir->len && len)
+        mr_buf_add_text(out, "/");
+    mr_text_escape(out, name, len);
+}
+
+static const char *last_part(const mr_child *class, size_t *len)
+{
+    const char *slash = memrchr(class->name, '/', class->name_len), *at = slash ? slash + 1 : class->name;
+    *len = (size_t)(class->name + class->name_len - at);
+    return at;
+}
+
+/* ---- names of containers -------------------------------------------------------------------------------------- */
+
+typedef struct doubt { /* class folders whose names are not those of classes, as text for one message */
+    mr_buf places, names, tables, folders, maps;
+    size_t splits, named;
+} doubt;
+
+/* A file beside the class folders that seems to hold their labels, as Tiny ImageNet's val_annotations.txt. */
+static void add_table(const mr_tree *t, const mr_split_dir *dir, mr_buf *out)
+{
+    mr_child child = {0};
+    while (mr_tree_next(t, dir->name, dir->len, &child))
+        if (!child.is_dir && mr_name_ends(child.name, child.name_len, "_annotations.txt")) {
+            mr_buf_add_text(out, out->len ? ", " : "; their labels seem to be in ");
+            add_path(t, dir, child.name, child.name_len, out);
+            return;
+        }
+}
+
+static void add_doubt(const mr_tree *t, const mr_split_dir *dir, mr_container worst, doubt *d)
+{
+    mr_child class = {0};
+    mr_buf_add_text(&d->places, d->splits ? ", " : "");
+    if (dir->len) {
+        add_path(t, dir, "", 0, &d->places);
+        mr_buf_add_text(&d->places, "/");
+        mr_buf_add_text(&d->maps, d->splits ? "," : " or --split-map ");
+        mr_text_escape(&d->maps, dir->name, dir->called);
+        mr_buf_add_text(&d->maps, "=");
+    }
+    d->splits++;
+    while (mr_class_next(t, dir, 0, &class)) {
+        size_t len;
+        const char *name = last_part(&class, &len);
+        if (mr_folder_container(name, len) != worst)
+            continue;
+        mr_buf_add_text(&d->folders, " --exclude ");
+        add_path(t, dir, class.name, class.name_len, &d->folders);
+        if (d->named < NAMED && (!d->names.len || !memmem(d->names.data, d->names.len, class.name, class.name_len))) {
+            mr_buf_add_text(&d->names, d->named++ ? ", " : "");
+            mr_text_escape(&d->names, class.name, class.name_len);
+        }
+    }
+    add_table(t, dir, &d->tables);
+}
+
+/* A name that only containers have is wrong anywhere in a split; one that a class may have is wrong only if it is
+ * alone. */
+static void look_for_containers(const mr_tree *t, const mr_split_dir *dir, doubt *d)
+{
+    size_t counts[3] = {0}, classes = 0;
+    mr_child class = {0};
+    while (mr_class_next(t, dir, 0, &class)) {
+        size_t len;
+        const char *name = last_part(&class, &len);
+        counts[mr_folder_container(name, len)]++;
+        classes++;
+    }
+    if (counts[MR_CONTAINER_SURE])
+        add_doubt(t, dir, MR_CONTAINER_SURE, d);
+    else if (classes == 1 && counts[MR_CONTAINER_PERHAPS])
+        add_doubt(t, dir, MR_CONTAINER_PERHAPS, d);
+}
+
+static mr_status refuse_containers(doubt *d, mr_error *err)
+{
+    if (d->places.failed || d->names.failed || d->tables.failed || d->folders.failed || d->maps.failed)
+        return mr_fail_memory(err, "checking the classes");
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s%sthe classes would be called %s, which are not class names%s%s. Arrange the images as "
+                   "CLASS/IMAGE, or leave them out:%s%s",
+                   mr_buf_text(&d->places), d->places.len ? ": " : "", mr_buf_text(&d->names), mr_buf_text(&d->tables),
+                   d->tables.len ? ", which --layout ilsvrc reads" : "", mr_buf_text(&d->folders),
+                   mr_buf_text(&d->maps));
+}
+
+static void free_doubt(doubt *d)
+{
+    mr_buf_free(&d->places);
+    mr_buf_free(&d->names);
+    mr_buf_free(&d->tables);
+    mr_buf_free(&d->folders);
+    mr_buf_free(&d->maps);
+}
+
+/* ---- classes one level deeper --------------------------------------------------------------------------------- */
+
+typedef struct name {
+    const char *text;
+    size_t len;
+} name;
+
+typedef struct names {
+    name *items;
+    size_t count, room;
+} names;
+
+static int by_text(const void *a, const void *b)
+{
+    const name *x = a, *y = b;
+    int order = memcmp(x->text, y->text, x->len < y->len ? x->len : y->len);
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* The folders with images in a class folder; *direct: it holds an image itself. */
+static mr_status list_inner(const mr_tree *t, const mr_child *class, names *inner, bool *direct, mr_error *err)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, class->entry, &len);
+    size_t class_end = (size_t)(class->name - path) + class->name_len;
+    mr_child child = {0};
+    while (!*direct && mr_tree_next(t, path, class_end, &child)) {
+        *direct = !child.is_dir && mr_folder_image(t, child.entry, class_end + 1);
+        if (!mr_folder_is_class(t, &child, 0))
+            continue;
+        if (!MR_GROW(inner->items, inner->count, inner->room))
+            return mr_fail_memory(err, "checking the classes");
+        inner->items[inner->count++] = (name){child.name, child.name_len};
+    }
+    return MR_OK;
+}
+
+static bool all_differ(names *n)
+{
+    if (n->count)
+        qsort(n->items, n->count, sizeof *n->items, by_text);
+    for (size_t i = 1; i < n->count; i++)
+        if (by_text(&n->items[i - 1], &n->items[i]) == 0)
+            return false;
+    return true;
+}
+
+static mr_status refuse_nesting(const mr_tree *t, const mr_split_dir *dir, const mr_child *first, const names *inner,
+                                mr_error *err)
+{
+    mr_buf place = {0}, below = {0}, outer = {0};
+    add_path(t, dir, first->name, first->name_len, &place);
+    mr_text_escape(&outer, first->name, first->name_len);
+    for (size_t i = 0; i < inner->count && i < NAMED; i++) {
+        mr_buf_add_text(&below, i ? ", " : "");
+        mr_text_escape(&below, inner->items[i].text, inner->items[i].len);
+    }
+    mr_buf_add_text(&below, inner->count > NAMED ? " ..." : "");
+    bool failed = place.failed || below.failed || outer.failed;
+    if (failed)
+        mr_fail_memory(err, "checking the classes");
+    else
+        mr_fail(err, MR_BAD_DATA,
+                "%s/: class folders hold no image themselves, only folders with other names (%s): "
+                "--class-depth 1 takes the outer folders (%s) as classes, --class-depth 2 the inner ones",
+                mr_buf_text(&place), mr_buf_text(&below), mr_buf_text(&outer));
+    mr_buf_free(&place);
+    mr_buf_free(&below);
+    mr_buf_free(&outer);
+    return failed ? MR_SYSTEM : MR_BAD_DATA;
+}
+
+static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
+{
+    names inner = {0};
+    size_t classes = 0;
+    bool direct = false;
+    mr_child class = {0}, first = {0};
+    mr_status status = MR_OK;
+    while (status == MR_OK && !direct && mr_class_next(t, dir, 0, &class)) {
+        first = classes++ ? first : class;
+        status = list_inner(t, &class, &inner, &direct, err);
+    }
+    if (status == MR_OK && !direct && inner.count > classes && all_differ(&inner))
+        status = refuse_nesting(t, dir, &first, &inner, err);
+    free(inner.items);
+    return status;
+}
+
+mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
+                                  mr_error *err)
+{
+    doubt d = {0};
+    for (size_t i = 0; i < dirs->count; i++)
+        look_for_containers(t, &dirs->items[i], &d);
+    mr_status status = d.splits ? refuse_containers(&d, err) : MR_OK;
+    free_doubt(&d);
+    for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
+        status = check_nesting(t, &dirs->items[i], err);
+    return status;
+}
