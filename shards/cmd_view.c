@@ -13,6 +13,8 @@
 #include "shards/commands.h"
 #include "shards/dataset/view_list.h"
 
+enum { LIST_MAX = 64 << 20 }; /* bytes of a file with a list */
+
 typedef struct request {
     const char *out, *from;
 #define X(word, name, value, meta, prepare, help) const char *word;
@@ -64,6 +66,38 @@ static mr_status relate(const char *out, const char *dataset, char **path, mr_er
     return *path ? MR_OK : mr_fail_memory(err, dataset);
 }
 
+/* The argument itself, or what is in the file that it names. */
+static mr_status add_condition(const mr_condition_kind *kind, const char *argument, mr_view_part *p, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    if (strcmp(kind->value, "FILE") == 0) {
+        MR_TRY(mr_file_read_all(AT_FDCWD, argument, LIST_MAX, &text, err));
+        argument = mr_buf_text(&text);
+        if (strlen(argument) != text.len || !mr_utf8_valid(argument, text.len))
+            return mr_fail(err, MR_MISUSE, "--%s: the file is not text in UTF-8", kind->name);
+    }
+    return mr_condition_make(kind->name, argument, &p->conditions[p->condition_count++], err);
+}
+
+/* A name that no sample has may be a mistake, by which a sample would stay. */
+static mr_status warn_of_missed(const request *q, const mr_view_file *v, mr_error *err)
+{
+    mr_error text;
+    const char *first = NULL;
+    MR_AUTO(mr_scope_free) const mr_condition **same = mr_alloc(v->split_count, sizeof *same);
+    if (!same)
+        return mr_fail_memory(err, q->out);
+    for (size_t i = 0; i < v->split_count; i++)
+        same[i] = &v->splits[i].parts[0].conditions[0];
+    size_t missed = q->drop ? mr_conditions_missed(same, v->split_count, &first) : 0;
+    if (!missed)
+        return MR_OK;
+    mr_fail(&text, MR_OK, "%s: %zu of its lines name%s no sample of %s; the first is %.200s", q->drop, missed,
+            missed == 1 ? "s" : "", q->from, first);
+    mr_term_warn(text.text);
+    return MR_OK;
+}
+
 static mr_status add_conditions(const request *q, mr_view_part *p, mr_error *err)
 {
     const char *const arguments_given[] = {
@@ -77,8 +111,7 @@ static mr_status add_conditions(const request *q, mr_view_part *p, mr_error *err
         return mr_fail_memory(err, q->out);
     for (size_t i = 0; i < all; i++)
         if (arguments_given[i])
-            MR_TRY(mr_condition_make(mr_condition_kinds[i].name, arguments_given[i],
-                                     &p->conditions[p->condition_count++], err));
+            MR_TRY(add_condition(&mr_condition_kinds[i], arguments_given[i], p, err));
     return MR_OK;
 }
 
@@ -162,6 +195,7 @@ static mr_status write_view(const request *q, mr_error *err)
         return mr_fail_memory(err, q->out);
     MR_TRY(mr_output_check(q->out, err));
     MR_TRY(make(q, v, err));
+    MR_TRY(warn_of_missed(q, v, err));
     MR_TRY(mr_view_write(v, &bytes, err));
     MR_TRY(mr_file_publish(AT_FDCWD, q->out, bytes.data, bytes.len, err));
     for (size_t i = 0; i < v->split_count; i++)

@@ -4,6 +4,7 @@
 #include "shards/view/conditions.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,103 @@ static bool fold_meets(const void *state, const mr_candidate *c)
 {
     const fold *f = state;
     return (hash_for(c, 'k') % f->count + 1 == f->number) != f->others;
+}
+
+/* ---- what is taken down ------------------------------------------------------------------------------------------ */
+
+typedef struct dropped {
+    size_t count;
+    const char **names; /* sorted; into text */
+    bool *found;        /* by name */
+    char *text;
+} dropped;
+
+static bool is_date(const char *text)
+{
+    const char *form = "0000-00-00";
+    for (; *form && (*form == '0' ? *text >= '0' && *text <= '9' : *text == *form); form++)
+        text++;
+    return !*form && !*text;
+}
+
+/* Cuts the line after its name.  False: not a name, a reason and a date. */
+static bool cut_line(char *line)
+{
+    char *reason = strchr(line, '\t'), *date = reason ? strchr(reason + 1, '\t') : NULL;
+    if (!date || reason == line || date == reason + 1 || !is_date(date + 1))
+        return false;
+    *reason = 0;
+    return true;
+}
+
+static mr_status drop_make(const char *argument, void **state, mr_error *err)
+{
+    size_t lines = 1, len = strlen(argument) + 1;
+    for (const char *p = argument; *p; p++)
+        lines += *p == '\n';
+    dropped *d = mr_alloc(1, sizeof *d + lines * (sizeof *d->names + sizeof *d->found) + len);
+    *state = d;
+    if (!d)
+        return mr_fail_memory(err, "reading a condition");
+    d->names = (const char **)(void *)(d + 1);
+    d->found = (bool *)(void *)(d->names + lines);
+    d->text = (char *)(d->found + lines);
+    memcpy(d->text, argument, len);
+    char *line = d->text;
+    for (size_t number = 1; line; number++) {
+        char *end = strchr(line, '\n');
+        if (end)
+            *end = 0;
+        if (*line && !cut_line(line))
+            return mr_fail(err, MR_MISUSE,
+                           "line %zu: is not a source or an image hash, a reason and a date such as 2026-01-31, with "
+                           "tabs between",
+                           number);
+        if (*line)
+            d->names[d->count++] = line;
+        line = end ? end + 1 : NULL;
+    }
+    mr_names_sort(d->names, d->count);
+    return MR_OK;
+}
+
+static int by_name(const void *key, const void *item)
+{
+    return strcmp(key, *(const char *const *)item);
+}
+
+static bool is_listed(const dropped *d, const char *name)
+{
+    const char **at = d->count ? bsearch(name, d->names, d->count, sizeof *d->names, by_name) : NULL;
+    if (at)
+        d->found[at - d->names] = true;
+    return at != NULL;
+}
+
+static bool drop_meets(const void *state, const mr_candidate *c)
+{
+    MR_AUTO(mr_buf_free) mr_buf source = {0};
+    mr_meta_facts facts;
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)c->row->image_hash);
+    if (mr_meta_scan(c->meta, c->meta_len, &facts, &source, NULL) != MR_OK || source.failed)
+        return false; /* what cannot be told from a sample that is taken down is not shown */
+    bool by_source = is_listed(state, mr_buf_text(&source)), by_hash = is_listed(state, hash);
+    return !by_source && !by_hash;
+}
+
+size_t mr_conditions_missed(const mr_condition *const *same, size_t count, const char **name)
+{
+    const dropped *d = count && same[0]->kind->meets == drop_meets ? same[0]->state : NULL;
+    size_t missed = 0;
+    for (size_t i = 0; d && i < d->count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < count; k++)
+            found = found || ((const dropped *)same[k]->state)->found[i];
+        if (!found && !missed++)
+            *name = d->names[i];
+    }
+    return missed;
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "millrace.h"
+#include "base/hash.h"
 #include "shards/view/view.h"
 #include "tests/support/support.h"
 
@@ -155,6 +156,48 @@ static void conditions_divide_a_split(void **state)
     free(half);
 }
 
+static void what_is_listed_is_dropped(void **state)
+{
+    (void)state;
+    mr_dataset *all = open_dataset(dataset);
+    uint64_t samples = mr_dataset_samples(all, "train"), hash;
+    mr_sample_view v = {0};
+    mr_error err;
+    char *list = support_path("%s/list.tsv", dir), *text, *source, *end;
+    assert_int_equal(mr_dataset_read(all, "train", 1, &v, &err), MR_OK);
+    hash = mr_hash64(v.image, v.image_len);
+    assert_int_equal(mr_dataset_read_meta(all, "train", 3, &v, &err), MR_OK);
+    source = strndup(v.meta + strlen("{\"source\":\""), v.meta_len);
+    end = strchr(source, '"');
+    assert_non_null(end);
+    *end = 0;
+    text = support_path("%s\tasked to\t2026-01-31\n%016llx\tno licence\t2026-02-01\nnot/there\tx\t2026-02-02\n", source,
+                        (unsigned long long)hash);
+    support_write_text(list, text);
+    char *view = make("dropped", "--drop", list);
+    mr_dataset *seen = open_dataset(view);
+    assert_int_equal(mr_dataset_samples(seen, "train"), samples - 2);
+    for (uint64_t n = 0; n < samples - 2; n++) {
+        assert_int_equal(mr_dataset_read(seen, "train", n, &v, &err), MR_OK);
+        assert_int_not_equal(mr_hash64(v.image, v.image_len), hash);
+        assert_null(memmem(v.meta, v.meta_len, source, strlen(source)));
+    }
+    support_result r = support_millrace("view", view, dataset, "--drop", list, (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.err, "1 of its lines names no sample"));
+    assert_non_null(strstr(r.err, "not/there"));
+    support_result_free(&r);
+    support_write_text(list, "a/b.jpg\tno date\n");
+    support_expect(2, "view", view, dataset, "--drop", list, (char *)NULL);
+    mr_sample_view_free(&v);
+    mr_dataset_free(seen);
+    mr_dataset_free(all);
+    free(view);
+    free(list);
+    free(text);
+    free(source);
+}
+
 static void what_is_not_so_is_refused(void **state)
 {
     (void)state;
@@ -223,6 +266,7 @@ int main(void)
         cmocka_unit_test(conditions_divide_a_split),
         cmocka_unit_test(what_is_not_so_is_refused),
         cmocka_unit_test(edits_are_noticed),
+        cmocka_unit_test(what_is_listed_is_dropped),
     };
     return cmocka_run_group_tests_name("view", tests, set_up, tear_down);
 }
