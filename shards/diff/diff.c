@@ -33,17 +33,22 @@ static void free_rows(rows *r)
     free(r->items);
 }
 
-static mr_status list_shard(int dirfd, const mr_shard *shard, const char *split, rows *out, mr_error *err)
+/* The rows of the shard that are seen; *next: the number of the first of them in the split. */
+static mr_status list_shard(int dirfd, const mr_split *split, const mr_shard *shard, uint64_t *next, rows *out,
+                            mr_error *err)
 {
     MR_AUTO(mr_scope_free) mr_row *read = NULL;
     MR_TRY(mr_index_read(dirfd, shard, &read, err));
-    for (uint64_t i = 0; i < shard->samples; i++)
-        out->items[out->count++] = (mr_diff_side){.split = split,
-                                                  .number = shard->first + i,
+    for (uint64_t i = 0; i < shard->samples; i++) {
+        if (*next >= split->samples || mr_split_stored(split, *next) != shard->first + i)
+            continue;
+        out->items[out->count++] = (mr_diff_side){.split = split->name,
+                                                  .number = (*next)++,
                                                   .image_hash = read[i].image_hash,
                                                   .meta_hash = read[i].meta_hash,
                                                   .image_len = read[i].image_len,
                                                   .label = read[i].label};
+    }
     return MR_OK;
 }
 
@@ -51,7 +56,6 @@ static mr_status list_rows(const mr_dataset *ds, const char *path, rows *out, mr
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     uint64_t samples = 0;
-    MR_TRY(mr_view_refuse(path, err));
     for (size_t i = 0; i < m->split_count; i++)
         samples += m->splits[i].samples;
     if (samples >= UINT32_MAX)
@@ -59,12 +63,14 @@ static mr_status list_rows(const mr_dataset *ds, const char *path, rows *out, mr
     out->items = mr_alloc(samples, sizeof *out->items);
     if (!out->items)
         return no_memory(err);
-    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(path);
+    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(mr_view_is_at(path) ? mr_dataset_folder(ds) : path);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", path);
-    for (size_t i = 0; i < m->split_count; i++)
+    for (size_t i = 0; i < m->split_count; i++) {
+        uint64_t next = 0;
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            MR_TRY(list_shard(dirfd, &m->splits[i].shards[k], m->splits[i].name, out, err));
+            MR_TRY(list_shard(dirfd, &m->splits[i], &m->splits[i].shards[k], &next, out, err));
+    }
     return MR_OK;
 }
 

@@ -198,6 +198,21 @@ static void what_is_listed_is_dropped(void **state)
     free(source);
 }
 
+static void a_view_differs_by_what_it_leaves_out(void **state)
+{
+    (void)state;
+    char *some = make("some", "--samples", "1-4,7"), *fewer = make("fewer", "--samples", "2-4,7");
+    support_result r = support_millrace("diff", some, fewer, "--json", (char *)NULL);
+    support_assert_status(&r, 1);
+    assert_non_null(strstr(r.out, "\"removed\": 1"));
+    assert_non_null(strstr(r.out, "\"added\": 0"));
+    assert_non_null(strstr(r.out, "\"changed\": 0"));
+    support_result_free(&r);
+    support_expect(0, "diff", some, some, (char *)NULL);
+    free(some);
+    free(fewer);
+}
+
 static void what_is_not_so_is_refused(void **state)
 {
     (void)state;
@@ -267,6 +282,7 @@ int main(void)
         cmocka_unit_test(what_is_not_so_is_refused),
         cmocka_unit_test(edits_are_noticed),
         cmocka_unit_test(what_is_listed_is_dropped),
+        cmocka_unit_test(a_view_differs_by_what_it_leaves_out),
     };
     return cmocka_run_group_tests_name("view", tests, set_up, tear_down);
 }
