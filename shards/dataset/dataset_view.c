@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "shards/dataset/parts.h"
 #include "shards/format/record.h"
+
+enum { ROWS = 512 }; /* of an index, read at a time */
 
 typedef struct asking { /* a part's conditions, of the samples of a shard */
     const mr_dataset *ds;
@@ -64,14 +67,20 @@ static mr_status ask_shard(asking *a, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int idx = -1;
     MR_AUTO(mr_scope_close) int mdb = -1;
+    uint8_t rows[ROWS][MR_INDEX_ROW];
     mr_row row;
     MR_TRY(mr_dataset_open_file(a->ds, a->shard, "idx", &idx, err));
     if (a->metas && !a->ds->remote)
         MR_TRY(mr_dataset_open_file(a->ds, a->shard, "mdb", &mdb, err));
     a->mdb = mdb;
-    for (uint64_t k = 0; k < a->shard->samples; k++) {
-        MR_TRY(mr_dataset_row(idx, a->shard, k, &row, err));
-        MR_TRY(ask(a, &row, a->shard->first + k, err));
+    for (uint64_t at = 0; at < a->shard->samples; at += ROWS) {
+        size_t count = a->shard->samples - at < ROWS ? (size_t)(a->shard->samples - at) : ROWS;
+        uint64_t from = MR_INDEX_HEADER + at * MR_INDEX_ROW;
+        MR_TRY(mr_file_pread(idx, rows, count * MR_INDEX_ROW, from, a->shard->name, err));
+        for (size_t k = 0; k < count; k++) {
+            MR_TRY(mr_dataset_row_from(rows[k], a->shard, at + k, &row, err));
+            MR_TRY(ask(a, &row, a->shard->first + at + k, err));
+        }
     }
     return MR_OK;
 }
