@@ -116,6 +116,36 @@ size_t mr_text_next(const char *text, size_t len, char shown[5])
     return 1;
 }
 
+/* NULL: none is needed. */
+static const char *reference_to(char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;"; /* HTML 4 has no &apos; */
+    default:
+        return NULL;
+    }
+}
+
+void mr_text_add_markup(mr_buf *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        const char *reference = reference_to(text[i]);
+        if (reference)
+            mr_buf_add_text(out, reference);
+        else
+            mr_buf_add(out, text + i, 1);
+    }
+}
+
 void mr_text_show(mr_buf *out, const char *text, size_t len)
 {
     char shown[5];

@@ -26,6 +26,9 @@ void mr_text_show(mr_buf *out, const char *text, size_t len);
 /* Appends JSON in printable form: DEL and C1 in strings, which JSON allows, as \u00XX. */
 void mr_json_show(mr_buf *out, const char *json, size_t len);
 
+/* Appends text for XML and HTML, between tags or in a quoted attribute: & < > " ' become references. */
+void mr_text_add_markup(mr_buf *out, const char *text, size_t len);
+
 /* Appends a quoted JSON string; `bytes` must be UTF-8 (see mr_text_escape). */
 void mr_json_add_string(mr_buf *out, const char *bytes, size_t len);
 /* The same, in the printable form of mr_json_show(). */

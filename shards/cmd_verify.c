@@ -63,9 +63,8 @@ static const mr_option options[] = {
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
      .help = "threads (default: one per processor)"},
     {"format", 0, MR_ARG_WORD, MR_FIELD(request, format), .own = true, .words = format_words, .standard = "text",
-     .help =
-         "output format: text, one JSON object with every problem, JUnit XML, text with annotations of GitHub, GitLab "
-         "Code Quality, or SARIF"},
+     .help = "output format: text, one JSON object with every problem, JUnit XML, text with annotations of GitHub, or "
+             "GitLab Code Quality"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "the same as --format json"},
     {"junit", 0, MR_ARG_PATH, MR_FIELD(request, junit), .value = "FILE",
      .help = "also write JUnit XML, a test case per shard"},
@@ -245,7 +244,7 @@ const mr_command cmd_verify = {
         "  millrace verify imagenette                       everything, all processors\n"
         "  millrace verify --quick imagenette               before a run\n"
         "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
-        "  millrace verify --format sarif imagenette > verify.sarif\n"
+        "  millrace verify --format gitlab imagenette > quality.json\n"
         "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
         "\n"
         "Exit status: 0 intact; 1 damage found; 2 usage error, no dataset there, or one of a later format; 3 system "

@@ -10,26 +10,7 @@ void mr_html_text(mr_buf *out, const char *text, size_t len)
 {
     mr_buf shown = {0};
     mr_text_show(&shown, text, len);
-    for (size_t i = 0; i < shown.len; i++)
-        switch (shown.data[i]) {
-        case '&':
-            mr_buf_add_text(out, "&amp;");
-            break;
-        case '<':
-            mr_buf_add_text(out, "&lt;");
-            break;
-        case '>':
-            mr_buf_add_text(out, "&gt;");
-            break;
-        case '"':
-            mr_buf_add_text(out, "&quot;");
-            break;
-        case '\'':
-            mr_buf_add_text(out, "&#39;");
-            break;
-        default:
-            mr_buf_add(out, shown.data + i, 1);
-        }
+    mr_text_add_markup(out, (const char *)shown.data, shown.len);
     out->failed |= shown.failed;
     mr_buf_free(&shown);
 }

@@ -12,7 +12,7 @@
 typedef mr_status mr_verify_format(const mr_verify_report *r, const char *why, const char *dataset, mr_buf *out,
                                    mr_error *err);
 
-#define MR_VERIFY_FORMATS(X) X(junit) X(github) X(gitlab) X(sarif)
+#define MR_VERIFY_FORMATS(X) X(junit) X(github) X(gitlab)
 
 #define X(name) mr_verify_format mr_verify_##name;
 MR_VERIFY_FORMATS(X)

@@ -15,29 +15,11 @@ static bool forbidden(const char *at)
 static void add_xml(mr_buf *out, const char *text)
 {
     for (; *text; text++) {
-        switch (*text) {
-        case '&':
-            mr_buf_add_text(out, "&amp;");
-            break;
-        case '<':
-            mr_buf_add_text(out, "&lt;");
-            break;
-        case '>':
-            mr_buf_add_text(out, "&gt;");
-            break;
-        case '"':
-            mr_buf_add_text(out, "&quot;");
-            break;
-        case '\'':
-            mr_buf_add_text(out, "&apos;");
-            break;
-        default:
-            if (!forbidden(text)) {
-                mr_buf_add(out, text, 1);
-            } else {
-                text += (unsigned char)*text < 0x20 ? 0 : 2;
-                mr_buf_add_text(out, "?");
-            }
+        if (!forbidden(text)) {
+            mr_text_add_markup(out, text, 1);
+        } else {
+            text += (unsigned char)*text < 0x20 ? 0 : 2;
+            mr_buf_add_text(out, "?");
         }
     }
 }

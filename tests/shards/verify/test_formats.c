@@ -1,5 +1,5 @@
 /* test_formats.c - what verify found, in the forms that CI services read.
- * Covers verify/formats.c, verify/junit.c, verify/github.c, verify/gitlab.c, verify/sarif.c.
+ * Covers verify/formats.c, verify/junit.c, verify/github.c, verify/gitlab.c.
  * Invariant tested: whatever texts hold, a form stays what its readers expect, and lists end somewhere. */
 #include <jansson.h>
 #include <stdlib.h>
@@ -97,42 +97,6 @@ static void test_gitlab(void **state)
     mr_buf_free(&out);
 }
 
-static void test_sarif(void **state)
-{
-    (void)state;
-    mr_verify_shard shard = {.name = "train-00000", .samples = 9999};
-    mr_verify_report r = make_report(&shard, 1);
-    mr_buf out = {0};
-    const char *id, *uri, *level;
-    int rule, successful;
-    assert_int_equal(mr_verify_sarif(&r, NULL, "/a b/d\xc3\xa9", &out, NULL), MR_OK);
-    json_t *doc = load(&out), *run = json_array_get(json_object_get(doc, "runs"), 0);
-    assert_string_equal(text_at(doc, "version"), "2.1.0");
-    json_t *results = json_object_get(run, "results");
-    assert_int_equal(json_array_size(results), 3);
-    assert_int_equal(json_unpack(json_array_get(results, 1), "{s:s,s:i,s:s,s:[{s:{s:{s:s}}}]}", "ruleId", &id,
-                                 "ruleIndex", &rule, "level", &level, "locations", "physicalLocation",
-                                 "artifactLocation", "uri", &uri),
-                     0);
-    assert_string_equal(uri, "file:///a%20b/d%C3%A9/train-00000.mdb");
-    assert_string_equal(level, "error");
-    const json_t *rules = json_object_get(json_object_get(json_object_get(run, "tool"), "driver"), "rules");
-    assert_int_equal(json_array_size(rules), MR_PROBLEM_KIND_COUNT);
-    assert_string_equal(text_at(json_array_get(rules, (size_t)rule), "id"), id);
-    json_decref(doc);
-    assert_int_equal(mr_verify_sarif(NULL, "no dataset", "ds", &out, NULL), MR_OK);
-    doc = load(&out);
-    assert_int_equal(json_unpack(doc, "{s:[{s:[],s:[{s:b,s:[{s:{s:s}}]}]}]}", "runs", "results", "invocations",
-                                 "executionSuccessful", &successful, "toolExecutionNotifications", "message", "text",
-                                 &id),
-                     0);
-    assert_false(successful);
-    assert_string_equal(id, "no dataset");
-    json_decref(doc);
-    release(&r);
-    mr_buf_free(&out);
-}
-
 /* By the program: what is printed, and only that. */
 static void test_command(void **state)
 {
@@ -148,8 +112,8 @@ static void test_command(void **state)
     SAYS(*state, 0, "[]\n", "", "verify", "ds", "--format", "gitlab");
     SAYS(*state, 0, "", "", "verify", "ds", "--format", "github", "-q");
     SAYS(*state, 2, "",
-         "millrace verify: --json and --format sarif exclude each other\nTry 'millrace verify --help'.\n", "verify",
-         "ds", "--json", "--format", "sarif");
+         "millrace verify: --json and --format gitlab exclude each other\nTry 'millrace verify --help'.\n", "verify",
+         "ds", "--json", "--format", "gitlab");
     char *extra = support_path("%s/ds/val-00009.mdb", (char *)*state);
     support_write_text(extra, "x");
     free(extra);
@@ -171,7 +135,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_github),
         cmocka_unit_test(test_gitlab),
-        cmocka_unit_test(test_sarif),
         IN_TMPDIR(test_command),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
