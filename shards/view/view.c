@@ -216,6 +216,20 @@ static mr_status parse_all(const json_t *doc, const char *name, mr_view_file *v,
     return MR_OK;
 }
 
+/* Members that are not known here, or in another order, would be lost when it is written again. */
+static mr_status check_form(const mr_view_file *v, const char *name, mr_error *err)
+{
+    uint8_t digest[32];
+    MR_AUTO(free_json) json_t *view = pack_view(v);
+    MR_TRY(digest_of(view, digest, err));
+    if (memcmp(digest, v->digest, sizeof digest) == 0)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: has members that this version does not know, or in another order; make it "
+                   "again by `millrace view`",
+                   name);
+}
+
 mr_status mr_view_parse(const void *bytes, size_t len, const char *name, mr_view_file **out, mr_error *err)
 {
     MR_AUTO(free_json) json_t *doc = NULL;
@@ -232,6 +246,7 @@ mr_status mr_view_parse(const void *bytes, size_t len, const char *name, mr_view
         return mr_fail(err, MR_MISUSE, "%s: is a view of format %llu, and this version of millrace reads %d", name,
                        (unsigned long long)version, VERSION);
     MR_TRY(parse_all(doc, name, v, err));
+    MR_TRY(check_form(v, name, err));
     *out = v;
     v = NULL;
     return MR_OK;

@@ -225,6 +225,15 @@ static void seed_small_trees(void)
     seed("layouts", "small-imagenette", imagenette, sizeof imagenette);
 }
 
+static void seed_view(const char *dir, const char *name)
+{
+    char *view = support_path("%s.view", dir);
+    support_expect(0, "view", view, dir, "--fraction", "0.9", "--fold=-1/9", "--samples", "0-3,5", "--first", "4",
+                   (char *)NULL);
+    seed_file("view", name, view);
+    free(view);
+}
+
 /* A dataset's own files: manifest, indexes, metas. */
 static void seed_dataset(const char *dir, const char *name)
 {
@@ -235,6 +244,7 @@ static void seed_dataset(const char *dir, const char *name)
     mr_error err;
     seed_file("manifest", name, path);
     seed_manifest_table(dir, name);
+    seed_view(dir, name);
     if (mr_dataset_open(dir, &ds, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < MR_COUNT(splits); i++) {
