@@ -1,7 +1,10 @@
 /* fetch.c - a shard in parts, by several connections; and parts of it for those who cannot wait.
  * Invariant: a shard is whole only once its SHA-256, over what is in the file, is the manifest's. */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/files/file.h"
@@ -9,8 +12,9 @@
 #include "base/system/pool.h"
 #include "shards/remote/parts.h"
 
-/* Parts large enough for a connection's window to open, and so many that a link with 20 ms of delay is full. */
-enum { PART = 8 << 20, CONNECTIONS = 8, TRIES = 2 };
+/* Parts large enough for a connection's window to open, and so many that a link with 20 ms of delay is full.  A small
+ * shard has more of them than connections, so that hashing does not begin when all of it is there. */
+enum { PART = 8 << 20, PART_MIN = 2 << 20, PARTS = 32, CONNECTIONS = 8, TRIES = 2, PIECE = 256 << 10 };
 
 static void name_of(const mr_shard *shard, char name[sizeof shard->name + 8])
 {
@@ -33,35 +37,108 @@ typedef struct job {
     const char *name;
     int to;
     const atomic_bool *stop;
+    uint64_t part;           /* bytes of each but the last */
+    pthread_mutex_t writing; /* the kernel lets one thread write to a file; the others would spin */
+
+    pthread_mutex_t lock; /* of all below */
+    bool *there;          /* of each part */
+    size_t hashed;        /* parts, from the first */
+    bool hashing;         /* a thread is at it, and will look for more before it ends */
+    mr_hasher *hasher;    /* that thread's */
+    uint8_t *piece;       /* and its memory */
 } job;
 
 typedef struct part {
-    const job *job;
+    job *job;
     uint64_t at;
 } part;
 
 static mr_status write_part(void *to, const uint8_t *bytes, size_t n, mr_error *err)
 {
     part *p = to;
-    MR_TRY(mr_file_pwrite(p->job->to, bytes, n, p->at, p->job->name, err));
+    pthread_mutex_lock(&p->job->writing);
+    mr_status status = mr_file_pwrite(p->job->to, bytes, n, p->at, p->job->name, err);
+    int errnum = errno;
+    pthread_mutex_unlock(&p->job->writing);
+    errno = errnum;
     p->at += n;
+    return status;
+}
+
+static mr_status hash_part(const job *j, size_t item, mr_error *err)
+{
+    uint64_t at = item * j->part, rest = j->shard->mdb.bytes - at, end = at + (rest < j->part ? rest : j->part);
+    for (size_t n; at < end; at += n) {
+        n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+        MR_TRY(mr_file_pread(j->to, j->piece, n, at, j->name, err));
+        mr_hasher_add(j->hasher, j->piece, n);
+    }
     return MR_OK;
+}
+
+/* The part has come: what is there without a gap is hashed, while the other connections go on. */
+static mr_status hash_on(job *j, size_t item, size_t count, mr_error *err)
+{
+    mr_status status = MR_OK;
+    pthread_mutex_lock(&j->lock);
+    j->there[item] = true;
+    if (!j->hashing) {
+        j->hashing = true;
+        while (status == MR_OK && j->hashed < count && j->there[j->hashed]) {
+            pthread_mutex_unlock(&j->lock);
+            status = hash_part(j, j->hashed, err);
+            pthread_mutex_lock(&j->lock);
+            j->hashed++;
+        }
+        j->hashing = false;
+    }
+    pthread_mutex_unlock(&j->lock);
+    return status;
+}
+
+static size_t count_parts(const job *j)
+{
+    return (size_t)((j->shard->mdb.bytes + j->part - 1) / j->part);
 }
 
 static mr_status fetch_part(void *ctx, size_t item, unsigned worker, mr_error *err)
 {
-    const job *j = ctx;
+    job *j = ctx;
     (void)worker;
-    uint64_t from = (uint64_t)item * PART, rest = j->shard->mdb.bytes - from;
+    uint64_t from = item * j->part, rest = j->shard->mdb.bytes - from, bytes = rest < j->part ? rest : j->part;
     part p = {.job = j, .at = from};
     const mr_get get = {.name = j->name,
                         .from = from,
-                        .bytes = rest < PART ? rest : PART,
+                        .bytes = bytes,
                         .whole = j->shard->mdb.bytes,
                         .sink = write_part,
                         .to = &p,
                         .stop = j->stop};
-    return damaged_if_missing(mr_http_get(j->remote->http, &get, err), err);
+    MR_TRY(damaged_if_missing(mr_http_get(j->remote->http, &get, err), err));
+    sync_file_range(j->to, (off_t)from, (off_t)bytes, SYNC_FILE_RANGE_WRITE); /* fsync() finds less to do */
+    return hash_on(j, item, count_parts(j), err);
+}
+
+/* Once; MR_OK says nothing about the digest. */
+static mr_status fetch_all(job *j, mr_digest *digest, mr_error *err)
+{
+    size_t count = count_parts(j);
+    j->hashed = 0;
+    j->there = mr_alloc(count, sizeof *j->there);
+    j->piece = mr_alloc(PIECE, 1);
+    mr_status status = j->there && j->piece ? MR_OK : mr_fail_memory(err, j->name);
+    if (status == MR_OK)
+        status = mr_hasher_begin(true, &j->hasher, err);
+    if (status == MR_OK) {
+        status = mr_pool_run(count, count < CONNECTIONS ? (unsigned)count : CONNECTIONS, fetch_part, j, err);
+        int errnum = errno;
+        mr_status ended = mr_hasher_end(j->hasher, digest, status == MR_OK ? err : NULL);
+        errno = errnum;
+        status = status == MR_OK ? ended : status;
+    }
+    free(j->there);
+    free(j->piece);
+    return status;
 }
 
 mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const atomic_bool *stop, mr_error *err)
@@ -69,14 +146,21 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
     char name[sizeof shard->name + 8];
     mr_digest digest;
     name_of(shard, name);
+    uint64_t share = (shard->mdb.bytes / PARTS + PIECE - 1) / PIECE * PIECE;
     job j = {.remote = r, .shard = shard, .name = name, .to = to, .stop = stop};
-    size_t parts = (size_t)((shard->mdb.bytes + PART - 1) / PART);
-    for (unsigned i = 0; i < TRIES; i++) { /* a bit may have flipped on the way */
-        MR_TRY(mr_pool_run(parts, parts < CONNECTIONS ? (unsigned)parts : CONNECTIONS, fetch_part, &j, err));
-        MR_TRY(mr_file_digest(to, shard->mdb.bytes, true, name, &digest, err));
-        if (memcmp(digest.sha256, shard->mdb.sha256, sizeof digest.sha256) == 0)
-            return MR_OK;
+    j.part = share < PART_MIN ? PART_MIN : share < PART ? share : PART;
+    pthread_mutex_init(&j.writing, NULL);
+    pthread_mutex_init(&j.lock, NULL);
+    mr_status status = MR_OK;
+    bool same = false;
+    for (unsigned i = 0; i < TRIES && status == MR_OK && !same; i++) { /* a bit may have flipped on the way */
+        status = fetch_all(&j, &digest, err);
+        same = status == MR_OK && memcmp(digest.sha256, shard->mdb.sha256, sizeof digest.sha256) == 0;
     }
+    pthread_mutex_destroy(&j.writing);
+    pthread_mutex_destroy(&j.lock);
+    if (status != MR_OK || same)
+        return status;
     return mr_fail(err, MR_BAD_DATA,
                    "%s/%s: differs from what was ingested, twice; it was damaged on the way or on the server: compare "
                    "it there, or upload it again",

@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 
-enum { POLL_MS = 50, CONNECT_MS = 10000, STALL = 20 /* seconds */, BUFFER = 128 << 10 };
+enum { POLL_MS = 50, CONNECT_MS = 10000, STALL = 20 /* seconds */, BUFFER = 512 << 10 };
 
 /* ---- what comes back --------------------------------------------------------------------------------------------- */
 
