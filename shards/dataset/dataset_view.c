@@ -101,6 +101,13 @@ mr_status mr_view_list_make(const mr_dataset *ds, mr_view_part *p, mr_view_list 
     return MR_OK;
 }
 
+static uint64_t *take_numbers(mr_view_list *list)
+{
+    uint64_t *numbers = (uint64_t *)(void *)list->numbers.data;
+    list->numbers = (mr_buf){0};
+    return numbers;
+}
+
 static mr_status see(const mr_dataset *ds, const char *path, const mr_view_split *from, mr_split *to, mr_error *err)
 {
     MR_AUTO(mr_view_list_free) mr_view_list list = {0};
@@ -118,8 +125,7 @@ static mr_status see(const mr_dataset *ds, const char *path, const mr_view_split
     memcpy(to->name, from->name, strlen(from->name) + 1); /* mr_split_name_ok() */
     to->samples = to->images = list.samples;
     to->image_bytes = list.image_bytes;
-    to->seen = (uint64_t *)(void *)list.numbers.data;
-    list.numbers = (mr_buf){0};
+    to->seen = take_numbers(&list);
     return MR_OK;
 }
 
