@@ -230,7 +230,7 @@ typedef struct mr_sample_facts {
     uint64_t item; /* index in options.items, otherwise `sample`; random numbers depend on it */
 } mr_sample_facts;
 
-/* What the samples of a batch show: the objects of their metas (FORMAT.md), moved as the picture is: cut to
+/* What the samples of a batch show: the objects of their metas (FORMAT.md), moved as the image is: cut to
  * its view, scaled, mirrored, and turned if EXIF is applied.  Coordinates are pixels of the view,
  * also with encoded delivery; what is outside is cut off.  Object k of sample i is number first_object[i] + k of the
  * batch, and its polygons are first_polygon[n] to first_polygon[n + 1] - 1. */

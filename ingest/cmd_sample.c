@@ -123,7 +123,7 @@ static void print_summary(const request *q)
     char count[32], bytes[32];
     const mr_sketch *s = &q->sketch;
     const char *const *splits = q->layout->splits;
-    printf("%sDrew %s pictures of shapes%s as %s%s%s in %s\n", mr_sgr(stdout, MR_BOLD), mr_text_count(s->images, count),
+    printf("%sDrew %s images of shapes%s as %s%s%s in %s\n", mr_sgr(stdout, MR_BOLD), mr_text_count(s->images, count),
            mr_sgr(stdout, MR_PLAIN), q->layout->name, *s->variant ? " " : "", s->variant, s->dir);
     for (int i = 0; i < 3 && splits[i]; i++)
         printf("%s%s %s", i ? ", " : "  ", splits[i], mr_text_count(s->in_split[i], count));

@@ -1,8 +1,8 @@
 /* jpeg_pixels.cl - from samples to the region's RGB, turned as it is seen: fancy upsampling and colour.
- * Invariant: the pixels equal libjpeg-turbo's full decode to the bit; outside the picture the last sample is repeated.
+ * Invariant: the pixels equal libjpeg-turbo's full decode to the bit; outside the image the last sample is repeated.
  */
 
-/* Component c at pixel (x, y) of the picture. */
+/* Component c at pixel (x, y) of the image. */
 MR_FN i32 mr_jpeg_chroma(MR_GLOBAL const mr_jpeg_image *im, MR_GLOBAL const u8 *samples, u32 c, u32 x, u32 y)
 {
     u32 wide = (im->width + im->h - 1) / im->h, high = (im->height + im->v - 1) / im->v;

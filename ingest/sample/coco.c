@@ -3,7 +3,7 @@
  * centres its figures cover.
  *
  *   annotations/{instances,captions,person_keypoints}_{train,val}2017.json
- *   train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one picture in 20 unannotated
+ *   train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one image in 20 unannotated
  */
 #include "ingest/sample/sample.h"
 #include "base/scope.h"
@@ -250,7 +250,7 @@ static mr_status write_file(album *a, const char *name, list *items, void (*tail
     return status;
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------------------- */
+/* ---- images ------------------------------------------------------------------------------------------------- */
 
 static mr_shape any_shape(mr_random *r)
 {

@@ -222,7 +222,7 @@ static void paper_fill(const canvas *v, const mr_scene *scene, mr_random *r)
     }
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------------------- */
+/* ---- images ------------------------------------------------------------------------------------------------- */
 
 static uint8_t clamp(double value)
 {
@@ -260,7 +260,7 @@ mr_status mr_scene_draw(const mr_scene *scene, mr_random *r, mr_picture *out, mr
     v.cover = mr_alloc(scene->width, sizeof *v.cover);
     p.pixels = mr_alloc(pixels, p.channels);
     if (!v.rgb || !v.cover || !p.pixels) {
-        status = mr_fail_memory(err, "drawing a picture");
+        status = mr_fail_memory(err, "drawing an image");
         goto done;
     }
     paper_fill(&v, scene, r);

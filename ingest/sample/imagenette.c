@@ -73,7 +73,7 @@ static mr_status draw_one(mr_sketch *s, uint64_t n, mr_error *err)
 
 static void add_row(const mr_sketch *s, uint64_t n, mr_buf *out)
 {
-    mr_random r = mr_sketch_random(s, n | UINT64_C(1) << 40); /* not the stream of the picture */
+    mr_random r = mr_sketch_random(s, n | UINT64_C(1) << 40); /* not the stream of the image */
     path_of(s, n, out);
     for (size_t i = 0; i < MR_COUNT(noise); i++) {
         unsigned label = class_of(s, n), other = (unsigned)mr_random_below(&r, MR_SHAPE_CLASSES - 1);

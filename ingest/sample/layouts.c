@@ -1,5 +1,5 @@
 /* layouts.c - what the drawn layouts share: splits, sizes, chance, files.
- * Invariant: picture n takes its chance from (seed, n) alone, so no picture depends on another. */
+ * Invariant: image n takes its chance from (seed, n) alone, so no image depends on another. */
 #include "ingest/sample/sample.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ mr_status mr_sketch_write(mr_sketch *s, const mr_buf *bytes, mr_error *err, cons
     va_end(args);
     if (status != MR_OK)
         goto done;
-    /* O_EXCL: two pictures of one name would be a mistake of ours, not a file to lose. */
+    /* O_EXCL: two images of one name would be a mistake of ours, not a file to lose. */
     fd = open(mr_buf_text(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
         status = mr_fail_errno(err, errno, "%s: cannot create", mr_buf_text(&path));
@@ -113,7 +113,7 @@ done:
     return status;
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------------------- */
+/* ---- images ------------------------------------------------------------------------------------------------- */
 
 mr_status mr_sketch_jpeg(const mr_scene *scene, mr_random *r, mr_buf *out, mr_error *err)
 {

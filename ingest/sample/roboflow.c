@@ -1,10 +1,10 @@
 /* roboflow.c - exports of Roboflow in four formats, filled with shapes.
- * Invariant: the copies of one source picture share the stem before ".rf." and are all in train, so nothing leaks.
+ * Invariant: the copies of one source image share the stem before ".rf." and are all in train, so nothing leaks.
  *
  *   folder        train/circle/shape_0007_jpg.rf.<32 hex>.jpg     valid/...   test/...
  *   clip          the same, and train/_tokenization.txt: a caption a class, sorted, no final newline
  *   multi-class   train/shape_0007_jpg.rf.<32 hex>.jpg and train/_classes.csv: 0 or 1 a class, blank after the comma
- *   coco          the same pictures and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category
+ *   coco          the same images and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category
  */
 #include "ingest/sample/sample.h"
 #include "base/scope.h"
@@ -16,9 +16,9 @@ enum { COPIES = 3 };
 typedef struct export
 {
     mr_sketch *s;
-    bool folders; /* a folder a class, one figure a picture */
+    bool folders; /* a folder a class, one figure an image */
     const char *split;
-    uint64_t in_split;         /* pictures of the split so far */
+    uint64_t in_split;         /* images of the split so far */
     mr_buf csv, images, boxes; /* annotations of the split; COCO's two lists */
     uint64_t box_count;
     bool drawn[MR_SHAPE_CLASSES]; /* classes that the split has a folder of */
@@ -39,7 +39,7 @@ static unsigned category_of(mr_shape shape)
     return 0;
 }
 
-/* One subject; where a picture may have several: none in one of nine, otherwise one to three different ones. */
+/* One subject; where an image may have several: none in one of nine, otherwise one to three different ones. */
 static void compose(const export *e, uint64_t group, mr_scene *scene, mr_random *r)
 {
     uint32_t width, height;
@@ -132,9 +132,9 @@ static mr_status write_tokens(export *e, mr_error *err)
     return status;
 }
 
-/* ---- pictures and splits ------------------------------------------------------------------------------------- */
+/* ---- images and splits ------------------------------------------------------------------------------------- */
 
-/* Copy `copy` of the source picture `group`; `n` numbers the files of the whole dataset. */
+/* Copy `copy` of the source image `group`; `n` numbers the files of the whole dataset. */
 static mr_status draw_one(export *e, uint64_t n, uint64_t group, uint64_t copy, mr_error *err)
 {
     mr_scene scene;

@@ -62,7 +62,7 @@ typedef struct mr_scene {
     unsigned paper_colour;
     double light; /* 1: as it is; augmented copies are lighter or darker */
     size_t count;
-    mr_figure figures[MR_FIGURES_MAX]; /* the first one is the picture's subject */
+    mr_figure figures[MR_FIGURES_MAX]; /* the first one is the image's subject */
 } mr_scene;
 
 typedef struct mr_box {
@@ -97,7 +97,7 @@ const char *mr_colour_seen(const mr_scene *scene, unsigned colour);
 void mr_figure_describe(const mr_scene *scene, const mr_figure *f, mr_buf *out);
 const char *mr_figure_position(const mr_scene *scene, const mr_figure *f);
 void mr_scene_describe(const mr_scene *scene, mr_buf *out);
-/* One of five ways to put it, as five people caption each picture of COCO; the scene is not empty. */
+/* One of five ways to put it, as five people caption each image of COCO; the scene is not empty. */
 enum { MR_CAPTIONS = 5 };
 void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out);
 
@@ -113,9 +113,9 @@ typedef struct mr_sketch {
     const char *variant; /* one of the layout's */
     uint64_t images, seed;
     uint32_t min_side, max_side; /* of the shorter side */
-    bool simple;                 /* square pictures, plain paper, a large figure, or one at a side or both */
+    bool simple;                 /* square images, plain paper, a large figure, or one at a side or both */
     uint64_t files, bytes;       /* written so far */
-    uint64_t in_split[3];        /* pictures: train, val, test */
+    uint64_t in_split[3];        /* images: train, val, test */
     char *last_folder;           /* known to exist */
 } mr_sketch;
 
@@ -141,7 +141,7 @@ enum mr_sketch_split { MR_TRAIN, MR_VAL, MR_TEST };
 
 /* 70 / 20 / 10 % of the images, at least one per split; without a test split its part goes to val. */
 uint64_t mr_sketch_share(const mr_sketch *s, enum mr_sketch_split split, bool has_test);
-/* The stream of chance of picture n: alone it is drawn as in any company. */
+/* The stream of chance of image n: alone it is drawn as in any company. */
 mr_random mr_sketch_random(const mr_sketch *s, uint64_t n);
 /* A size in the asked range, `wide` times as long as broad, lying or standing. */
 void mr_sketch_size(const mr_sketch *s, double wide, mr_random *r, uint32_t *width, uint32_t *height);

@@ -1,5 +1,5 @@
-/* shapes.c - the contents of a drawn picture: outlines, places, sizes, descriptions.
- * Invariant: a figure is its outline; what is drawn, boxed, masked and measured is one polygon, inside the picture.
+/* shapes.c - the contents of a drawn image: outlines, places, sizes, descriptions.
+ * Invariant: a figure is its outline; what is drawn, boxed, masked and measured is one polygon, inside the image.
  *
  *   own measures: unit circle, y down      ring: one polygon, out along the rim, in by a seam, back along the hole
  *         (0,-1)                                 48 ---- 49

@@ -1,4 +1,4 @@
-/* words.c - a drawn picture described in text, so that text and image match.
+/* words.c - a drawn image described in text, so that text and image match.
  * Invariant: the description is visible: shape, colour or shade, relative size, and place. */
 #include "ingest/sample/sample.h"
 
@@ -11,7 +11,7 @@ const char *mr_article(const char *word)
 
 const char *mr_colour_seen(const mr_scene *scene, unsigned colour)
 {
-    /* A cartoon fills with paper, hatching or ink; draw.c takes the same three from the colour.  A gray picture
+    /* A cartoon fills with paper, hatching or ink; draw.c takes the same three from the colour.  A gray image
      * has the brightness of the palette. */
     static const char *const shades[] = {"white", "striped", "black"};
     static const char *const grays[MR_COLOURS] = {"gray", "gray",       "light gray", "gray",  "gray",

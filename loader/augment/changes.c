@@ -47,7 +47,7 @@ static void draw_jitter(const mr_augment *a, mr_stream *numbers, mr_changes *c)
             c->order[c->jitters++] = all[i];
 }
 
-/* RandomErasing's: 2 % to 33 % of the picture, from 0.3 to 3.3 times as high as it is wide. */
+/* RandomErasing's: 2 % to 33 % of the image, from 0.3 to 3.3 times as high as it is wide. */
 static void draw_erasing(mr_stream *numbers, uint32_t most_width, uint32_t most_height, mr_changes *c)
 {
     double area = (double)most_width * most_height;

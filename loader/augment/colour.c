@@ -57,7 +57,7 @@ static int grey_at(const uint8_t *p)
     return (int)(0.2989f * (float)p[0] + 0.587f * (float)p[1] + 0.114f * (float)p[2]);
 }
 
-/* Towards the mean of the grey picture, or away from it. */
+/* Towards the mean of the grey image, or away from it. */
 static void contrast(float factor, uint8_t *rgb, size_t pixels)
 {
     uint8_t table[256];

@@ -353,7 +353,7 @@ static mr_status decode(mr_work *w, mr_worker *worker, const mr_row *row, const 
     const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
     mr_pixels_scratch_seek(worker->pixels, worker->seek.data, worker->seek_len);
     worker->seek_len = 0;
-    MR_TRY(mr_image_check_size("a picture", row->width, row->height, &limits, err));
+    MR_TRY(mr_image_check_size("an image", row->width, row->height, &limits, err));
     MR_TRY(mr_view_check(v, err));
     MR_TRY(mr_pixels_decode(worker->pixels, worker->bytes.data, row->image_len, &facts, &stored, &pixels, err));
     return mr_orient_pixels(worker->pixels, mr_work_orientation(w, row), pixels, &stored, rgb, err);
@@ -449,7 +449,7 @@ mr_status mr_work_describe(mr_work *w, mr_worker *worker, const mr_row *row, con
         .orientation = mr_work_orientation(w, row),
     };
     *taken = false;
-    if (mr_image_check_size("a picture", row->width, row->height, &limits, NULL) != MR_OK ||
+    if (mr_image_check_size("an image", row->width, row->height, &limits, NULL) != MR_OK ||
         mr_view_check(v, NULL) != MR_OK)
         return MR_OK;
     p.region = mr_work_region(w, row, v);

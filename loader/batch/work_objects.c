@@ -26,7 +26,7 @@ static bool cut_member(mr_mover *m, const uint8_t *meta, size_t len)
     return !m->member.failed;
 }
 
-/* Into m->objects, as the view sees the picture.  The message of a failure does not name the sample. */
+/* Into m->objects, as the view sees the image.  The message of a failure does not name the sample. */
 static mr_status see_objects(mr_mover *m, const mr_stored *stored, const uint8_t *meta, size_t len, mr_error *err)
 {
     if (!cut_member(m, meta, len))

@@ -203,7 +203,7 @@ static mr_status decode_plain(mr_bench_passes *b, worker *w, const mr_bench_reco
     mr_error why;
     const mr_image_limits limits = {.max_pixels = b->work->o.max_pixels};
     MR_TRY(fetch(b, w, r, err));
-    mr_status status = mr_image_check_size("a picture", row->width, row->height, &limits, &why);
+    mr_status status = mr_image_check_size("an image", row->width, row->height, &limits, &why);
     if (status == MR_OK)
         status = mr_pixels_decode(w->plain, w->worker.bytes.data, row->image_len, &facts, &whole, &rgb, &why);
     return status == MR_OK ? status : mr_fail(err, status, "sample %llu: %s", (unsigned long long)r->sample, why.text);

@@ -1,7 +1,7 @@
-/* clip.c - a polygon cut to the picture.
+/* clip.c - a polygon cut to the image.
  * Invariant: no point is outside afterwards, and the area inside is that of the polygon.
- * Source: Sutherland and Hodgman, "Reentrant polygon clipping", 1974: one edge of the picture after the other.  Where a
- * polygon leaves the picture and returns, it runs along the edge, so that it stays one polygon. */
+ * Source: Sutherland and Hodgman, "Reentrant polygon clipping", 1974: one edge of the image after the other.  Where a
+ * polygon leaves the image and returns, it runs along the edge, so that it stays one polygon. */
 #include "base/error.h"
 #include "loader/objects/move.h"
 

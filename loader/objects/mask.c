@@ -1,4 +1,4 @@
-/* mask.c - polygons of a picture drawn as a mask: a byte for each pixel that says what is there.
+/* mask.c - polygons of an image drawn as a mask: a byte for each pixel that says what is there.
  * Invariant: a pixel belongs to a polygon if its centre is inside by the even-odd rule; each polygon is drawn for
  * itself, and a later object over an earlier one. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* move.c - the objects of one picture, moved to where its pixels are delivered; see move.h.
+/* move.c - the objects of one image, moved to where its pixels are delivered; see move.h.
  * Invariant: an object is taken with all of its parts, or not at all. */
 #include "loader/objects/move.h"
 
@@ -105,7 +105,7 @@ static double area(const sides *s)
     return (s->right - s->left) * (s->bottom - s->top);
 }
 
-/* False: too little of it is in the picture; an object without a place has nothing there. */
+/* False: too little of it is in the image; an object without a place has nothing there. */
 static bool clip_box(const mr_object_rules *r, const sides *whole, float box[4])
 {
     if (!(whole->left <= whole->right))
@@ -165,7 +165,7 @@ static bool add_polygons(mr_mover *m, const move *way, const mr_object *object, 
     return object->ring_count || !object->oriented || add_polygon(m, way, object->corners, 8, out);
 }
 
-/* All of them, so that their number says what they are; one that is not in the picture is three zeros. */
+/* All of them, so that their number says what they are; one that is not in the image is three zeros. */
 static bool add_keypoints(const move *way, const mr_objects *o, const mr_object *object, mr_moved *out)
 {
     for (size_t i = 0; i < object->keypoint_count; i++) {

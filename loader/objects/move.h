@@ -1,5 +1,5 @@
-/* move.h - the objects of a picture, moved as its pixels are: cut, scaled and mirrored.
- * Invariant: every coordinate is inside the delivered picture, and what is moved depends on the objects and the view
+/* move.h - the objects of an image, moved as its pixels are: cut, scaled and mirrored.
+ * Invariant: every coordinate is inside the delivered image, and what is moved depends on the objects and the view
  * alone.
  *
  *   meta -> objects, as stored -> as seen -> cut to the view, scaled, mirrored -> clipped -> one slot of a batch
@@ -48,12 +48,12 @@ typedef struct mr_mover { /* one per thread: working memory */
 void mr_mover_free(mr_mover *m);
 
 typedef struct mr_object_rules {
-    double width, height; /* of the delivered picture */
-    double least_side;    /* pixels: a box that is narrower or lower in the picture is left out */
-    double least_visible; /* share of a box's area that must be in the picture */
+    double width, height; /* of the delivered image */
+    double least_side;    /* pixels: a box that is narrower or lower in the image is left out */
+    double least_visible; /* share of a box's area that must be in the image */
 } mr_object_rules;
 
-/* Replaces *out by what of m->objects is to be seen in `v`.  The objects are of the picture that the view's box is in.
+/* Replaces *out by what of m->objects is to be seen in `v`.  The objects are of the image that the view's box is in.
  * False: out of memory. */
 bool mr_objects_move(mr_mover *m, const mr_view *v, const mr_object_rules *rules, mr_moved *out);
 

@@ -36,7 +36,7 @@ static void add_facts(const mr_report_facts *f, mr_buf *out)
     mr_buf_printf(out, "<dt>Digest</dt><dd><code>%s</code></dd>\n", mr_dataset_sha256(f->ds));
     mr_frame_fact(out, "Source layout", layout);
     mr_frame_fact(out, "Licence", f->m->licence ? f->m->licence : "not stated by the source");
-    mr_frame_fact(out, "Pictures", mr_text_bytes(bytes, size));
+    mr_frame_fact(out, "Images", mr_text_bytes(bytes, size));
     mr_buf_add_text(out, "</dl>\n");
 }
 
@@ -64,7 +64,7 @@ static void add_jpegs(const mr_thumbs *t, mr_buf *out)
 
 static void add_pictures(const mr_report_facts *f, const mr_thumbs *thumbs, mr_buf *out)
 {
-    mr_html_section(out, "pictures", "Pictures");
+    mr_html_section(out, "pictures", "Images");
     mr_buf_add_text(out, "<div class=\"charts\">\n");
     for (mr_bins_kind kind = MR_BINS_SIDE; kind <= MR_BINS_EXIF; kind++)
         add_bins(f, kind, out);
@@ -182,7 +182,7 @@ static void add_findings(const mr_report_facts *f, mr_buf *out)
 
 static const mr_frame_section sections[] = {
     {"splits", "Splits and classes"},
-    {"pictures", "Pictures"},
+    {"pictures", "Images"},
     {"objects", "Objects"},
     {"words", "Words"},
     {"samples", "Samples"},

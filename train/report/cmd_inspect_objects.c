@@ -153,7 +153,7 @@ static mr_status print_splits(const mr_manifest *m, const cmd_objects *o, mr_err
 {
     mr_table *t = mr_table_new(7);
     char cells[6][32];
-    mr_table_row(t, "split", ">pictures", ">without objects", ">objects", ">outside the image", ">empty", ">repeated");
+    mr_table_row(t, "split", ">images", ">without objects", ">objects", ">outside the image", ">empty", ">repeated");
     for (size_t i = 0; i < m->split_count; i++) {
         const mr_object_tally *tally = &o->tallies[i];
         mr_table_row(t, m->splits[i].name, mr_text_count(tally->pictures, cells[0]),

@@ -44,11 +44,11 @@ static void add_description(const mr_croissant_of *of, const char *hex, mr_buf *
             samples += m->splits[i].samples;
             splits++;
         }
-    mr_buf_printf(&text, "%s picture%s of layout %s, in %zu split%s", mr_text_count(samples, count),
+    mr_buf_printf(&text, "%s image%s of layout %s, in %zu split%s", mr_text_count(samples, count),
                   samples == 1 ? "" : "s", m->layout, splits, splits == 1 ? "" : "s");
     if (m->class_count)
         mr_buf_printf(&text, " and %zu class%s", m->class_count, m->class_count == 1 ? "" : "es");
-    mr_buf_printf(&text, ". The bytes of each picture are those of the source. Digest of the dataset: %s", hex);
+    mr_buf_printf(&text, ". The bytes of each image are those of the source. Digest of the dataset: %s", hex);
     mr_buf_add_text(out, ",\n\"description\":");
     mr_json_add_string(out, mr_buf_text(&text), text.len);
     out->failed |= text.failed;

@@ -122,7 +122,7 @@ static void add_code(const char *text, size_t len, mr_buf *out)
 static void add_split_table(const mr_export_run *run, const mr_hub_card *c, mr_buf *out)
 {
     char samples[32], bytes[32];
-    mr_buf_add_text(out, "| split | pictures | size |\n| --- | ---: | ---: |\n");
+    mr_buf_add_text(out, "| split | images | size |\n| --- | ---: | ---: |\n");
     for (size_t i = 0; i < run->manifest->split_count; i++)
         if (c->splits[i].files)
             mr_buf_printf(out, "| %s | %s | %s |\n", run->manifest->splits[i].name,
@@ -152,7 +152,7 @@ static void add_class_row(const mr_hub_card *c, size_t class, bool each, mr_buf 
 static void add_classes(const mr_export_run *run, const mr_hub_card *c, mr_export_row_kind kind, mr_buf *out)
 {
     const char *what = kind.label || kind.labels
-                           ? kind.objects ? "Labels of pictures, and objects, of each class" : "Pictures of each class"
+                           ? kind.objects ? "Labels of images, and objects, of each class" : "Images of each class"
                            : "Objects of each class";
     size_t with_files = 0;
     char text[32];
@@ -185,7 +185,7 @@ static void add_origin(const mr_export_run *run, const mr_hub_card *c, mr_buf *o
                   c->tar ? "tar" : "parquet");
     add_code(m->layout, strlen(m->layout), out);
     mr_buf_printf(out,
-                  " with the digest `sha256:%s`. The bytes of each picture are those of the source: nothing was "
+                  " with the digest `sha256:%s`. The bytes of each image are those of the source: nothing was "
                   "decoded or encoded again. `" MR_CROISSANT "` has the SHA-256 of each file.\n",
                   hex);
     mr_buf_add_text(out, "\n## Licence\n\n");
@@ -203,10 +203,9 @@ mr_status mr_hub_card_write(mr_export_run *run, const mr_hub_card *c, mr_export_
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     char samples[32];
     mr_hub_yaml_add(run, c, kind, &text);
-    mr_buf_printf(&text, "\n# A dataset of %s picture%s\n\n", mr_text_count(run->result->samples, samples),
+    mr_buf_printf(&text, "\n# A dataset of %s image%s\n\n", mr_text_count(run->result->samples, samples),
                   run->result->samples == 1 ? "" : "s");
-    mr_buf_add_text(&text,
-                    "<!-- Say here what the pictures show, who made them, and what they may be used for. -->\n\n");
+    mr_buf_add_text(&text, "<!-- Say here what the images show, who made them, and what they may be used for. -->\n\n");
     add_split_table(run, c, &text);
     add_classes(run, c, kind, &text);
     add_origin(run, c, &text);

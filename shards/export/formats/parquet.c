@@ -1,6 +1,6 @@
 /* parquet.c - the export `parquet`: the hub's form, data/SPLIT-00000-of-00002.parquet with the images inside.
  *
- *      this process --a pipe: lines of JSON, pictures--> parquet_write.py --> data/train-00000.parquet
+ *      this process --a pipe: lines of JSON, images--> parquet_write.py --> data/train-00000.parquet
  *
  * croissant.json and README.md describe the files (description.h, hub_card.h).
  *

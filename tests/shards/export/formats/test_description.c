@@ -182,7 +182,7 @@ static void one_split_is_described_alone(void **state)
     assert_null(by_id(json_object_get(doc, "recordSet"), "train"));
     const json_t *splits = by_id(json_object_get(doc, "recordSet"), "dataset/splits");
     assert_int_equal(json_array_size(json_object_get(splits, "data")), 1);
-    assert_non_null(strstr(text_of(doc, "description"), "1 picture of layout"));
+    assert_non_null(strstr(text_of(doc, "description"), "1 image of layout"));
     char *fields = fields_of(doc, "val");
     assert_string_equal(fields, "file_name image split label ");
     free(fields);
