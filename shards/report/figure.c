@@ -23,16 +23,32 @@ static const char *class_name(const mr_manifest *m, int32_t label)
     return label >= 0 && (size_t)label < m->class_count ? m->classes[label].name : NULL;
 }
 
+static unsigned colour_of(int32_t label)
+{
+    return label < 0 ? 0 : (unsigned)label % 6;
+}
+
 /* Stored to seen: EXIF 2.32, tag 0x0112, as a matrix of SVG. */
-static void add_orientation(mr_buf *out, const mr_sample_view *v)
+static const int *turn_of(const mr_sample_view *v)
 {
     static const int turns[9][4] = {{1, 0, 0, 1}, {1, 0, 0, 1},  {-1, 0, 0, 1},  {-1, 0, 0, -1}, {1, 0, 0, -1},
                                     {0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, -1, 0}, {0, -1, 1, 0}};
-    const int *m = turns[v->orientation <= 8 ? v->orientation : 1];
-    long w = (long)v->width, h = (long)v->height;
-    long x = m[0] < 0 ? w : m[2] < 0 ? h : 0, y = m[3] < 0 ? h : m[1] < 0 ? w : 0;
+    return turns[v->orientation <= 8 ? v->orientation : 1];
+}
+
+/* How far the turned image is moved back into view: along x, or along y. */
+static long shift_of(const mr_sample_view *v, int axis)
+{
+    const int *m = turn_of(v);
+    return m[axis] < 0 ? (long)v->width : m[2 + axis] < 0 ? (long)v->height : 0;
+}
+
+static void add_orientation(mr_buf *out, const mr_sample_view *v)
+{
+    const int *m = turn_of(v);
     if (v->orientation > 1)
-        mr_buf_printf(out, " transform=\"matrix(%d %d %d %d %ld %ld)\"", m[0], m[1], m[2], m[3], x, y);
+        mr_buf_printf(out, " transform=\"matrix(%d %d %d %d %ld %ld)\"", m[0], m[1], m[2], m[3], shift_of(v, 0),
+                      shift_of(v, 1));
 }
 
 static void add_points(mr_buf *out, const mr_milli *numbers, size_t count)
@@ -44,7 +60,7 @@ static void add_points(mr_buf *out, const mr_milli *numbers, size_t count)
 
 static void add_object(mr_buf *out, const mr_objects *all, const mr_object *o, double unit)
 {
-    unsigned colour = o->label < 0 ? 0 : (unsigned)o->label % 6;
+    unsigned colour = colour_of(o->label);
     for (size_t r = 0; r < o->ring_count; r++) {
         const mr_ring *ring = &all->rings[o->ring + r];
         mr_buf_printf(out, "<polygon class=\"o%u\" points=\"", colour);
@@ -67,27 +83,51 @@ static void add_object(mr_buf *out, const mr_objects *all, const mr_object *o, d
     }
 }
 
+/* The name of an object's class, upright, at the left upper end of its box; nothing of an object without a box.  The
+ * style shows names only on an image that is enlarged: smaller ones have no room for them. */
+static void add_name(const mr_report_facts *f, const mr_sample_view *v, const mr_object *o, double unit, mr_buf *out)
+{
+    const char *name = class_name(f->m, o->label);
+    if (!name || !o->has_box)
+        return;
+    const int *m = turn_of(v);
+    double from_x = (double)shift_of(v, 0), from_y = (double)shift_of(v, 1), left = 0, top = 0;
+    for (int corner = 0; corner < 4; corner++) {
+        double x = pixels(o->box[0]) + (corner & 1 ? pixels(o->box[2]) : 0);
+        double y = pixels(o->box[1]) + (corner & 2 ? pixels(o->box[3]) : 0);
+        double seen_x = m[0] * x + m[2] * y + from_x, seen_y = m[1] * x + m[3] * y + from_y;
+        left = !corner || seen_x < left ? seen_x : left;
+        top = !corner || seen_y < top ? seen_y : top;
+    }
+    mr_buf_printf(out, "<text class=\"k%u\" x=\"%.5g\" y=\"%.5g\">", colour_of(o->label), left + unit, top + 4 * unit);
+    mr_html_string(out, name);
+    mr_buf_add_text(out, "</text>");
+}
+
 /* `unit`: of a pixel on the page, about. */
-static mr_status add_drawing(const mr_sample_view *v, mr_thumbs *thumbs, const mr_objects *objects, mr_buf *out,
-                             mr_error *err)
+static mr_status add_drawing(const mr_report_facts *f, const mr_sample_view *v, mr_thumbs *thumbs,
+                             const mr_objects *objects, mr_buf *out, mr_error *err)
 {
     uint32_t width = v->width, height = v->height;
     mr_orient_size(v->orientation, &width, &height);
     uint32_t longer = width > height ? width : height;
     double unit = (double)longer / MR_THUMB_SIDE;
-    mr_buf_printf(out, "<svg class=\"shot\" viewBox=\"0 0 %u %u\" stroke-width=\"%.3g\" aria-hidden=\"true\"><g", width,
-                  height, 1.6 * unit);
+    mr_buf_printf(out, "<svg class=\"shot\" viewBox=\"0 0 %u %u\" font-size=\"%.3g\" aria-hidden=\"true\"><g", width,
+                  height, 4 * unit);
     add_orientation(out, v);
     mr_buf_printf(out, "><image width=\"%u\" height=\"%u\" preserveAspectRatio=\"none\" href=\"", v->width, v->height);
     MR_TRY(mr_thumb_add(thumbs, v, out, err));
     mr_buf_add_text(out, "\"/>");
     for (size_t i = 0; i < objects->count && i < OBJECTS_MOST; i++)
         add_object(out, objects, &objects->items[i], unit);
-    mr_buf_add_text(out, "</g></svg>");
+    mr_buf_add_text(out, "</g>");
+    for (size_t i = 0; i < objects->count && i < OBJECTS_MOST; i++)
+        add_name(f, v, &objects->items[i], unit, out);
+    mr_buf_add_text(out, "</svg>");
     return MR_OK;
 }
 
-/* "dog, 2 cat", of at most four classes. */
+/* "dog, 2 cat", each after the colour of its boxes, of at most four classes. */
 static void add_classes(const mr_report_facts *f, const mr_objects *objects, mr_buf *out)
 {
     size_t named = 0;
@@ -102,7 +142,10 @@ static void add_classes(const mr_report_facts *f, const mr_objects *objects, mr_
         const char *name = class_name(f->m, objects->items[i].label);
         if (before || !name)
             continue;
-        mr_buf_add_text(out, named++ ? ", " : "");
+        mr_buf_printf(out,
+                      "%s<svg class=\"key\" viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"k%u\" width=\"1\" "
+                      "height=\"1\"/></svg>",
+                      named++ ? ", " : "", colour_of(objects->items[i].label));
         if (same > 1)
             mr_buf_printf(out, "%zu ", same);
         mr_html_string(out, name);
@@ -142,7 +185,7 @@ mr_status mr_wall_figure(const mr_report_facts *f, const mr_split *split, uint64
     MR_TRY(mr_objects_parse(view.meta, view.meta_len, &objects, err));
     MR_TRY(mr_meta_scan(view.meta, view.meta_len, &facts, &source, err));
     mr_buf_add_text(out, "<figure tabindex=\"0\">");
-    mr_status status = add_drawing(&view, thumbs, &objects, out, err);
+    mr_status status = add_drawing(f, &view, thumbs, &objects, out, err);
     if (status != MR_OK) {
         out->len = begin;
         return status;

@@ -86,10 +86,14 @@ mr_status mr_wall_add(const mr_report_facts *f, uint64_t seed, mr_thumbs *thumbs
         return mr_fail_memory(err, "choosing samples");
     MR_TRY(choose(f, seed, picks, &count, err));
     mr_html_section(out, "samples", "Samples");
+    mr_buf_add_text(out, "<div class=\"walls\">\n");
     for (size_t i = 0; i < count && out->len - begin < MR_WALL_BYTES; i++) {
         uint64_t number;
         if (i == 0 || picks[i].class != picks[i - 1].class) {
-            mr_buf_add_text(out, i ? "</div>\n<h3>" : "<h3>");
+            size_t same = 1;
+            while (i + same < count && picks[i + same].class == picks[i].class)
+                same++;
+            mr_buf_printf(out, "%s<div class=\"class\" style=\"--n:%zu\"><h3>", i ? "</div></div>\n" : "", same);
             mr_html_string(out, picks[i].class < f->m->class_count ? f->m->classes[picks[i].class].name : "no class");
             mr_buf_add_text(out, "</h3>\n<div class=\"wall\">\n");
         }
@@ -102,7 +106,7 @@ mr_status mr_wall_add(const mr_report_facts *f, uint64_t seed, mr_thumbs *thumbs
         else
             shown++;
     }
-    mr_buf_add_text(out, count ? "" : "<div>");
+    mr_buf_add_text(out, count ? "</div></div>\n" : "");
     add_end(out, shown, broken, shown + broken < count);
     mr_buf_add_text(out, "</section>\n");
     return mr_buf_status(out, err, "drawing samples");

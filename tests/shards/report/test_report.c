@@ -114,6 +114,7 @@ static void test_hostile_texts(void **state)
     assert_true(support_occurrences(page, "&lt;img src=x onerror=alert(2)&gt;&#39; &quot; &amp; ") > 2);
     assert_int_equal(support_occurrences(page, "http"), 0); /* no network */
     assert_true(support_occurrences(page, "<polygon") + support_occurrences(page, "<rect class=\"o") > 10);
+    assert_true(support_occurrences(page, "<text class=\"k") > 5); /* their names */
     free(page);
 }
 
