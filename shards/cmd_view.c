@@ -20,6 +20,7 @@ typedef struct request {
 #define X(word, name, value, meta, prepare, help) const char *word;
     MR_CONDITIONS(X)
 #undef X
+    bool force;
 } request;
 
 static const mr_option options[] = {
@@ -27,7 +28,8 @@ static const mr_option options[] = {
     {option, 0, MR_ARG_TEXT, MR_FIELD(request, word), .value = text, .help = what},
     MR_CONDITIONS(X)
 #undef X
-        MR_OPTION_QUIET_IGNORED,
+        {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace OUT, if it is a view"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
@@ -186,6 +188,19 @@ static mr_status make(const request *q, mr_view_file *v, mr_error *err)
     return fill(q, ds, only, v, err);
 }
 
+/* A run may be pinned to the view that is there; what is no view is never replaced, such as where OUT and DATASET were
+ * given in the wrong order. */
+static mr_status check_replaced(const request *q, mr_error *err)
+{
+    MR_AUTO(mr_view_file_release) mr_view_file *old = NULL;
+    mr_error why;
+    if (!mr_view_is_at(q->out))
+        return MR_OK; /* writing reports anything else that is wrong with it */
+    if (mr_view_read(q->out, &old, &why) != MR_OK)
+        return mr_fail(err, MR_MISUSE, "%s: exists and is not a view; choose another name", q->out);
+    return q->force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->out);
+}
+
 static mr_status write_view(const request *q, mr_error *err)
 {
     MR_AUTO(mr_view_file_release) mr_view_file *v = mr_alloc(1, sizeof *v);
@@ -193,6 +208,7 @@ static mr_status write_view(const request *q, mr_error *err)
     char digest[65], count[32];
     if (!v)
         return mr_fail_memory(err, q->out);
+    MR_TRY(check_replaced(q, err));
     MR_TRY(mr_output_check(q->out, err));
     MR_TRY(make(q, v, err));
     MR_TRY(warn_of_missed(q, v, err));
@@ -220,9 +236,10 @@ const mr_command cmd_view = {
     .title = "name a part of a dataset, without copying it",
     .usage = "OUT DATASET[:SPLIT]",
     .example = "millrace view small.view flowers --first 100",
-    .summary = "Writes a small file that says which samples of a dataset are seen: those that meet all conditions.  "
-               "inspect, replay, bench, plan and train take it in place of the dataset, and Python and C open it.  "
-               "Its digest pins the dataset and the samples.",
+    .summary =
+        "Writes a small file that says which samples of a dataset are seen: those that meet all conditions.  "
+        "inspect, show, verify, diff, plan, replay, bench, train, eval, predict and export take it in place of the "
+        "dataset, and Python and C open it.  Its digest pins the dataset and the samples.",
     .notes = "Examples:\n"
              "  millrace view small.view flowers:train --class rose,tulip --first 100\n"
              "  millrace view fold1.view flowers:train --fold -1/5\n"

@@ -44,7 +44,7 @@ static mr_dataset *open_dataset(const char *path)
 static char *make(const char *name, const char *option, const char *argument)
 {
     char *view = support_path("%s/%s.view", dir, name), *from = support_path("%s:train", dataset);
-    support_expect(0, "view", view, from, option, argument, (char *)NULL);
+    support_expect(0, "view", view, from, option, argument, "--force", (char *)NULL);
     free(from);
     return view;
 }
@@ -182,13 +182,13 @@ static void what_is_listed_is_dropped(void **state)
         assert_int_not_equal(mr_hash64(v.image, v.image_len), hash);
         assert_null(memmem(v.meta, v.meta_len, source, strlen(source)));
     }
-    support_result r = support_millrace("view", view, dataset, "--drop", list, (char *)NULL);
+    support_result r = support_millrace("view", view, dataset, "--force", "--drop", list, (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.err, "1 of its lines names no sample"));
     assert_non_null(strstr(r.err, "not/there"));
     support_result_free(&r);
     support_write_text(list, "a/b.jpg\tno date\n");
-    support_expect(2, "view", view, dataset, "--drop", list, (char *)NULL);
+    support_expect(2, "view", view, dataset, "--force", "--drop", list, (char *)NULL);
     mr_sample_view_free(&v);
     mr_dataset_free(seen);
     mr_dataset_free(all);
@@ -211,6 +211,27 @@ static void a_view_differs_by_what_it_leaves_out(void **state)
     support_expect(0, "diff", some, some, (char *)NULL);
     free(some);
     free(fewer);
+}
+
+/* OUT and DATASET in the wrong order must not cost a file. */
+static void what_is_there_stays(void **state)
+{
+    (void)state;
+    char *view = make("kept", "--first", "3"), *image = support_path("%s/kept.jpg", dir);
+    size_t len, then;
+    uint8_t *before = support_read(view, &len);
+    support_write_text(image, "not a view");
+    support_expect(2, "view", view, dataset, "--first", "2", (char *)NULL);
+    support_expect(2, "view", image, dataset, "--force", "--first", "2", (char *)NULL);
+    uint8_t *after = support_read(view, &then), *other = support_read(image, NULL);
+    assert_int_equal(len, then);
+    assert_memory_equal(before, after, len);
+    assert_string_equal((char *)other, "not a view");
+    free(before);
+    free(after);
+    free(other);
+    free(view);
+    free(image);
 }
 
 static void what_is_not_so_is_refused(void **state)
@@ -276,13 +297,10 @@ static void edits_are_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_those_of_the_dataset),
-        cmocka_unit_test(a_loader_sees_each_sample_once),
-        cmocka_unit_test(conditions_divide_a_split),
-        cmocka_unit_test(what_is_not_so_is_refused),
-        cmocka_unit_test(edits_are_noticed),
-        cmocka_unit_test(what_is_listed_is_dropped),
-        cmocka_unit_test(a_view_differs_by_what_it_leaves_out),
+        cmocka_unit_test(samples_are_those_of_the_dataset), cmocka_unit_test(a_loader_sees_each_sample_once),
+        cmocka_unit_test(conditions_divide_a_split),        cmocka_unit_test(what_is_there_stays),
+        cmocka_unit_test(what_is_not_so_is_refused),        cmocka_unit_test(edits_are_noticed),
+        cmocka_unit_test(what_is_listed_is_dropped),        cmocka_unit_test(a_view_differs_by_what_it_leaves_out),
     };
     return cmocka_run_group_tests_name("view", tests, set_up, tear_down);
 }
