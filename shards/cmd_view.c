@@ -128,7 +128,7 @@ static mr_status check_classes(const request *q, const mr_dataset *ds, mr_error 
             known = known || strcmp(mr_dataset_class_name(ds, i), mr_buf_text(&name)) == 0;
         if (!known)
             return mr_fail(err, MR_MISUSE,
-                           "--class %s: is no class of the dataset; `millrace inspect --classes` lists them",
+                           "--class %s: not a class of the dataset; `millrace inspect --classes` lists them",
                            mr_buf_text(&name));
     }
     return MR_OK;
@@ -188,7 +188,7 @@ static mr_status make(const request *q, mr_view_file *v, mr_error *err)
     return fill(q, ds, only, v, err);
 }
 
-/* A run may be pinned to the view that is there; what is no view is never replaced, such as where OUT and DATASET were
+/* A run may be pinned to the view that is there; another file is never replaced, such as where OUT and DATASET were
  * given in the wrong order. */
 static mr_status check_replaced(const request *q, mr_error *err)
 {

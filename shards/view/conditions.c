@@ -279,7 +279,7 @@ mr_status mr_condition_make(const char *name, const char *argument, mr_condition
     while (kind->name && strcmp(kind->name, name) != 0)
         kind++;
     if (!kind->name)
-        return mr_fail(err, MR_MISUSE, "%s: is no condition of this version", name);
+        return mr_fail(err, MR_MISUSE, "%s: not a condition that this version knows", name);
     mr_condition c = {.kind = kind, .argument = strdup(argument)};
     mr_status status = c.argument ? kind->prepare(argument, &c.state, &why) : mr_fail_memory(&why, "a condition");
     if (status == MR_OK) {

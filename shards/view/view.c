@@ -141,7 +141,7 @@ static mr_status parse_part(const json_t *from, const char *name, size_t sources
     MR_TRY(mr_json_get_u64(from, "samples", name, &p->samples, err));
     MR_TRY(mr_json_get_string(from, "list", name, &list, err));
     if (dataset >= sources || !mr_split_name_ok(split) || !mr_unhex(list, p->list, sizeof p->list))
-        return mr_fail(err, MR_BAD_DATA, "%s: a part names no dataset or split of the view, or its list is no hash",
+        return mr_fail(err, MR_BAD_DATA, "%s: a part names no dataset or split of the view, or its list is not a hash",
                        name);
     p->dataset = dataset;
     p->split = strdup(split);
