@@ -98,6 +98,8 @@ mr_status mr_objects_join(const mr_moved *slots, uint64_t count, mr_slab *memory
     layout l = {NULL, 0};
     lay_out(&l, count, &all);
     MR_TRY(mr_slab_reserve(memory, l.used, 0, NULL, err));
+    if (!memory->data)
+        return mr_fail_memory(err, "making a batch"); /* for analyzers: what was reserved is there */
     l.base = memory->data;
     arrays a = lay_out(&l, count, &all);
     a.first[0] = a.first_polygon[0] = a.first_point[0] = a.first_keypoint[0] = 0;

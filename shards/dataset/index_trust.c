@@ -21,7 +21,8 @@
 enum { SETTLED_MS = 100 };
 
 struct mr_index_trust {
-    const mr_manifest *manifest;
+    const mr_split *splits; /* as stored: a view gives the manifest others later */
+    size_t split_count;
     _Atomic uint64_t **stamps; /* by split; NULL: it has no shards */
 };
 
@@ -29,7 +30,7 @@ void mr_index_trust_free(mr_index_trust *t)
 {
     if (!t)
         return;
-    for (size_t i = 0; t->stamps && i < t->manifest->split_count; i++)
+    for (size_t i = 0; t->stamps && i < t->split_count; i++)
         free(t->stamps[i]);
     free(t->stamps);
     free(t);
@@ -40,7 +41,8 @@ mr_status mr_index_trust_new(const mr_manifest *m, mr_index_trust **out, mr_erro
     mr_index_trust *t = mr_alloc(1, sizeof *t);
     if (!t)
         return mr_fail_memory(err, "opening a dataset");
-    t->manifest = m;
+    t->splits = m->splits;
+    t->split_count = m->split_count;
     t->stamps = mr_alloc(m->split_count + 1, sizeof(_Atomic uint64_t *));
     bool good = t->stamps != NULL;
     for (size_t i = 0; good && i < m->split_count; i++) {
@@ -58,8 +60,8 @@ mr_status mr_index_trust_new(const mr_manifest *m, mr_index_trust **out, mr_erro
 /* NULL: of another manifest, so there is no place to note it. */
 static _Atomic uint64_t *stamp_of_shard(const mr_index_trust *t, const mr_shard *shard)
 {
-    for (size_t i = 0; i < t->manifest->split_count; i++) {
-        const mr_split *s = &t->manifest->splits[i];
+    for (size_t i = 0; i < t->split_count; i++) {
+        const mr_split *s = &t->splits[i];
         if (shard >= s->shards && shard < s->shards + s->shard_count)
             return &t->stamps[i][shard - s->shards];
     }

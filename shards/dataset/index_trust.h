@@ -8,7 +8,7 @@
 
 typedef struct mr_index_trust mr_index_trust;
 
-/* The manifest is lent, and must outlive it. */
+/* The splits that the manifest has now are lent, and must outlive it. */
 mr_status mr_index_trust_new(const mr_manifest *m, mr_index_trust **out, mr_error *err);
 void mr_index_trust_free(mr_index_trust *t); /* NULL is fine */
 
