@@ -177,11 +177,6 @@ static int end(const request *q, const mr_verify_report *r, mr_status status, mr
     return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
 }
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 /* A view opens only if its dataset has the digest, and its conditions give the same list; then the dataset is verified
  * in its place, `*dataset`. */
 static mr_status check_view(request *q, char **dataset, mr_error *err)
@@ -206,7 +201,7 @@ static int start(int argc, char **argv)
     request q = {.options = {.level = MR_VERIFY_FULL}};
     mr_verify_report *report = NULL;
     mr_ranks *ranks = NULL;
-    MR_AUTO(free_text) char *dataset = NULL;
+    MR_AUTO(mr_scope_free) char *dataset = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))

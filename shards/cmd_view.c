@@ -37,20 +37,15 @@ static const mr_option arguments[] = {{.value = "OUT", .kind = MR_ARG_PATH, MR_F
                                       {.value = "DATASET[:SPLIT]", .kind = MR_ARG_PATH, MR_FIELD(request, from)},
                                       {0}};
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 /* The dataset's path as the view's folder sees it. */
 static mr_status relate(const char *out, const char *dataset, char **path, mr_error *err)
 {
-    MR_AUTO(free_text) char *dir = NULL;
-    MR_AUTO(free_text) char *name = NULL;
+    MR_AUTO(mr_scope_free) char *dir = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     MR_TRY(mr_path_split(out, &dir, &name, err));
-    MR_AUTO(free_text) char *here = realpath(dir, NULL);
-    MR_AUTO(free_text) char *there = mr_path_is_url(dataset) ? NULL : realpath(dataset, NULL);
+    MR_AUTO(mr_scope_free) char *here = realpath(dir, NULL);
+    MR_AUTO(mr_scope_free) char *there = mr_path_is_url(dataset) ? NULL : realpath(dataset, NULL);
     if (!here || !there) {
         *path = strdup(dataset);
         return *path ? MR_OK : mr_fail_memory(err, dataset);
@@ -167,7 +162,7 @@ static mr_status fill(const request *q, const mr_dataset *ds, const char *only, 
 static mr_status make(const request *q, mr_view_file *v, mr_error *err)
 {
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
-    MR_AUTO(free_text) char *from = strdup(q->from);
+    MR_AUTO(mr_scope_free) char *from = strdup(q->from);
     char *colon = from ? strrchr(from, ':') : NULL, *only = colon && !strchr(colon, '/') ? colon + 1 : NULL;
     if (!from)
         return mr_fail_memory(err, q->out);

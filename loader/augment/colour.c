@@ -52,9 +52,14 @@ static void brighten(float factor, uint8_t *rgb, size_t pixels)
     look_up(table, rgb, 3 * pixels);
 }
 
+static int grey_of(float red, float green, float blue)
+{
+    return (int)(0.2989f * red + 0.587f * green + 0.114f * blue);
+}
+
 static int grey_at(const uint8_t *p)
 {
-    return (int)(0.2989f * (float)p[0] + 0.587f * (float)p[1] + 0.114f * (float)p[2]);
+    return grey_of((float)p[0], (float)p[1], (float)p[2]);
 }
 
 /* Towards the mean of the grey image, or away from it. */
@@ -75,7 +80,7 @@ static void contrast(float factor, uint8_t *rgb, size_t pixels)
 static void saturate(float factor, planes *p, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        float own = (float)(int)(0.2989f * p->red[i] + 0.587f * p->green[i] + 0.114f * p->blue[i]);
+        float own = (float)grey_of(p->red[i], p->green[i], p->blue[i]);
         float grey = (1 - factor) * own;
         p->red[i] = factor * p->red[i] + grey;
         p->green[i] = factor * p->green[i] + grey;

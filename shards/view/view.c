@@ -19,11 +19,6 @@ static void free_json(json_t **doc)
     json_decref(*doc);
 }
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 static void free_part(mr_view_part *p)
@@ -83,7 +78,7 @@ static json_t *pack_view(const mr_view_file *v)
 
 static mr_status digest_of(const json_t *view, uint8_t digest[32], mr_error *err)
 {
-    MR_AUTO(free_text) char *text = json_dumps(view, JSON_COMPACT);
+    MR_AUTO(mr_scope_free) char *text = json_dumps(view, JSON_COMPACT);
     if (!text)
         return mr_fail_memory(err, "a view");
     mr_sha256(text, strlen(text), digest);

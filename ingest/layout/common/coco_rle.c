@@ -1,4 +1,4 @@
-/* coco_rle.c - see rle.h. */
+/* coco_rle.c - see coco_rle.h. */
 #include "ingest/layout/common/coco_rle.h"
 
 void mr_coco_rle_run(mr_coco_rle *r, int64_t run)

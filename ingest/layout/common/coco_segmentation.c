@@ -1,4 +1,4 @@
-/* coco_segmentation.c - see segmentation.h.
+/* coco_segmentation.c - see coco_segmentation.h.
  * Source: "Data format" on cocodataset.org; the other forms are those that tools are known to write.
  * Invariant: a polygon that is not valid is taken back whole, and `bad` says so. */
 #include "ingest/layout/common/coco_segmentation.h"
