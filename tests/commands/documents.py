@@ -100,6 +100,9 @@ def main():
     o = p.parse_args()
     env = dict(os.environ, LC_ALL="C.UTF-8", COLUMNS="120", OMPI_ALLOW_RUN_AS_ROOT="1",
                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1")
+    # An mpirun that starts while another test's removes the folder that both would share fails.
+    own = tempfile.TemporaryDirectory(prefix="millrace-mpi-")
+    env["OMPI_MCA_orte_tmpdir_base"] = own.name
     # Open MPI's own processes leak; leaks of the program are looked for by the C tests.
     env["ASAN_OPTIONS"] = ":".join(filter(None, (env.get("ASAN_OPTIONS"), "detect_leaks=0")))
     env["PATH"] = os.path.dirname(os.path.realpath(o.millrace)) + os.pathsep + env["PATH"]

@@ -330,20 +330,27 @@ support_result support_mpirun(unsigned ranks, const char *const *argv)
 support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits)
 {
     /* OpenMPI keeps memory until the process ends and takes locks its own way: no matter for our sanitizers. */
-    const char *full[96] = {"env",    "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=detect_deadlocks=0",
-                            "mpirun", "--allow-run-as-root",         "--oversubscribe",
-                            "-n"};
+    const char *full[96] = {"env", "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=detect_deadlocks=0"};
     char count[16];
-    size_t n = 7;
+    size_t n = 3;
     if (system("command -v mpirun >/dev/null 2>&1") != 0) {
         support_cannot("ranks", "mpirun is not installed");
         skip();
     }
+    /* An mpirun that starts while another one removes the folder that both would share fails with "File exists". */
+    const char *given = getenv("OMPI_MCA_orte_tmpdir_base");
+    char *own = given ? NULL : support_tmpdir();
+    char *base = support_path("OMPI_MCA_orte_tmpdir_base=%s", own ? own : given);
     snprintf(count, sizeof count, "%u", ranks);
-    full[n++] = count;
+    const char *const launcher[] = {base, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", count};
+    for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++)
+        full[n++] = launcher[i];
     while (*argv && n < sizeof full / sizeof *full - 1)
         full[n++] = *argv++;
-    return support_run(full, limits);
+    support_result r = support_run(full, limits);
+    free(base);
+    support_tmpdir_remove(own);
+    return r;
 }
 
 static support_result ask_python(const char *script, const char *const *args, const support_limits *limits)
