@@ -153,8 +153,6 @@ static mr_status pull(request *q, mr_error *err)
     mr_status status = mr_pool_run(q->count, SHARDS_AT_ONCE, one_shard, q, err);
     mr_progress_end(q->progress);
     MR_TRY(status);
-    if (q->manifest->format == MR_FORMAT_TABLE)
-        MR_TRY(copy(q, MR_TABLE, q->manifest->table.bytes, false, err));
     MR_TRY(copy(q, MR_MANIFEST, MR_MANIFEST_MAX, false, err));
     MR_TRY(mr_dir_sync(q->to, q->partial, err));
     if (renameat2(AT_FDCWD, q->partial, AT_FDCWD, q->target, RENAME_NOREPLACE) != 0)

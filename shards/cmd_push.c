@@ -95,8 +95,6 @@ static mr_status push(request *q, mr_error *err)
     mr_status status = mr_pool_run(q->count, q->jobs, one_shard, q, err);
     mr_progress_end(q->progress);
     MR_TRY(status);
-    if (q->manifest->format == MR_FORMAT_TABLE)
-        MR_TRY(store(q, MR_TABLE, NULL, err));
     return store(q, MR_MANIFEST, digest, err);
 }
 

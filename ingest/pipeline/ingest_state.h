@@ -43,6 +43,7 @@ typedef struct mr_ingest_options {
     mr_source_options for_source;
     mr_image_limits limits;
     uint64_t shard_size;                  /* target for a shard's images and metas, in bytes */
+    bool shard_size_given;                /* or else it grows with the source, see mr_plan_shards() */
     mr_split_share shares[MR_SHARES_MAX]; /* a source without splits is divided among these ... */
     size_t share_count;
     const char *group_pattern; /* ... with paths in which this regular expression finds equal text kept together */
@@ -55,7 +56,6 @@ typedef struct mr_ingest_options {
     mr_leak_limit fail_on_leak;
     bool near;              /* --near-duplicates ... */
     uint32_t near_distance; /* ... whose hashes are at most this far apart */
-    unsigned format; /* of the manifest: MR_FORMAT_LIST, MR_FORMAT_TABLE; 0: a list, unless it would be too long */
     bool force, dry_run, quiet;
     bool seek;              /* with seek indexes ... */
     unsigned seek_every;    /* ... of this spacing */
@@ -105,7 +105,7 @@ typedef struct mr_ingest {
     mr_shard *shards;         /* as built, parallel to cuts */
     mr_object_tally *tallies; /* of the objects in each shard, parallel to cuts */
     mr_seek_result *seeks;    /* of their seek indexes; NULL: none were requested */
-    unsigned format;          /* of the manifest to be written; rank 0 */
+    uint64_t shard_size;      /* as given, or chosen */
     mr_manifest *manifest;    /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed; /* shards taken over from an earlier run */

@@ -32,14 +32,9 @@ static mr_status write_report(const mr_ingest *in, int dir, mr_error *err)
     return mr_file_publish(dir, MR_REPORT, text.data, text.len, err);
 }
 
-/* The table before the manifest that states it. */
 static mr_status write_manifest(mr_ingest *in, int dir, mr_error *err)
 {
-    MR_AUTO(mr_buf_free) mr_buf text = {0}, table = {0};
-    if (in->manifest->format == MR_FORMAT_TABLE) {
-        MR_TRY(mr_manifest_write_table(in->manifest, &table, err));
-        MR_TRY(mr_file_publish(dir, MR_TABLE, table.data, table.len, err));
-    }
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     MR_TRY(mr_manifest_write(in->manifest, &text, err));
     mr_sha256(text.data, text.len, in->digest);
     return mr_file_publish(dir, MR_MANIFEST, text.data, text.len, err);

@@ -8,15 +8,13 @@
 #include "base/text.h"
 #include "ingest/pipeline/ingest_state.h"
 
-enum { FEW_SHARDS = 1000 }; /* so many are never what makes a manifest too large */
-
 static json_t *options_json(const mr_ingest *in)
 {
     const mr_ingest_options *o = in->options;
     json_t *maps = json_object();
     for (size_t i = 0; i < o->for_layout.map_count; i++)
         json_object_set_new(maps, o->for_layout.maps[i].from, json_string(o->for_layout.maps[i].to));
-    json_t *doc = json_pack("{sIsososs?ss?sbso}", "shard_size", (json_int_t)o->shard_size, "order",
+    json_t *doc = json_pack("{sIsososs?ss?sbso}", "shard_size", (json_int_t)in->shard_size, "order",
                             json_string(o->shuffle ? "shuffled" : "source"), "seed",
                             o->shuffle ? json_integer((json_int_t)o->seed) : json_null(), "label_column",
                             o->for_layout.label_column, "config", o->for_layout.config, "keep_unlisted",
@@ -117,7 +115,6 @@ static mr_status make_manifest(const mr_ingest *in, const mr_shard *shards, mr_m
     MR_AUTO(free_manifest) mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "writing the manifest");
-    m->format = in->format;
     m->layout = strdup(in->choice.layout->name);
     const char *variant = mr_plan_variant(&in->plan);
     m->variant = strdup(variant ? variant : "");
@@ -138,11 +135,11 @@ mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
 }
 
 /* Writes a manifest to memory and discards it; since no file exists yet, digests are zero and sizes as long as they can
- * be.  This also settles its format: a list as long as there is one that can be read. */
+ * be. */
 mr_status mr_ingest_check_manifest(mr_ingest *in, mr_error *err)
 {
     MR_AUTO(free_manifest) mr_manifest *m = NULL;
-    MR_AUTO(mr_buf_free) mr_buf text = {0}, other = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     MR_AUTO(mr_scope_free) mr_shard *shards = mr_alloc(in->cut_count, sizeof *shards);
     mr_error why;
     if (!shards)
@@ -157,13 +154,8 @@ mr_status mr_ingest_check_manifest(mr_ingest *in, mr_error *err)
                                .idx.bytes = INT64_MAX};
         memcpy(shards[i].name, cut->name, sizeof shards[i].name);
     }
-    in->format = in->options->format ? in->options->format : MR_FORMAT_LIST;
     MR_TRY(make_manifest(in, shards, &m, err));
     mr_status status = mr_manifest_write(m, &text, &why);
-    if (status == MR_BAD_DATA && !in->options->format && in->cut_count > FEW_SHARDS) {
-        m->format = in->format = MR_FORMAT_TABLE;
-        status = mr_manifest_write(m, &other, &why);
-    }
     if (status == MR_OK)
         return MR_OK;
     if (why.status != MR_BAD_DATA)

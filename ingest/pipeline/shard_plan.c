@@ -45,30 +45,34 @@ static uint64_t size_of(const mr_ingest *in, const mr_sample *s)
     return mr_source_entry(in->source, s->entry)->size;
 }
 
-/* Two neighboring shards together exceed the shard size, so a size at which half the allowed number of shards could
- * hold everything is large enough.  (Shards cut at SHARD_SAMPLES_MAX are too many only beyond 10^11 samples.) */
-static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
+static uint64_t all_bytes(const mr_ingest *in)
 {
     uint64_t bytes = 0;
-    bool list = in->options->format == MR_FORMAT_LIST;
     for (size_t i = 0; i < in->plan.sample_count; i++)
-        if (!list || in->plan.samples[i].split == split)
-            bytes += in->plan.samples[i].meta_bytes + size_of(in, &in->plan.samples[i]);
-    if (!list)
-        return mr_fail(err, MR_MISUSE,
-                       "--shard-size %llu: makes more than the %d shards that a dataset may have; use %lluMiB or more",
-                       (unsigned long long)in->options->shard_size, MR_TABLE_SHARDS,
-                       (unsigned long long)(bytes / (MR_TABLE_SHARDS / 2) >> 20) + 1);
+        bytes += in->plan.samples[i].meta_bytes + size_of(in, &in->plan.samples[i]);
+    return bytes;
+}
+
+/* Two neighboring shards together exceed the shard size, so a size at which half the allowed number of shards could
+ * hold everything is large enough.  (Shards cut at SHARD_SAMPLES_MAX are too many only beyond 10^11 samples.) */
+static void choose_size(mr_ingest *in)
+{
+    in->shard_size = in->options->shard_size;
+    for (uint64_t bytes = all_bytes(in); !in->options->shard_size_given && bytes / in->shard_size >= MR_SHARDS_MAX / 2;)
+        in->shard_size *= 2;
+}
+
+static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
+{
     return mr_fail(err, MR_MISUSE,
-                   "--shard-size %llu: makes more than the %d shards that split '%s' may have with --manifest 1; use "
-                   "%lluMiB or more, or --manifest 2",
-                   (unsigned long long)in->options->shard_size, MR_SHARDS_MAX, in->plan.splits[split].name,
-                   (unsigned long long)(bytes / (MR_SHARDS_MAX / 2) >> 20) + 1);
+                   "--shard-size %llu: makes more than the %d shards that split '%s' may have; use %lluMiB or more",
+                   (unsigned long long)in->shard_size, MR_SHARDS_MAX, in->plan.splits[split].name,
+                   (unsigned long long)(all_bytes(in) / (MR_SHARDS_MAX / 2) >> 20) + 1);
 }
 
 static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t first, size_t number, mr_error *err)
 {
-    if (in->options->format == MR_FORMAT_LIST ? number == MR_SHARDS_MAX : in->cut_count == MR_TABLE_SHARDS)
+    if (number == MR_SHARDS_MAX)
         return too_many(in, split, err);
     if (!MR_GROW(in->cuts, in->cut_count, in->cut_room))
         return mr_fail_memory(err, "planning shards");
@@ -91,7 +95,7 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
         uint64_t more = s->meta_bytes;
         if (!cut || last_cut[x->content] != in->cut_count)
             more += size;
-        if (!cut || (cut->count && bytes + more > in->options->shard_size) || cut->count >= SHARD_SAMPLES_MAX) {
+        if (!cut || (cut->count && bytes + more > in->shard_size) || cut->count >= SHARD_SAMPLES_MAX) {
             MR_TRY(begin_cut(in, split, at, at - begin, number++, err));
             cut = &in->cuts[in->cut_count - 1];
             bytes = 0;
@@ -131,6 +135,7 @@ mr_status mr_check_metas(const mr_ingest *in, mr_error *err)
 mr_status mr_plan_shards(mr_ingest *in, mr_error *err)
 {
     const mr_plan *plan = &in->plan;
+    choose_size(in);
     MR_AUTO(mr_scope_free) uint32_t *last_cut = mr_alloc(in->content_count, sizeof *last_cut);
     in->order = mr_alloc(plan->sample_count, sizeof *in->order);
     if (!last_cut || !in->order)

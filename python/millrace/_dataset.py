@@ -90,7 +90,7 @@ class Dataset(Mapping[str, "Split"]):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The whole manifest.json: in format 2 without the list of shards, which is in manifest.shards."""
+        """The whole manifest.json."""
         if self._manifest is None:
             with open(os.path.join(self._handle.folder(), "manifest.json"), "rb") as file:
                 self._manifest = json.load(file)

@@ -70,7 +70,6 @@ class IngestOptions(TypedDict, total=False):
     keep_unlisted: bool
     skip_unmatched: bool
     shard_size: int | str
-    manifest: Literal["auto", "1", "2"]
     shuffle: int
     seek_index: int | bool
     no_seek_index: bool

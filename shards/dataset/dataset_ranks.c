@@ -21,7 +21,6 @@ enum { DIGEST = 32 };
 typedef struct packet {
     uint64_t device, inode, size, seconds, nanoseconds; /* of its file */
     uint64_t rows;                                      /* shards */
-    uint32_t format;
     uint8_t digest[DIGEST];
 } packet;
 
@@ -53,7 +52,6 @@ static mr_status pack(const mr_dataset_source *r, packet *p, mr_buf *out, mr_sha
     size_t count;
     MR_TRY(mr_manifest_hand_out(r->manifest, &head, rows, &count, err));
     p->rows = count;
-    p->format = r->manifest->format;
     memcpy(p->digest, r->digest, DIGEST);
     mr_buf_add(out, p, sizeof *p);
     mr_buf_add(out, head.data, head.len);
@@ -64,10 +62,9 @@ static mr_status pack(const mr_dataset_source *r, packet *p, mr_buf *out, mr_sha
 static mr_status unpack(const mr_buf *in, const packet *p, mr_shared **rows, mr_dataset_source *r, mr_error *err)
 {
     MR_AUTO(mr_manifest_release) mr_manifest *m = NULL;
-    MR_TRY(mr_manifest_parse(in->data + sizeof *p, in->len - sizeof *p, MR_MANIFEST, &m, err));
+    MR_TRY(mr_manifest_parse_head(in->data + sizeof *p, in->len - sizeof *p, &m, err));
     MR_TRY(mr_manifest_adopt(m, *rows, err));
     *rows = NULL;
-    m->format = p->format;
     memcpy(r->digest, p->digest, DIGEST);
     r->manifest = m;
     r->looked = true;

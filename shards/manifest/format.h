@@ -17,7 +17,7 @@
  * The format room: the files of a dataset, each on its own.  Its files use those above them:
  *   format                  keys, rows and headers as bytes
  *   meta json_lay_out       a sample's JSON; JSON pretty-printed
- *   manifest*               the manifest: parsed and checked, written, sealed; the table of its shards
+ *   manifest*               the manifest: parsed and checked, written, sealed
  *   walk writer             LMDB pages read without LMDB; a shard written with it
  *   index* record           an index, built or read; a record by its row
  *   class_counts            labels counted by the indexes
@@ -31,18 +31,14 @@ enum {
     MR_INDEX_VERSION = 1,
     MR_INDEX_HEADER = 64,
     MR_INDEX_ROW = 64,
-    MR_TABLE_HEADER = 64,
-    MR_TABLE_ROW = 128,
     MR_LMDB_PAGE = 4096,
     MR_LMDB_KEY = 8,
 };
 
 #define MR_INDEX_MAGIC "MRINDEX1"
-#define MR_TABLE_MAGIC "MRSHARDS"
 #define MR_DB_IMAGE    "image"
 #define MR_DB_META     "meta"
 #define MR_MANIFEST    "manifest.json"
-#define MR_TABLE       "manifest.shards"
 #define MR_REPORT      "report.json"
 #define MR_CROISSANT   "croissant.json"    /* optional, beside the dataset */
 #define MR_META_MAX    ((uint64_t)1 << 30) /* yajl counts in signed 32 bits */

@@ -22,12 +22,9 @@ enum { WHERE = 200 };
 
 static void free_shards(mr_manifest *m)
 {
-    for (size_t i = 0; m->splits && !m->rows && i < m->split_count; i++)
+    for (size_t i = 0; m->splits && !m->shared && i < m->split_count; i++)
         free(m->splits[i].shards);
-    if (m->shared)
-        mr_shared_free(m->shared);
-    else
-        free(m->rows);
+    mr_shared_free(m->shared);
 }
 
 void mr_manifest_free(mr_manifest *m)
@@ -75,17 +72,13 @@ mr_status mr_manifest_adopt(mr_manifest *m, mr_shared *rows, mr_error *err)
     size_t count = 0;
     for (size_t i = 0; i < m->split_count; i++)
         count += m->splits[i].shard_count;
-    if (mr_shared_len(rows) != count * sizeof *m->rows)
+    if (mr_shared_len(rows) != count * sizeof(mr_shard))
         return mr_fail(err, MR_SYSTEM, "mpirun: the ranks run different programs; start the same program on all");
     free_shards(m);
     m->shared = rows;
-    m->rows = (mr_shard *)(uintptr_t)mr_shared_bytes(rows); /* nothing writes to an open manifest */
-    count = 0;
-    for (size_t i = 0; i < m->split_count; i++) {
-        m->splits[i].row = count;
-        m->splits[i].shards = m->rows + count;
-        count += m->splits[i].shard_count;
-    }
+    mr_shard *next = (mr_shard *)(uintptr_t)mr_shared_bytes(rows); /* nothing writes to an open manifest */
+    for (size_t i = 0; i < m->split_count; next += m->splits[i++].shard_count)
+        m->splits[i].shards = next;
     return MR_OK;
 }
 
@@ -157,14 +150,13 @@ static mr_status fail_newer(const json_t *doc, const char *name, mr_error *err)
     bool known = len && len <= LONGEST && strspn(needs, "0123456789.") == len;
     return mr_fail(err, MR_MISUSE,
                    "%s: its format %lld is newer and needs %s%s or later; this is millrace " MILLRACE_VERSION
-                   ", which reads formats %d and %d",
+                   ", which reads format %d",
                    name, (long long)json_integer_value(json_object_get(doc, "format")),
-                   known ? "millrace " : "the millrace that made it", known ? needs : "", MR_FORMAT_LIST,
-                   MR_FORMAT_TABLE);
+                   known ? "millrace " : "the millrace that made it", known ? needs : "", MR_FORMAT);
 }
 
 /* What kind of file it is comes first: the rest may mean something else in another version. */
-static mr_status parse_kind(const json_t *doc, const char *name, unsigned *version, mr_error *err)
+static mr_status parse_kind(const json_t *doc, const char *name, mr_error *err)
 {
     const json_t *format = json_object_get(doc, "format");
     const char *kind = json_string_value(json_object_get(doc, "millrace"));
@@ -172,12 +164,11 @@ static mr_status parse_kind(const json_t *doc, const char *name, unsigned *versi
         return mr_fail(err, MR_BAD_DATA, "%s: is not the manifest of a millrace dataset", name);
     if (!json_is_integer(format))
         return mr_fail(err, MR_BAD_DATA, "%s: \"format\" is not an integer", name);
-    if (json_integer_value(format) > MR_FORMAT_TABLE)
+    if (json_integer_value(format) > MR_FORMAT)
         return fail_newer(doc, name, err);
-    if (json_integer_value(format) < MR_FORMAT_LIST)
+    if (json_integer_value(format) < MR_FORMAT)
         return mr_fail(err, MR_BAD_DATA, "%s: \"format\" is %lld; formats start at %d", name,
-                       (long long)json_integer_value(format), MR_FORMAT_LIST);
-    *version = (unsigned)json_integer_value(format);
+                       (long long)json_integer_value(format), MR_FORMAT);
     return MR_OK;
 }
 
@@ -189,7 +180,7 @@ static mr_status parse_licence(const json_t *doc, const char *name, mr_manifest 
     return copy_text(doc, "licence", name, &m->licence, err);
 }
 
-mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err)
+static mr_status parse(const void *bytes, size_t len, const char *name, bool listed, mr_manifest **out, mr_error *err)
 {
     MR_AUTO(json_decrefp) json_t *doc = NULL;
     json_t *options;
@@ -200,35 +191,27 @@ mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_
         return mr_fail_memory(err, "reading the manifest");
     MR_TRY(mr_json_bounded(bytes, len, MR_MANIFEST_MEMORY, name, err));
     MR_TRY(mr_json_parse(bytes, len, name, &doc, err));
-    MR_TRY(parse_kind(doc, name, &m->format, err));
+    MR_TRY(parse_kind(doc, name, err));
     MR_TRY(copy_text(doc, "layout", name, &m->layout, err));
     MR_TRY(copy_text(doc, "variant", name, &m->variant, err));
     MR_TRY(parse_licence(doc, name, m, err));
     MR_TRY(mr_json_get(doc, "options", JSON_OBJECT, name, &options, err));
     m->options = json_incref(options);
     MR_TRY(parse_classes(doc, name, m, err));
-    MR_TRY(mr_manifest_parse_splits(doc, name, m, err));
+    MR_TRY(mr_manifest_parse_splits(doc, name, listed, m, err));
     *out = m;
     m = NULL;
     return MR_OK;
 }
 
-static mr_status read_table(int dirfd, mr_manifest *m, mr_error *err)
+mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err)
 {
-    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
-    MR_AUTO(mr_scope_close) int fd = -1;
-    uint64_t size;
-    if (faccessat(dirfd, MR_TABLE, F_OK, 0) != 0 && errno == ENOENT)
-        return mr_fail(err, MR_BAD_DATA,
-                       MR_TABLE ": is missing, and lists the shards of this dataset; copy it from where the dataset "
-                                "came from, or ingest again");
-    MR_TRY(mr_file_open(dirfd, MR_TABLE, true, &fd, &size, err));
-    if (size != m->table.bytes)
-        return mr_manifest_table_size(m, size, err);
-    if (!mr_buf_reserve(&bytes, size))
-        return mr_fail_memory(err, "reading the table of shards");
-    MR_TRY(mr_file_pread(fd, bytes.data, size, 0, MR_TABLE, err));
-    return mr_manifest_take_table(m, bytes.data, size, err);
+    return parse(bytes, len, name, true, out, err);
+}
+
+mr_status mr_manifest_parse_head(const void *bytes, size_t len, mr_manifest **out, mr_error *err)
+{
+    return parse(bytes, len, MR_MANIFEST, false, out, err);
 }
 
 static mr_status read_manifest(int dirfd, bool sealed, mr_manifest **out, uint8_t digest[32], mr_error *err)
@@ -245,8 +228,6 @@ static mr_status read_manifest(int dirfd, bool sealed, mr_manifest **out, uint8_
         MR_TRY(mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err));
     if (digest)
         mr_sha256(bytes.data, bytes.len, digest);
-    if (m->format == MR_FORMAT_TABLE)
-        MR_TRY(read_table(dirfd, m, err));
     *out = m;
     m = NULL;
     return MR_OK;

@@ -1,4 +1,4 @@
-/* manifest.h - what a dataset is, in one file published last, and for large datasets the table of its shards beside it.
+/* manifest.h - what a dataset is, in one file published last.
  * Invariant: a manifest read from disk has only names that stay inside the dataset's folder, counts that add up,
  * and no value of the wrong type; everything else is MR_BAD_DATA. */
 #ifndef MR_MANIFEST_H
@@ -19,7 +19,7 @@ typedef struct mr_shard {
 typedef struct mr_split {
     char name[64]; /* [A-Za-z0-9_.-], not starting with '.' */
     uint64_t samples, images, image_bytes;
-    size_t shard_count, row; /* row: of its first shard in the table, if there is one */
+    size_t shard_count;
     mr_shard *shards;
     uint64_t *seen; /* of a view: the numbers that its samples have in the shards, in order; NULL: all are seen */
 } mr_split;
@@ -30,13 +30,10 @@ static inline uint64_t mr_split_stored(const mr_split *split, uint64_t n)
     return split->seen ? split->seen[n] : n;
 }
 
-/* Where the shards are listed: in the manifest itself, or in a table of fixed rows beside it. */
-enum { MR_FORMAT_LIST = 1, MR_FORMAT_TABLE = 2 };
-
 enum {
-    MR_SPLITS_MAX = 1000,      /* of a dataset */
-    MR_SHARDS_MAX = 100000,    /* of a split, in a list */
-    MR_TABLE_SHARDS = 2000000, /* of a dataset, in a table: as shards in memory, 448 MB; see MR_MANIFEST_MEMORY */
+    MR_FORMAT = 1,
+    MR_SPLITS_MAX = 1000,   /* of a dataset */
+    MR_SHARDS_MAX = 100000, /* of a split */
 };
 
 /* Limits of a manifest's bytes, and of the memory that reading it takes: 1.3 million classes, or 300,000 shards. */
@@ -50,17 +47,14 @@ typedef struct mr_class {
 } mr_class;
 
 typedef struct mr_manifest {
-    unsigned format;        /* MR_FORMAT_TABLE, or else a list */
     char *layout, *variant; /* "roboflow", "multi-class" */
     char *licence;          /* NULL if the source states none */
     json_t *options;        /* what shaped the bytes: shard_size, shuffle, label_column, split_map ... */
     size_t class_count, split_count;
     mr_class *classes;
     mr_split *splits;
-    mr_digest table; /* of the file with the table, as the manifest states it; zeros: there is none */
-    mr_shared
-        *shared;    /* what `rows` is, if the ranks of this host have it in common; NULL: it is this manifest's own */
-    mr_shard *rows; /* the shards of all splits, which are parts of it; NULL: each split has its own list */
+    mr_shared *shared; /* the shards of all splits, which the ranks of this host have in common; NULL: each split has
+                        * its own list */
 } mr_manifest;
 
 void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */
@@ -71,20 +65,16 @@ static inline void mr_manifest_release(mr_manifest **m) /* for MR_AUTO */
 
 /* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
-/* MR_MISUSE: of a later format; MR_BAD_DATA: damaged.  Of MR_FORMAT_TABLE, splits have counts of shards, but no shards
- * before mr_manifest_take_table(). */
+/* MR_MISUSE: of a later format; MR_BAD_DATA: damaged. */
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
 
-/* The bytes of MR_TABLE, appended.  They are a function of the shards. */
-mr_status mr_manifest_write_table(const mr_manifest *m, mr_buf *out, mr_error *err);
-/* For other ranks, which trust this one: the manifest without its shards, as bytes that mr_manifest_parse() takes, and
- * its shards, split by split; *rows is the caller's to free, also after a failure. */
+/* For other ranks, which trust this one: the manifest without its shards, as mr_manifest_parse_head() takes it, and its
+ * shards, split by split; *rows is the caller's to free, also after a failure. */
 mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **rows, size_t *count, mr_error *err);
-/* Replaces the manifest's own list of shards, if any, by the one that mr_manifest_hand_out() gave. */
+/* A manifest whose splits have counts of shards, but no shards before mr_manifest_adopt(). */
+mr_status mr_manifest_parse_head(const void *bytes, size_t len, mr_manifest **out, mr_error *err);
+/* Replaces the manifest's own lists of shards, if any, by the one that mr_manifest_hand_out() gave. */
 mr_status mr_manifest_adopt(mr_manifest *m, mr_shared *rows, mr_error *err);
-
-/* Checks them against a manifest that was parsed, and gives it its shards.  Once for each manifest. */
-mr_status mr_manifest_take_table(mr_manifest *m, const void *bytes, size_t len, mr_error *err);
 
 /* Whether every class can be told from the others: by its name, or by an id where the source numbers its classes itself
  * (COCO's categories may have equal names, or none).  MR_BAD_DATA if not; `where`: for the message. */

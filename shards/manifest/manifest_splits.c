@@ -68,8 +68,9 @@ static mr_status check_shard(const mr_shard *s, uint64_t first, const char *file
     return MR_OK;
 }
 
-mr_status mr_manifest_check_shards(const mr_split *split, const mr_shard *shards, const char *file, mr_error *err)
+static mr_status check_shards(const mr_split *split, const char *file, mr_error *err)
 {
+    const mr_shard *shards = split->shards;
     uint64_t samples = 0, images = 0, bytes = 0;
     for (size_t i = 0; i < split->shard_count; i++) {
         MR_TRY(check_shard(&shards[i], samples, file, err));
@@ -84,13 +85,6 @@ mr_status mr_manifest_check_shards(const mr_split *split, const mr_shard *shards
                        file, split->name);
     return MR_OK;
 }
-
-void mr_manifest_shard_name(const char *split, size_t i, mr_shard *shard)
-{
-    snprintf(shard->name, sizeof shard->name, "%.63s-%05zu", split, i);
-}
-
-/* ---- a list in the manifest -------------------------------------------------------------------------------------- */
 
 static mr_status parse_shard(const json_t *obj, const char *file, mr_shard *out, mr_error *err)
 {
@@ -125,69 +119,17 @@ static mr_status parse_list(const json_t *obj, const char *where, const char *fi
         return mr_fail_memory(err, "reading the manifest");
     out->shard_count = count;
     for (size_t i = 0; i < count; i++) {
-        mr_manifest_shard_name(out->name, i, &out->shards[i]);
+        snprintf(out->shards[i].name, sizeof out->shards[i].name, "%.63s-%05zu", out->name, i);
         MR_TRY(parse_shard(json_array_get(shards, i), file, &out->shards[i], err));
     }
-    return mr_manifest_check_shards(out, out->shards, file, err);
+    return check_shards(out, file, err);
 }
 
-/* ---- places in a table ------------------------------------------------------------------------------------------- */
-
-static mr_status parse_range(const json_t *obj, const char *where, mr_split *out, mr_error *err)
-{
-    json_t *range;
-    char place[WHERE + 16];
-    uint64_t first, count;
-    snprintf(place, sizeof place, "%s.shards", where);
-    MR_TRY(mr_json_get(obj, "shards", JSON_OBJECT, where, &range, err));
-    MR_TRY(mr_json_get_u64(range, "first", place, &first, err));
-    MR_TRY(mr_json_get_u64(range, "count", place, &count, err));
-    if (first > MR_TABLE_SHARDS || count > MR_TABLE_SHARDS - first)
-        return mr_fail(err, MR_BAD_DATA, "%s: %llu shards from %llu on are more than the %d that a table may have",
-                       place, (ull)count, (ull)first, MR_TABLE_SHARDS);
-    out->row = (size_t)first;
-    out->shard_count = (size_t)count;
-    return MR_OK;
-}
-
-static int by_row(const void *a, const void *b)
-{
-    const mr_split *x = *(const mr_split *const *)a, *y = *(const mr_split *const *)b;
-    if (x->row != y->row)
-        return x->row < y->row ? -1 : 1;
-    return (x->shard_count > y->shard_count) - (x->shard_count < y->shard_count); /* those without a row first */
-}
-
-/* Each row of the table is a shard of exactly one split. */
-static mr_status check_ranges(const mr_manifest *m, const char *name, mr_error *err)
-{
-    MR_AUTO(mr_scope_free) const mr_split **list = mr_alloc(m->split_count, sizeof *list);
-    size_t end = 0;
-    if (!list)
-        return mr_fail_memory(err, "reading the manifest");
-    for (size_t i = 0; i < m->split_count; i++)
-        list[i] = &m->splits[i];
-    if (m->split_count)
-        qsort(list, m->split_count, sizeof *list, by_row);
-    for (size_t i = 0; i < m->split_count; i++) {
-        if (list[i]->row != end)
-            return mr_fail(err, MR_BAD_DATA, "%s: %s: its shards begin at row %zu, those before end at %zu", name,
-                           list[i]->name, list[i]->row, end);
-        end += list[i]->shard_count;
-    }
-    if (m->table.bytes != MR_TABLE_HEADER + (uint64_t)end * MR_TABLE_ROW)
-        return mr_fail(err, MR_BAD_DATA, "%s: a table of %llu bytes does not match %zu shards", name,
-                       (ull)m->table.bytes, end);
-    return MR_OK;
-}
-
-/* ---- splits ------------------------------------------------------------------------------------------------------ */
-
-static mr_status parse_split(const char *key, const json_t *obj, const char *name, bool table, mr_split *out,
+static mr_status parse_split(const char *key, const json_t *obj, const char *name, bool listed, mr_split *out,
                              mr_error *err)
 {
     char where[WHERE];
-    uint64_t counts[3];
+    uint64_t counts[3], shards;
     if (!mr_split_name_ok(key))
         return mr_fail(err, MR_BAD_DATA, "%.80s: \"%.80s\" is not a valid split name", name, key);
     snprintf(where, sizeof where, "%.80s: %s", name, key);
@@ -198,16 +140,17 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
     out->samples = counts[0];
     out->images = counts[1];
     out->image_bytes = counts[2];
-    return table ? parse_range(obj, where, out, err) : parse_list(obj, where, name, out, err);
+    if (listed)
+        return parse_list(obj, where, name, out, err);
+    MR_TRY(mr_json_get_u64(obj, "shards", where, &shards, err));
+    out->shard_count = (size_t)shards;
+    return MR_OK;
 }
 
-mr_status mr_manifest_parse_splits(const json_t *doc, const char *name, mr_manifest *m, mr_error *err)
+mr_status mr_manifest_parse_splits(const json_t *doc, const char *name, bool listed, mr_manifest *m, mr_error *err)
 {
     json_t *splits, *value;
     const char *key;
-    bool table = m->format == MR_FORMAT_TABLE;
-    if (table)
-        MR_TRY(parse_digest(doc, "table", name, &m->table, err));
     MR_TRY(mr_json_get(doc, "splits", JSON_OBJECT, name, &splits, err));
     size_t count = json_object_size(splits);
     if (count > MR_SPLITS_MAX)
@@ -219,7 +162,7 @@ mr_status mr_manifest_parse_splits(const json_t *doc, const char *name, mr_manif
     mr_split *next = m->splits;
     json_object_foreach(splits, key, value)
     {
-        MR_TRY(parse_split(key, value, name, table, next++, err));
+        MR_TRY(parse_split(key, value, name, listed, next++, err));
     }
-    return table ? check_ranges(m, name, err) : MR_OK;
+    return MR_OK;
 }

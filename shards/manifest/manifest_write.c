@@ -31,14 +31,6 @@ static json_t *digest_json(const mr_digest *digest, bool *failed)
     return file;
 }
 
-static json_t *range_json(const mr_split *split, size_t row, bool *failed)
-{
-    json_t *range = json_object();
-    put_count(range, "first", row, failed);
-    put_count(range, "count", split->shard_count, failed);
-    return range;
-}
-
 static json_t *list_json(const mr_split *split, bool *failed)
 {
     json_t *list = json_array();
@@ -58,14 +50,16 @@ static json_t *list_json(const mr_split *split, bool *failed)
     return list;
 }
 
-/* `table`: NULL, or that of the manifest, in which the split's shards begin at `row`. */
-static json_t *split_json(const mr_split *split, const mr_digest *table, size_t row, bool *failed)
+static json_t *split_json(const mr_split *split, bool listed, bool *failed)
 {
     json_t *obj = json_object();
     put_count(obj, "samples", split->samples, failed);
     put_count(obj, "images", split->images, failed);
     put_count(obj, "bytes", split->image_bytes, failed);
-    put(obj, "shards", table ? range_json(split, row, failed) : list_json(split, failed), failed);
+    if (listed)
+        put(obj, "shards", list_json(split, failed), failed);
+    else
+        put_count(obj, "shards", split->shard_count, failed);
     return obj;
 }
 
@@ -88,46 +82,27 @@ static mr_status check_counts(const mr_manifest *m, mr_error *err)
 {
     if (m->split_count > MR_SPLITS_MAX)
         return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu splits are more than %d", m->split_count, MR_SPLITS_MAX);
-    bool table = m->format == MR_FORMAT_TABLE;
-    size_t rows = 0;
     for (size_t i = 0; i < m->split_count; i++)
-        rows += m->splits[i].shard_count;
-    if (table && rows > MR_TABLE_SHARDS)
-        return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu shards are more than %d", rows, MR_TABLE_SHARDS);
-    for (size_t i = 0; i < m->split_count; i++)
-        if (!table && m->splits[i].shard_count > MR_SHARDS_MAX)
+        if (m->splits[i].shard_count > MR_SHARDS_MAX)
             return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %s: %zu shards are more than %d", m->splits[i].name,
                            m->splits[i].shard_count, MR_SHARDS_MAX);
     return MR_OK;
 }
 
-static json_t *document(const mr_manifest *m, const mr_digest *table, bool *failed)
+static json_t *document(const mr_manifest *m, bool listed, bool *failed)
 {
     json_t *doc = json_object(), *splits = json_object();
-    size_t row = 0;
     put(doc, "millrace", json_string("dataset"), failed);
-    put(doc, "format", json_integer(table ? MR_FORMAT_TABLE : MR_FORMAT_LIST), failed);
+    put(doc, "format", json_integer(MR_FORMAT), failed);
     put(doc, "layout", json_string(m->layout ? m->layout : ""), failed);
     put(doc, "variant", json_string(m->variant ? m->variant : ""), failed);
     put(doc, "licence", m->licence ? json_string(m->licence) : json_null(), failed);
     put(doc, "options", m->options ? json_incref(m->options) : json_object(), failed);
     put(doc, "classes", classes_json(m, failed), failed);
-    if (table)
-        put(doc, "table", digest_json(table, failed), failed);
-    for (size_t i = 0; i < m->split_count; row += m->splits[i++].shard_count)
-        put(splits, m->splits[i].name, split_json(&m->splits[i], table, row, failed), failed);
+    for (size_t i = 0; i < m->split_count; i++)
+        put(splits, m->splits[i].name, split_json(&m->splits[i], listed, failed), failed);
     put(doc, "splits", splits, failed);
     return doc;
-}
-
-static mr_status digest_table(const mr_manifest *m, mr_digest *out, mr_error *err)
-{
-    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
-    mr_hasher *hasher;
-    MR_TRY(mr_manifest_write_table(m, &bytes, err));
-    MR_TRY(mr_hasher_begin(true, &hasher, err));
-    mr_hasher_add(hasher, bytes.data, bytes.len);
-    return mr_hasher_end(hasher, out, err);
 }
 
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
@@ -138,12 +113,9 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
                            m->splits[i].name);
     MR_TRY(check_counts(m, err));
     MR_TRY(mr_classes_check(m->classes, m->class_count, MR_MANIFEST, err));
-    bool failed = false, table = m->format == MR_FORMAT_TABLE;
+    bool failed = false;
     size_t start = out->len;
-    mr_digest digest;
-    if (table)
-        MR_TRY(digest_table(m, &digest, err));
-    MR_AUTO(json_decrefp) json_t *doc = document(m, table ? &digest : NULL, &failed);
+    MR_AUTO(json_decrefp) json_t *doc = document(m, true, &failed);
     if (failed)
         return mr_fail(err, MR_SYSTEM, MR_MANIFEST ": out of memory, or a text in it that is not UTF-8");
     MR_TRY(mr_json_dump(doc, out, err));
@@ -167,8 +139,7 @@ mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **ro
     for (size_t i = 0; i < m->split_count; at += m->splits[i++].shard_count)
         if (m->splits[i].shard_count)
             memcpy(*rows + at, m->splits[i].shards, m->splits[i].shard_count * sizeof **rows);
-    const mr_digest table = {.bytes = MR_TABLE_HEADER + (uint64_t)*count * MR_TABLE_ROW};
-    MR_AUTO(json_decrefp) json_t *doc = document(m, &table, &failed);
+    MR_AUTO(json_decrefp) json_t *doc = document(m, false, &failed);
     if (failed)
         return mr_fail_memory(err, MR_MANIFEST);
     return mr_json_dump(doc, head, err);

@@ -334,13 +334,12 @@ static mr_status check_pin(const mr_remote *r, const uint8_t digest[32], mr_erro
                    wanted);
 }
 
-/* The manifest in the cache, and the table of shards that it may have. */
+/* The manifest, checked, in the cache. */
 static mr_status take_manifest(mr_remote *r, mr_error *err)
 {
     const char *shown = mr_http_url(r->http)->shown;
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
-    MR_AUTO(mr_buf_free) mr_buf table = {0};
     uint8_t digest[32];
     char sha256[65];
     mr_error why;
@@ -351,10 +350,7 @@ static mr_status take_manifest(mr_remote *r, mr_error *err)
     mr_status status = mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, &head, &why);
     if (status != MR_OK)
         return mr_fail(err, status, "%s: %s", shown, why.text);
-    bool tabled = head->format == MR_FORMAT_TABLE;
     mr_manifest_free(head);
-    if (tabled)
-        MR_TRY(fetch_manifest(r, MR_TABLE, &table, err));
     mr_hex(digest, sizeof digest, sha256);
     MR_TRY(cache_path("datasets/", &path, err));
     mr_buf_add_text(&path, sha256);
@@ -364,8 +360,6 @@ static mr_status take_manifest(mr_remote *r, mr_error *err)
     if (!r->folder || r->dir < 0)
         return mr_fail_errno(err, errno, "%s", mr_buf_text(&path));
     MR_TRY(publish(r->dir, MR_MANIFEST, &bytes, err));
-    if (tabled)
-        MR_TRY(publish(r->dir, MR_TABLE, &table, err));
     status = mr_manifest_read(r->dir, &r->manifest, digest, &why);
     return status == MR_OK ? MR_OK : mr_fail(err, status, "%s: %s", shown, why.text);
 }

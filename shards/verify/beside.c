@@ -26,8 +26,6 @@ static bool listed(const mr_verify_find *find, const char *name)
     const char *suffix = suffix_of(name);
     if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0 || strcmp(name, MR_CROISSANT) == 0)
         return true;
-    if (strcmp(name, MR_TABLE) == 0)
-        return find->table;
     if (strcmp(suffix, ".mdb") != 0 && strcmp(suffix, ".idx") != 0 && strcmp(suffix, MR_SEEK_SUFFIX) != 0)
         return false;
     return mr_verify_find_name(find, name, (size_t)(suffix - name));

@@ -32,7 +32,6 @@ typedef struct mr_verify_file {
 /* All shards of the manifest, in orders to search by: find.c. */
 typedef struct mr_verify_find {
     size_t count;
-    bool table; /* they are listed in MR_TABLE */
     const char **names;
     mr_verify_file *mdb, *idx; /* by size, digest, name */
 } mr_verify_find;

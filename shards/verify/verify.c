@@ -46,7 +46,6 @@ static mr_status list_shards(run *v, mr_error *err)
         r->bytes += r->shards[i].bytes;
     }
     MR_TRY(mr_verify_find_begin(v->shards, r->shard_count, &v->find, err));
-    v->find.table = r->manifest->format == MR_FORMAT_TABLE;
     return MR_OK;
 }
 

@@ -1,9 +1,9 @@
 /* scale_bench.c - a made dataset of many shards, of which only the manifest exists: how long it takes to open and to
- * plan, and how much memory, beside a list of as many shards as a list may have.
+ * plan, and how much memory.
  * Invariant: every figure is of a process of its own, which does what a command does; nothing is read from a shard.
  *
- *      scale_bench FOLDER [SHARDS [SAMPLES]]       leaves FOLDER/table and FOLDER/list, for `millrace plan`
- *      mpirun -n 8 scale_bench FOLDER              how the ranks of a host open FOLDER/table together
+ *      scale_bench FOLDER [SHARDS [SAMPLES]]       leaves FOLDER/dataset, for `millrace plan`
+ *      mpirun -n 8 scale_bench FOLDER              how the ranks of a host open FOLDER/dataset together
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,26 +52,20 @@ static mr_split make_split(size_t shards, uint64_t samples)
     return split;
 }
 
-static void write_dataset(const char *path, unsigned format, size_t shards, uint64_t samples)
+static void write_dataset(const char *path, size_t shards, uint64_t samples)
 {
     static char layout[] = "imagenette", variant[] = "made";
     mr_split split = make_split(shards, samples);
-    mr_manifest m = {
-        .format = format, .layout = layout, .variant = variant, .splits = &split, .split_count = split.shards != NULL};
-    mr_buf text = {0}, table = {0};
+    mr_manifest m = {.layout = layout, .variant = variant, .splits = &split, .split_count = split.shards != NULL};
+    mr_buf text = {0};
     mr_error err;
     must(mr_dir_make(path, &err), &err);
     int dir = open(path, O_RDONLY | O_DIRECTORY);
     must(mr_manifest_write(&m, &text, &err), &err);
-    if (format == MR_FORMAT_TABLE) {
-        must(mr_manifest_write_table(&m, &table, &err), &err);
-        must(mr_file_publish(dir, MR_TABLE, table.data, table.len, &err), &err);
-    }
     must(mr_file_publish(dir, MR_MANIFEST, text.data, text.len, &err), &err);
-    printf("%s: %zu shards, %llu samples, %.1f TB; %s %.1f MB, %s %.1f MB\n", path, shards, (ull)split.samples,
-           (double)split.image_bytes / 1e12, MR_MANIFEST, (double)text.len / 1e6, MR_TABLE, (double)table.len / 1e6);
+    printf("%s: %zu shards, %llu samples, %.1f TB; %s %.1f MB\n", path, shards, (ull)split.samples,
+           (double)split.image_bytes / 1e12, MR_MANIFEST, (double)text.len / 1e6);
     mr_buf_free(&text);
-    mr_buf_free(&table);
     free(split.shards);
     close(dir);
 }
@@ -213,42 +207,35 @@ static int measure_ranks(mr_ranks *ranks, const char *path)
 typedef struct asked {
     size_t shards;
     uint64_t samples;
-    unsigned format;
 } asked;
 static asked wanted;
 
 static void write_wanted(const char *path, bool flag)
 {
     (void)flag;
-    write_dataset(path, wanted.format, wanted.shards, wanted.samples);
+    write_dataset(path, wanted.shards, wanted.samples);
 }
 
 int main(int argc, char **argv)
 {
-    char table[4096], list[4096];
+    char dataset[4096];
     mr_ranks *ranks = NULL;
     mr_error err;
     if (argc < 2) {
         fprintf(stderr, "scale_bench FOLDER [SHARDS [SAMPLES]]\n");
         return 2;
     }
-    snprintf(table, sizeof table, "%s/table", argv[1]);
-    snprintf(list, sizeof list, "%s/list", argv[1]);
+    snprintf(dataset, sizeof dataset, "%s/dataset", argv[1]);
     must(mr_ranks_begin(&ranks, &err), &err);
     if (mr_ranks_world(ranks) > 1)
-        measure_ranks(ranks, table);
+        measure_ranks(ranks, dataset);
     bool alone = mr_ranks_world(ranks) == 1;
     mr_ranks_end(ranks);
     if (!alone)
         return 0;
-    wanted = (asked){.shards = argc > 2 ? strtoull(argv[2], NULL, 10) : 400000,
-                     .samples = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000000,
-                     .format = MR_FORMAT_TABLE};
-    apart(write_wanted, table, false);
-    apart(measure, table, true);
-    size_t listed = wanted.shards < MR_SHARDS_MAX ? wanted.shards : MR_SHARDS_MAX;
-    wanted = (asked){.shards = listed, .samples = wanted.samples / wanted.shards * listed, .format = MR_FORMAT_LIST};
-    apart(write_wanted, list, false);
-    apart(measure, list, false);
+    wanted = (asked){.shards = argc > 2 ? strtoull(argv[2], NULL, 10) : MR_SHARDS_MAX,
+                     .samples = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000000};
+    apart(write_wanted, dataset, false);
+    apart(measure, dataset, true);
     return 0;
 }

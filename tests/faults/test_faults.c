@@ -55,7 +55,6 @@ typedef struct scene {
 static const scene scenes[] = {
     {"ingest", NULL, "ingest ../source out" CUT, " --force", "out", false},
     {"ingest-archive", NULL, "ingest ../source.tar.gz out" CUT, " --force", "out", false},
-    {"ingest-table", NULL, "ingest ../source out --manifest 2" CUT, " --force", "out", false},
     {"ingest-zip", NULL, "ingest ../source.zip a/b/out --quiet --jobs 1", " --force", "a/b/out", false},
     {"ingest-force", "cp -r ../older out", "ingest ../source out --force" CUT, "", "out", false},
     {"ingest-coco", NULL, "ingest ../coco out" CUT, " --force", "out", false},

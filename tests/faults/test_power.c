@@ -125,7 +125,7 @@ static void check_dataset(const power *p, size_t moment)
     bool good = hash == hashes[done] || (done + 1 < 4 && hash == hashes[done + 1]);
     if (!good)
         fail_msg("moment %zu, %u acknowledged: the dataset is %s", moment, done, hash ? "neither old nor new" : "lost");
-    run_in_image("ingest ../newer a/out --quiet --force --shard-size 20KiB --manifest 2", moment);
+    run_in_image("ingest ../newer a/out --quiet --force --shard-size 20KiB", moment);
     assert_true(hash_of(t.image, "a/out") == hashes[2]);
     expect_no_stray(moment);
 }
@@ -134,7 +134,7 @@ static void dataset_of(unsigned ranks)
 {
     run_logged(ranks, "ingest ../elder a/out --quiet --jobs 2");
     hashes[1] = hash_of(t.run, "a/out");
-    run_logged(ranks, "ingest ../newer a/out --quiet --jobs 2 --force --shard-size 20KiB --manifest 2");
+    run_logged(ranks, "ingest ../newer a/out --quiet --jobs 2 --force --shard-size 20KiB");
     hashes[2] = hash_of(t.run, "a/out");
     power *p = power_load(t.log, t.run);
     hashes[3] = hashes[2];

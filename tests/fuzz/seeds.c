@@ -243,7 +243,6 @@ static void seed_dataset(const char *dir, const char *name)
     mr_sample_view view = {0};
     mr_error err;
     seed_file("manifest", name, path);
-    seed_manifest_table(dir, name);
     seed_view(dir, name);
     if (mr_dataset_open(dir, &ds, &err) != MR_OK)
         fail_msg("%s", err.text);

@@ -11,8 +11,7 @@ void seed_pictures(void);
 void seed_train(const char *tmp);
 void seed_tokenizer(void);
 
-void seed_objects(void);                                     /* seeds_objects.c */
-void seed_manifest_table(const char *dir, const char *name); /* of that dataset */
+void seed_objects(void);
 void seed_imagenet(const char *tmp);
 
 #endif

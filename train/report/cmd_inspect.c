@@ -99,7 +99,7 @@ static mr_status print_json(const mr_dataset *ds, const char *digest, const coun
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     const mr_class_counts *c = &found->classes;
-    json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", m->format, "layout", m->layout, "variant",
+    json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT, "layout", m->layout, "variant",
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
     if (!doc)
         return mr_fail_memory(err, "writing JSON");
@@ -182,7 +182,7 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
     mr_term_text(stdout, m->layout);
     printf("%s", variant ? " (" : "");
     mr_term_text(stdout, variant ? m->variant : "");
-    printf("%s, format %u\n", variant ? ")" : "", m->format);
+    printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT);
     MR_TRY(print_splits(m, err));
     if (c->counts)
         cmd_class_counts_print(m, c);

@@ -1,4 +1,4 @@
-/* fuzz_manifest.c - a stranger's manifest; after a NUL, the table of its shards.
+/* fuzz_manifest.c - a stranger's manifest.
  * Promises: no name leaves the dataset's folder, counts add up, and what is read can be written, sealed and read again
  * as the same bytes. */
 #include "shards/manifest/format.h"
@@ -23,37 +23,14 @@ static void check_split(const mr_manifest *m, const mr_split *split)
     FUZZ_MUST(split->samples == samples && split->images == images && images <= samples);
 }
 
-/* The digest is made to fit, as a stranger could. */
-static bool take_table(mr_manifest *m, const uint8_t *table, size_t len)
-{
-    mr_hasher *hasher;
-    mr_error err;
-    FUZZ_MUST(mr_hasher_begin(true, &hasher, &err) == MR_OK);
-    mr_hasher_add(hasher, table, len);
-    if (len == m->table.bytes)
-        FUZZ_MUST(mr_hasher_end(hasher, &m->table, &err) == MR_OK);
-    else
-        FUZZ_MUST(mr_hasher_end(hasher, NULL, NULL) == MR_OK);
-    mr_status status = mr_manifest_take_table(m, table, len, &err);
-    if (status == MR_OK)
-        return true;
-    FUZZ_MUST(status == MR_BAD_DATA && !m->rows);
-    fuzz_refused(status, &err);
-    return false;
-}
-
 static void check_round_trip(const mr_manifest *m)
 {
-    mr_buf text = {0}, second = {0}, table = {0};
+    mr_buf text = {0}, second = {0};
     mr_manifest *again = NULL;
     mr_error err;
     FUZZ_MUST(mr_manifest_write(m, &text, &err) == MR_OK);
     FUZZ_MUST(mr_manifest_check_seal(text.data, text.len, "again", &err) == MR_OK);
     FUZZ_MUST(mr_manifest_parse(text.data, text.len, "again", &again, &err) == MR_OK);
-    if (m->format == MR_FORMAT_TABLE) {
-        FUZZ_MUST(mr_manifest_write_table(m, &table, &err) == MR_OK);
-        FUZZ_MUST(mr_manifest_take_table(again, table.data, table.len, &err) == MR_OK);
-    }
     FUZZ_MUST(mr_manifest_write(again, &second, &err) == MR_OK);
     FUZZ_MUST(text.len == second.len && memcmp(text.data, second.data, text.len) == 0);
     text.data[text.len / 2] ^= 1;
@@ -61,13 +38,10 @@ static void check_round_trip(const mr_manifest *m)
     mr_manifest_free(again);
     mr_buf_free(&second);
     mr_buf_free(&text);
-    mr_buf_free(&table);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t all)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const uint8_t *nul = all ? memchr(data, 0, all) : NULL;
-    size_t size = nul ? (size_t)(nul - data) : all;
     mr_manifest *m = NULL;
     mr_error err;
     mr_status status = mr_manifest_check_seal(data, size, "manifest.json", &err);
@@ -82,11 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t all)
     FUZZ_MUST(m->layout && m->variant && json_is_object(m->options));
     for (size_t i = 0; i < m->class_count; i++)
         FUZZ_MUST(m->classes[i].name != NULL);
-    bool whole = m->format != MR_FORMAT_TABLE || take_table(m, nul ? nul + 1 : data, nul ? all - size - 1 : 0);
-    for (size_t i = 0; whole && i < m->split_count; i++)
+    for (size_t i = 0; i < m->split_count; i++)
         check_split(m, &m->splits[i]);
-    if (whole)
-        check_round_trip(m);
+    check_round_trip(m);
     mr_manifest_free(m);
     return 0;
 }

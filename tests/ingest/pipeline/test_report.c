@@ -82,10 +82,9 @@ static void test_the_report_names_paths_of_the_layout(void **state)
 
 /* ---- the manifest ------------------------------------------------------------------------------------------------ */
 
-/* `format`: as asked for, and as it is settled. */
-static mr_status check(size_t shards, size_t classes, const char *class, unsigned format[2], mr_error *err)
+static mr_status check(size_t shards, size_t classes, const char *class, mr_error *err)
 {
-    mr_ingest_options options = {.shard_size = 4096, .format = format[0]};
+    mr_ingest_options options = {.shard_size = 4096};
     mr_ingest in = {.options = &options, .choice.layout = &mr_layout_coco, .cut_count = shards};
     in.plan.split_count = 4;
     in.plan.class_count = classes;
@@ -101,7 +100,6 @@ static mr_status check(size_t shards, size_t classes, const char *class, unsigne
         snprintf(in.cuts[i].name, sizeof in.cuts[i].name, "s%zu-%05zu", i % 4, i / 4);
     }
     mr_status status = mr_ingest_check_manifest(&in, err);
-    format[1] = in.format;
     assert_null(in.manifest);
     free(in.plan.splits);
     free(in.plan.classes);
@@ -113,34 +111,18 @@ static void test_manifest_too_large_to_read(void **state)
 {
     (void)state;
     mr_error err;
-    unsigned format[2] = {0};
-    assert_int_equal(check(40, 3, "", format, &err), MR_OK);
-    assert_int_equal(format[1], MR_FORMAT_LIST);
+    assert_int_equal(check(40, 3, "", &err), MR_OK);
     if (support_sanitized()) {
         print_message("manifests of 256 MiB: not under a sanitizer\n");
         skip();
     }
-    assert_int_equal(check(4, 1400000, "", format, &err), MR_BAD_DATA);
+    assert_int_equal(check(4, 1400000, "", &err), MR_BAD_DATA);
     assert_non_null(strstr(err.text, "of memory, the limit is 512; there are 1400000 classes and 4 shards"));
     char *name = calloc(1, (32 << 20) + 1);
     memset(name, 'n', 32 << 20);
-    assert_int_equal(check(4, 8, name, format, &err), MR_BAD_DATA);
+    assert_int_equal(check(4, 8, name, &err), MR_BAD_DATA);
     assert_non_null(strstr(err.text, "bytes are more than the limit of 256 MiB; there are 8 classes and 4 shards"));
     free(name);
-}
-
-/* A list as long as there is one that readers of version 1 take; then a table. */
-static void test_the_format_follows_the_number_of_shards(void **state)
-{
-    (void)state;
-    mr_error err;
-    unsigned format[2] = {0}, list[2] = {MR_FORMAT_LIST}, table[2] = {MR_FORMAT_TABLE};
-    assert_int_equal(check(4 * MR_SHARDS_MAX + 1, 3, "", format, &err), MR_OK); /* 100001 in the first split */
-    assert_int_equal(format[1], MR_FORMAT_TABLE);
-    assert_int_equal(check(4 * MR_SHARDS_MAX + 1, 3, "", list, &err), MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "s0: 100001 shards are more than 100000"));
-    assert_int_equal(check(4, 3, "", table, &err), MR_OK);
-    assert_int_equal(table[1], MR_FORMAT_TABLE);
 }
 
 static void test_what_is_written_can_be_read(void **state)
@@ -163,10 +145,6 @@ static void test_what_is_written_can_be_read(void **state)
     splits[0].shards = calloc(SHARDS, sizeof *splits[0].shards);
     assert_int_equal(mr_manifest_write(&m, &out, &err), MR_BAD_DATA);
     assert_non_null(strstr(err.text, "s0: 100001 shards are more than 100000"));
-    m.format = MR_FORMAT_TABLE;
-    splits[1].shard_count = MR_TABLE_SHARDS - SHARDS + 1; /* counted before any is looked at */
-    assert_int_equal(mr_manifest_write(&m, &out, &err), MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "2000001 shards are more than 2000000"));
     free(splits[0].shards);
     free(splits);
     mr_buf_free(&out);
@@ -177,7 +155,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_report_names_paths_of_the_layout, set_up, tear_down),
         cmocka_unit_test(test_manifest_too_large_to_read),
-        cmocka_unit_test(test_the_format_follows_the_number_of_shards),
         cmocka_unit_test(test_what_is_written_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

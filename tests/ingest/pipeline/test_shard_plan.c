@@ -182,6 +182,38 @@ static void test_plans_of_random_samples(void **state)
     free(p);
 }
 
+/* Of 240 TB, the default becomes a size with which the manifest stays short; a size that is given stays. */
+static void test_shards_grow_with_the_source(void **state)
+{
+    (void)state;
+    mr_random random = support_random();
+    mr_error err;
+    mr_ranks *ranks = NULL;
+    random_plan *p = malloc(sizeof *p);
+    assert_non_null(p);
+    assert_int_equal(mr_ranks_begin(&ranks, &err), MR_OK);
+    draw_plan(p, &random, ranks);
+    for (uint32_t i = 0; i < FILES; i++)
+        p->entries[i].size = (uint64_t)240000000000000 / SAMPLES;
+    const uint64_t sizes[] = {256 << 20, (uint64_t)4 << 30, (uint64_t)8 << 30};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        p->options.shard_size = sizes[i];
+        plan_shards(p);
+        assert_int_equal(p->in.shard_size, sizes[i] > (uint64_t)4 << 30 ? sizes[i] : (uint64_t)8 << 30);
+        release(p);
+    }
+    p->options.shard_size_given = true;
+    plan_shards(p);
+    assert_int_equal(p->in.shard_size, p->options.shard_size);
+    release(p);
+    p->options.shard_size = 4096;
+    plan_shards(p); /* each sample is larger than a shard, so that there are few */
+    assert_int_equal(p->in.shard_size, 4096);
+    release(p);
+    mr_ranks_end(ranks);
+    free(p);
+}
+
 /* ---- through the program ----------------------------------------------------------------------------------------- */
 
 /* Rows of one picture, which is larger than the smallest shard. */
@@ -213,21 +245,18 @@ static void test_more_shards_than_readers_take(void **state)
     IN(target, "made/ds");
     IN(parent, "made");
     draw_rows(tree, ROWS_AT_THE_LIMIT + 1);
-    support_result r = ingest(tree, target, "--shard-size=4KiB", "--manifest=1");
+    support_result r = ingest(tree, target, "--shard-size=4KiB", "--quiet");
     support_assert_status(&r, 2);
     if (!strstr(r.err,
-                "--shard-size 4096: makes more than the 100000 shards that split 'train' may have with --manifest "
-                "1; use 1MiB or more, or --manifest 2"))
+                "--shard-size 4096: makes more than the 100000 shards that split 'train' may have; use 1MiB or more"))
         fail_msg("%s", r.err);
     support_result_free(&r);
     assert_false(support_exists(parent));
     r = ingest(tree, target, "--shard-size=1MiB", "--dry-run");
     support_assert_status(&r, 0);
     support_result_free(&r);
-    support_expect(0, "ingest", tree, target, "--shard-size=4KiB", "--quiet", "--dry-run", (char *)NULL);
     draw_rows(tree, ROWS_AT_THE_LIMIT);
-    support_expect(0, "ingest", tree, target, "--shard-size=4KiB", "--manifest=1", "--quiet", "--dry-run",
-                   (char *)NULL);
+    support_expect(0, "ingest", tree, target, "--shard-size=4KiB", "--quiet", "--dry-run", (char *)NULL);
 }
 
 static void test_shuffle_is_the_seeds_alone(void **state)
@@ -251,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans_of_random_samples),
+        cmocka_unit_test(test_shards_grow_with_the_source),
         IN_TMPDIR(test_more_shards_than_readers_take),
         IN_TMPDIR(test_shuffle_is_the_seeds_alone),
     };

@@ -24,7 +24,7 @@ static void draw_many(const char *dir)
 {
     mr_manifest *m = NULL;
     mr_error err;
-    mr_buf text = {0}, table = {0};
+    mr_buf text = {0};
     draw_dataset(dir);
     assert_int_equal(mr_manifest_open(dir, &m, NULL, &err), MR_OK);
     mr_split *split = &m->splits[m->split_count - 1];
@@ -41,11 +41,8 @@ static void draw_many(const char *dir)
         split->image_bytes += s->image_bytes;
     }
     split->shard_count = 1 + MADE_UP;
-    m->format = MR_FORMAT_TABLE;
     assert_int_equal(mr_manifest_write(m, &text, &err), MR_OK);
-    assert_int_equal(mr_manifest_write_table(m, &table, &err), MR_OK);
     write_file(dir, MR_MANIFEST, &text);
-    write_file(dir, MR_TABLE, &table);
     mr_manifest_free(m);
 }
 

@@ -104,7 +104,6 @@ static void test_refusals(void **state)
         {"\"format\":1", "\"format\":0", "\"format\" is 0; formats start at 1"},
         {"\"format\":1", "\"format\":-1", "\"format\" is -1; formats start at 1"},
         {"\"format\":1", "\"format\":3.0", "\"format\" is not an integer"},
-        {"\"format\":1", "\"format\":2", "\"table\" is missing"},
         {"\"format\":1", "\"format\":\"1\"", "\"format\" is not an integer"},
         {"\"layout\":\"coco\"", "\"layout\":3", "\"layout\" is not a string"},
         {"\"variant\":\"instances\",", "", "\"variant\" is missing"},
