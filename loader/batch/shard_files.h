@@ -1,7 +1,8 @@
 /* shard_files.h - the shards of a split, kept open and shared by threads.
  * Invariant: at most a fixed number of shards is open (fewer if the process may open few files); a borrowed one stays
- * open until it is returned.  Files are read by pread() only, so a child of fork() may share the descriptors.
- * A thread borrows one shard at a time: borrowing two could deadlock. */
+ * open until it is returned.  Threads that borrow an open shard, read its kept rows and return it take no lock.  Files
+ * are read by pread() only, so a child of fork() may share the descriptors. A thread borrows one shard at a time:
+ * borrowing two could deadlock. */
 #ifndef MR_SHARD_FILES_H
 #define MR_SHARD_FILES_H
 
@@ -17,19 +18,10 @@ enum {
 typedef struct mr_shard_files mr_shard_files;
 
 typedef struct mr_open_shard {
+    const mr_shard *shard;
     int mdb, idx; /* descriptors; mdb -1: it is elsewhere, and read by range */
     int seek;     /* of the seek index; -1: there is none, or it does not belong to this shard */
     uint64_t seek_size;
-    uint8_t *seek_table; /* kept in memory, like rows; NULL: not */
-    unsigned borrowers;
-    bool copied;      /* mdb is a copy on this host's own disk */
-    unsigned lookups; /* borrowed since a copy was last looked for */
-    unsigned place;   /* index in the list of open shards */
-    uint64_t used;    /* time of last use: the least recently used is closed first */
-    unsigned rows_read;
-    uint8_t *rows;    /* all rows, once many were read one by one; NULL: not yet */
-    bool overwritten; /* the index, after it was opened */
-    const mr_shard *shard;
 } mr_open_shard;
 
 /* At most `max` shards are open; 0: MR_SHARD_FILES_MAX, or a twelfth of RLIMIT_NOFILE (a shard takes three
