@@ -53,8 +53,8 @@ static mr_status take_all(cmd_download *d, char **sources, size_t count, bool le
     return MR_OK;
 }
 
-mr_status cmd_download_begin(char **sources, size_t count, const char *dataset, mr_ranks *ranks, cmd_download *out,
-                             mr_error *err)
+mr_status mr_cmd_download_begin(char **sources, size_t count, const char *dataset, mr_ranks *ranks, cmd_download *out,
+                                mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf folder = {0};
     bool any = false, leader = mr_ranks_rank(ranks) == 0;
@@ -68,7 +68,7 @@ mr_status cmd_download_begin(char **sources, size_t count, const char *dataset, 
     return mr_ranks_agree(ranks, status, err);
 }
 
-void cmd_download_end(cmd_download *d, const mr_ranks *ranks)
+void mr_cmd_download_end(cmd_download *d, const mr_ranks *ranks)
 {
     if (d->folder && (!ranks || mr_ranks_rank(ranks) == 0))
         (void)mr_dir_remove(AT_FDCWD, d->folder, NULL);

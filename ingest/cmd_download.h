@@ -13,8 +13,8 @@ typedef struct cmd_download {
 
 /* Collective: rank 0 downloads each source that is a URL next to DATASET, and all replace it by the file's path, which
  * lives as long as *out.  To be ended in any case. */
-mr_status cmd_download_begin(char **sources, size_t count, const char *dataset, mr_ranks *ranks, cmd_download *out,
-                             mr_error *err);
-void cmd_download_end(cmd_download *d, const mr_ranks *ranks); /* removes the files */
+mr_status mr_cmd_download_begin(char **sources, size_t count, const char *dataset, mr_ranks *ranks, cmd_download *out,
+                                mr_error *err);
+void mr_cmd_download_end(cmd_download *d, const mr_ranks *ranks); /* removes the files */
 
 #endif

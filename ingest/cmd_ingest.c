@@ -157,7 +157,7 @@ static mr_status check(void *ctx, mr_error *err)
     size_t count = q->paths.count;
     bool no_target = count == 1 && q->o.dry_run;
     if (count == 0)
-        return mr_fail(err, MR_MISUSE, "SRC and DATASET are missing, for example: %s", cmd_ingest.example);
+        return mr_fail(err, MR_MISUSE, "SRC and DATASET are missing, for example: %s", mr_cmd_ingest.example);
     if (count == 1 && !no_target)
         return mr_fail(err, MR_MISUSE, "DATASET is missing, for example: millrace ingest %s dataset",
                        q->paths.items[0]);
@@ -190,7 +190,7 @@ static mr_status write_report(const mr_ingest *in, const char *path, bool comple
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     json_t *report = mr_ingest_report(in, complete);
-    json_object_set_new(report, "sources", cmd_ingest_sources(in->options));
+    json_object_set_new(report, "sources", mr_cmd_ingest_sources(in->options));
     mr_status status = mr_json_dump(report, &text, err);
     json_decref(report);
     MR_TRY(status);
@@ -266,16 +266,16 @@ static mr_status finish(const request *q, mr_ingest *in, mr_status status, mr_er
     if (extra != MR_OK)
         mr_term_error(&other);
     if (q->json && in->options) {
-        mr_status printed = cmd_ingest_json(in, status, err, &other);
+        mr_status printed = mr_cmd_ingest_json(in, status, err, &other);
         if (printed != MR_OK)
             mr_term_error(&other);
         extra = extra == MR_OK ? printed : extra;
     } else if (status == MR_OK && !q->o.quiet) {
-        status = cmd_ingest_summary(in, stdout, err);
+        status = mr_cmd_ingest_summary(in, stdout, err);
     } else if (status == MR_OK) {
-        status = cmd_ingest_quiet(in, stderr, err);
+        status = mr_cmd_ingest_quiet(in, stderr, err);
     } else if (in->options) {
-        cmd_ingest_failure(in);
+        mr_cmd_ingest_failure(in);
     }
     if (status != MR_OK)
         mr_term_error(err);
@@ -303,17 +303,17 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err;
     int code;
-    if (mr_cli_parse(&cli, &cmd_ingest, argc, argv, &q)) {
+    if (mr_cli_parse(&cli, &mr_cmd_ingest, argc, argv, &q)) {
         mr_status status = mr_cli_ranks(&cli, q.stall, &ranks, &err);
         if (status == MR_OK)
-            status = cmd_download_begin(q.paths.items, q.o.source_count, q.o.target ? q.o.target : "millrace", ranks,
-                                        &download, &err);
+            status = mr_cmd_download_begin(q.paths.items, q.o.source_count, q.o.target ? q.o.target : "millrace", ranks,
+                                           &download, &err);
         if (status == MR_OK)
             status = ingest(&q, ranks, &in, &err);
         if (!ranks || mr_ranks_rank(ranks) == 0)
             status = finish(&q, &in, status, &err);
         code = mr_exit_code(status);
-        cmd_download_end(&download, ranks);
+        mr_cmd_download_end(&download, ranks);
         mr_ranks_end(ranks);
         mr_ingest_release(&in);
     } else {
@@ -326,7 +326,7 @@ static int start(int argc, char **argv)
     return code;
 }
 
-const mr_command cmd_ingest = {
+const mr_command mr_cmd_ingest = {
     .name = "ingest",
     .title = "convert image folders and archives into a dataset",
     .usage = "SRC... DATASET",

@@ -114,7 +114,7 @@ static bool sum_seeks(const mr_ingest *in, cmd_seek_sums *sums)
     for (size_t i = 0; shards && i < in->cut_count; i++)
         shards[i] = &in->shards[i];
     if (shards)
-        *sums = cmd_seek_sum(in->seeks, shards, in->cut_count);
+        *sums = mr_cmd_seek_sum(in->seeks, shards, in->cut_count);
     free(shards);
     return shards != NULL;
 }
@@ -125,7 +125,7 @@ static void print_seeks(const mr_ingest *in, FILE *stream)
     MR_AUTO(mr_buf_free) mr_buf words = {0};
     if (!sum_seeks(in, &sums))
         return;
-    cmd_seek_words(&sums, &words);
+    mr_cmd_seek_words(&sums, &words);
     fprintf(stream, "seek index: %s\n", mr_buf_text(&words));
 }
 
@@ -207,7 +207,7 @@ static mr_status print_companions(const mr_ingest *in, FILE *stream, mr_error *e
     return mr_buf_status(&line, err, "printing");
 }
 
-mr_status cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err)
+mr_status mr_cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf losses = {0};
     if (!in->rejects)
@@ -219,7 +219,7 @@ mr_status cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err)
     return mr_buf_status(&losses, err, "printing");
 }
 
-mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
+mr_status mr_cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     const char *rest = o->dry_run ? in_report : "all in report.json";
@@ -245,7 +245,7 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     return MR_OK;
 }
 
-void cmd_ingest_failure(const mr_ingest *in)
+void mr_cmd_ingest_failure(const mr_ingest *in)
 {
     if (in->choice.unknown) {
         fprintf(stderr, "What each layout needs:\n");
@@ -256,7 +256,7 @@ void cmd_ingest_failure(const mr_ingest *in)
     print_notes(&in->notes, false, in_report, stderr);
 }
 
-json_t *cmd_ingest_sources(const mr_ingest_options *o)
+json_t *mr_cmd_ingest_sources(const mr_ingest_options *o)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < o->source_count; i++)
@@ -264,19 +264,19 @@ json_t *cmd_ingest_sources(const mr_ingest_options *o)
     return list;
 }
 
-mr_status cmd_ingest_json(const mr_ingest *in, mr_status status, const mr_error *why, mr_error *err)
+mr_status mr_cmd_ingest_json(const mr_ingest *in, mr_status status, const mr_error *why, mr_error *err)
 {
     char hex[65];
     json_t *doc = mr_ingest_report(in, status == MR_OK && !in->options->dry_run);
     cmd_seek_sums sums;
-    json_object_set_new(doc, "sources", cmd_ingest_sources(in->options));
+    json_object_set_new(doc, "sources", mr_cmd_ingest_sources(in->options));
     json_object_set_new(doc, "ok", json_boolean(status == MR_OK));
     json_object_set_new(doc, "error", status == MR_OK ? json_null() : json_string(why->text));
     json_object_set_new(doc, "dry_run", json_boolean(in->options->dry_run));
     json_object_set_new(doc, "shards", json_integer((json_int_t)in->cut_count));
     json_object_set_new(doc, "seconds", json_real(in->seconds));
     if (sum_seeks(in, &sums))
-        json_object_set_new(doc, "seek_index", cmd_seek_json(&sums, in->options->seek_every));
+        json_object_set_new(doc, "seek_index", mr_cmd_seek_json(&sums, in->options->seek_every));
     mr_hex(in->digest, 32, hex);
     json_object_set_new(doc, "digest", in->manifest ? json_string(hex) : json_null());
     mr_status printed = mr_json_print(doc, err);

@@ -77,7 +77,7 @@ static mr_status check(void *ctx, mr_error *err)
     request *q = ctx;
     mr_sketch *s = &q->sketch;
     if (!q->layout_name)
-        return mr_fail(err, MR_MISUSE, "--layout is missing, for example: %s", cmd_sample.example);
+        return mr_fail(err, MR_MISUSE, "--layout is missing, for example: %s", mr_cmd_sample.example);
     const mr_sketch_layout *layout = q->layout = find_layout(q->layout_name);
     if (s->variant && !*layout->variants)
         return mr_fail(err, MR_MISUSE, "--variant: %s has only one form", layout->name);
@@ -151,7 +151,7 @@ static int start(int argc, char **argv)
     request q = {.quiet = false};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err;
-    if (!mr_cli_parse(&cli, &cmd_sample, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_sample, argc, argv, &q))
         return cli.code;
     mr_status status = draw(&q, &err);
     if (status == MR_OK && !q.quiet)
@@ -160,7 +160,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_sample = {
+const mr_command mr_cmd_sample = {
     .name = "sample",
     .title = "draw a small dataset for tests and demos",
     .usage = "DIR --layout LAYOUT",

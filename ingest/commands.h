@@ -4,6 +4,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_ingest, cmd_sample;
+extern const mr_command mr_cmd_ingest, mr_cmd_sample;
 
 #endif

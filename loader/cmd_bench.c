@@ -53,9 +53,9 @@ static const mr_option options[] = {
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "fail on larger images", .rare = true},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, bench.loader.transform), .rows = cmd_transform_options},
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = cmd_decoding_options},
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, local), .rows = cmd_local_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, bench.loader.transform), .rows = mr_cmd_transform_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = mr_cmd_decoding_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, local), .rows = mr_cmd_local_options},
     {0},
 };
 
@@ -67,7 +67,7 @@ static mr_delivery delivery(const request *q)
 static mr_status check(void *ctx, mr_error *err)
 {
     const request *q = ctx;
-    return cmd_decoding_check(&q->decoding, delivery(q), "use --stage decode or input", err);
+    return mr_cmd_decoding_check(&q->decoding, delivery(q), "use --stage decode or input", err);
 }
 
 static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
@@ -351,10 +351,11 @@ static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset
 {
     MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
     MR_TRY(mr_dataset_open_all(q->dir, *ranks, ds, err));
-    MR_TRY(cmd_local_open(&q->local, *ranks, *ds, err));
+    MR_TRY(mr_cmd_local_open(&q->local, *ranks, *ds, err));
     const mr_device_options device = {.threads = q->bench.loader.threads ? q->bench.loader.threads : 1,
                                       .local_rank = mr_ranks_rank(*ranks)};
-    MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, delivery(q), &device, &q->bench.device, err), err));
+    MR_TRY(
+        mr_ranks_agree(*ranks, mr_cmd_decoding_open(&q->decoding, delivery(q), &device, &q->bench.device, err), err));
     return measure(q, *ds, *ranks, err);
 }
 
@@ -365,7 +366,7 @@ static int start(int argc, char **argv)
     mr_dataset *ds = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_bench, argc, argv, &q))
         return cli.code;
     mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_dataset_stage_warn(ds, ranks);
@@ -374,7 +375,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(ranks, status, &err);
 }
 
-const mr_command cmd_bench = {
+const mr_command mr_cmd_bench = {
     .name = "bench",
     .title = "measure the loader against the machine's limits",
     .usage = "DATASET",

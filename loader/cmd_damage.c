@@ -4,7 +4,7 @@
 #include "base/scope.h"
 #include "base/cli/term.h"
 
-mr_status cmd_damage_warn(const mr_damage *d, const mr_dataset *ds, const char *split, mr_error *err)
+mr_status mr_cmd_damage_warn(const mr_damage *d, const mr_dataset *ds, const char *split, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     MR_TRY(mr_damage_text(d, ds, split, &text, err));

@@ -5,7 +5,7 @@
 
 #include "base/scope.h"
 
-const mr_option cmd_decoding_options[] = {
+const mr_option mr_cmd_decoding_options[] = {
     {"device", 0, MR_ARG_TEXT, MR_FIELD(mr_decoding, device), .value = "NAME", .standard = "cpu", .own = true,
      .help = "device to decode on; 'millrace devices' lists them"},
     {"decode-on", 0, MR_ARG_WORD, MR_FIELD(mr_decoding, on),
@@ -30,7 +30,7 @@ static bool is_host(const char *word)
     return false;
 }
 
-mr_status cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const char *advice, mr_error *err)
+mr_status mr_cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const char *advice, mr_error *err)
 {
     bool wanted = d->on == MR_DECODE_ON_DEVICE || (d->on == MR_DECODE_ON_AUTO && !is_host(d->device));
     if (!wanted || deliver == MR_DELIVER_F32_NCHW)
@@ -39,8 +39,8 @@ mr_status cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const ch
                    d->on == MR_DECODE_ON_DEVICE ? "--decode-on device" : "--device", advice);
 }
 
-mr_status cmd_decoding_open(const mr_decoding *d, mr_delivery deliver, const mr_device_options *options,
-                            mr_device **out, mr_error *err)
+mr_status mr_cmd_decoding_open(const mr_decoding *d, mr_delivery deliver, const mr_device_options *options,
+                               mr_device **out, mr_error *err)
 {
     bool host = d->on == MR_DECODE_ON_HOST || (d->on == MR_DECODE_ON_AUTO && is_host(d->device));
     return host || deliver != MR_DELIVER_F32_NCHW ? MR_OK : mr_device_open(d->device, options, out, err);

@@ -13,11 +13,11 @@ typedef struct mr_decoding {
     mr_decode_on on;
 } mr_decoding;
 
-extern const mr_option cmd_decoding_options[]; /* of mr_decoding */
+extern const mr_option mr_cmd_decoding_options[]; /* of mr_decoding */
 /* MR_MISUSE: a device cannot decode what is delivered; `advice` ends the message. */
-mr_status cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const char *advice, mr_error *err);
+mr_status mr_cmd_decoding_check(const mr_decoding *d, mr_delivery deliver, const char *advice, mr_error *err);
 /* *out: the device that decodes; NULL: the host does. */
-mr_status cmd_decoding_open(const mr_decoding *d, mr_delivery deliver, const mr_device_options *options,
-                            mr_device **out, mr_error *err);
+mr_status mr_cmd_decoding_open(const mr_decoding *d, mr_delivery deliver, const mr_device_options *options,
+                               mr_device **out, mr_error *err);
 
 #endif

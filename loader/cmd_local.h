@@ -11,9 +11,9 @@ typedef struct mr_local_request {
     uint64_t size;   /* 0: no limit */
 } mr_local_request;
 
-extern const mr_option cmd_local_options[]; /* of mr_local_request */
+extern const mr_option mr_cmd_local_options[]; /* of mr_local_request */
 
 /* Collective: on each host one rank copies.  MR_MISUSE: --local-size alone, or a folder in the dataset. */
-mr_status cmd_local_open(const mr_local_request *q, mr_ranks *ranks, mr_dataset *ds, mr_error *err);
+mr_status mr_cmd_local_open(const mr_local_request *q, mr_ranks *ranks, mr_dataset *ds, mr_error *err);
 
 #endif

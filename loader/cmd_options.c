@@ -65,7 +65,7 @@ static mr_status take_batches(void *field, const char *text, mr_error *err)
     return mr_plan_take_batches(field, text, err);
 }
 
-const mr_option cmd_plan_options[] = {
+const mr_option mr_cmd_plan_options[] = {
     {"split", 0, MR_ARG_TEXT, MR_FIELD(mr_plan_request, split), .value = "NAME", .standard = "train",
      .group = "Data:", .help = "split to load"},
     {"global-batch", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, global_batch), .value = "N", .low = 1,
@@ -97,7 +97,7 @@ const mr_option cmd_plan_options[] = {
     {0},
 };
 
-mr_status cmd_plan_check(mr_plan_request *q, mr_error *err)
+mr_status mr_cmd_plan_check(mr_plan_request *q, mr_error *err)
 {
     if (!q->global_batch)
         return mr_fail(err, MR_MISUSE,

@@ -21,8 +21,8 @@ typedef struct mr_plan_request { /* zeroed before parsing */
     uint64_t first, end; /* end UINT64_MAX: to the last */
 } mr_plan_request;
 
-extern const mr_option cmd_plan_options[];                   /* of mr_plan_request */
-mr_status cmd_plan_check(mr_plan_request *q, mr_error *err); /* after parsing */
+extern const mr_option mr_cmd_plan_options[];                   /* of mr_plan_request */
+mr_status mr_cmd_plan_check(mr_plan_request *q, mr_error *err); /* after parsing */
 
 /* The values of --shuffle and --batches (`batches` keeps the pointer); MR_MISUSE: the message lists what is accepted.
  */

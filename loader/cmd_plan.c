@@ -29,7 +29,7 @@ typedef struct memory {
 } memory;
 
 static const mr_option options[] = {
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = mr_cmd_plan_options},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .group = "Output:", .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -40,7 +40,7 @@ static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, 
 static mr_status check(void *ctx, mr_error *err)
 {
     request *q = ctx;
-    return cmd_plan_check(&q->plan, err);
+    return mr_cmd_plan_check(&q->plan, err);
 }
 
 /* ---- figures -------------------------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static int start(int argc, char **argv)
     mr_ranks *ranks = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_plan, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_plan, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, MR_STALL_SECONDS, &ranks, &err);
     if (status == MR_OK && mr_ranks_rank(ranks) == 0)
@@ -255,7 +255,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(ranks, status, &err);
 }
 
-const mr_command cmd_plan = {
+const mr_command mr_cmd_plan = {
     .name = "plan",
     .title = "print what a run will load, step by step, without running it",
     .usage = "DATASET",

@@ -34,10 +34,10 @@ typedef struct request {
 } request;
 
 static const mr_option options[] = {
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, transform), .rows = cmd_transform_options},
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = cmd_decoding_options},
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, local), .rows = cmd_local_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = mr_cmd_plan_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, transform), .rows = mr_cmd_transform_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, decoding), .rows = mr_cmd_decoding_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, local), .rows = mr_cmd_local_options},
     {"list", 0, MR_ARG_FLAG, MR_FIELD(request, list), .group = "Output:",
      .help = "list the samples of each batch; number, source path, crop box, flip, and which damaged one it replaces"},
     {"on-bad", 0, MR_ARG_WORD, MR_FIELD(request, on_bad),
@@ -60,8 +60,8 @@ static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, 
 static mr_status check(void *ctx, mr_error *err)
 {
     request *q = ctx;
-    MR_TRY(cmd_plan_check(&q->plan, err));
-    return cmd_decoding_check(&q->decoding, q->plan.deliver, "add --size or --deliver f32", err);
+    MR_TRY(mr_cmd_plan_check(&q->plan, err));
+    return mr_cmd_decoding_check(&q->decoding, q->plan.deliver, "add --size or --deliver f32", err);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     else if (prints && q->json && q->printed)
         printf("]}\n");
     if (prints && status == MR_OK)
-        status = cmd_damage_warn(&damage, ds, p->split, err);
+        status = mr_cmd_damage_warn(&damage, ds, p->split, err);
     mr_damage_release(&damage);
     return status;
 }
@@ -196,10 +196,10 @@ static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset
     MR_TRY(mr_cli_ranks(cli, MR_STALL_SECONDS, ranks, err));
     MR_TRY(mr_dataset_open_all(q->plan.dir, *ranks, ds, err));
     MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
-    MR_TRY(cmd_local_open(&q->local, *ranks, *ds, err));
+    MR_TRY(mr_cmd_local_open(&q->local, *ranks, *ds, err));
     const mr_device_options device = {.threads = q->plan.threads ? q->plan.threads : 1,
                                       .local_rank = mr_ranks_rank(*ranks)};
-    MR_TRY(mr_ranks_agree(*ranks, cmd_decoding_open(&q->decoding, q->plan.deliver, &device, &q->device, err), err));
+    MR_TRY(mr_ranks_agree(*ranks, mr_cmd_decoding_open(&q->decoding, q->plan.deliver, &device, &q->device, err), err));
     return replay(q, *ds, *ranks, err);
 }
 
@@ -210,7 +210,7 @@ static int start(int argc, char **argv)
     mr_dataset *ds = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_replay, argc, argv, &q))
         return cli.code;
     mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_dataset_stage_warn(ds, ranks);
@@ -220,7 +220,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(ranks, status, &err);
 }
 
-const mr_command cmd_replay = {
+const mr_command mr_cmd_replay = {
     .name = "replay",
     .title = "load batches again, and print their digests and samples",
     .usage = "DATASET",

@@ -19,7 +19,7 @@ static mr_status take_augment(void *field, const char *text, mr_error *err)
     return mr_option_take(&kind, t, text, err);
 }
 
-const mr_option cmd_transform_options[] = {
+const mr_option mr_cmd_transform_options[] = {
     {"augment", 0, MR_ARG_OTHER, .take = take_augment, .value = "train|eval|center", .standard = "train",
      .group = "Transform:",
      .help =

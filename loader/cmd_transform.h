@@ -5,6 +5,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_option cmd_transform_options[]; /* of mr_transform */
+extern const mr_option mr_cmd_transform_options[]; /* of mr_transform */
 
 #endif

@@ -4,6 +4,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_plan, cmd_replay, cmd_bench;
+extern const mr_command mr_cmd_plan, mr_cmd_replay, mr_cmd_bench;
 
 #endif

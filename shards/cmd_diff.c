@@ -235,14 +235,14 @@ static int start(int argc, char **argv)
     bool equal = false;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_diff, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_diff, argc, argv, &q))
         return cli.code;
     mr_status status = compare(&q, &equal, &err);
     int code = mr_cli_end(NULL, status, &err);
     return status == MR_OK && !equal ? 1 : code;
 }
 
-const mr_command cmd_diff = {
+const mr_command mr_cmd_diff = {
     .name = "diff",
     .title = "what differs between two datasets",
     .usage = "A B",

@@ -167,7 +167,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     double begin = mr_seconds();
-    if (!mr_cli_parse(&cli, &cmd_export, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_export, argc, argv, &q))
         return cli.code;
     mr_status status = is_tar(&q) ? mr_export_tar(q.dir, q.out, &q.options, &result, &err)
                                   : mr_export(q.dir, q.out, format_of(&q), &q.options, &result, &err);
@@ -176,7 +176,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_export = {
+const mr_command mr_cmd_export = {
     .name = "export",
     .title = "write the source files again, or another format",
     .usage = "DATASET OUT",

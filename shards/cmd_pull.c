@@ -166,7 +166,7 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     char bytes[32];
-    if (!mr_cli_parse(&cli, &cmd_pull, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_pull, argc, argv, &q))
         return cli.code;
     mr_status status = pull(&q, &err);
     if (status == MR_OK && !q.quiet)
@@ -182,7 +182,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_pull = {
+const mr_command mr_cmd_pull = {
     .name = "pull",
     .title = "copy a dataset from a URL to this host",
     .usage = "URL DATASET",

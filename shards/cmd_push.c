@@ -103,7 +103,7 @@ static int start(int argc, char **argv)
     request q = {.dirfd = -1};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_push, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_push, argc, argv, &q))
         return cli.code;
     mr_status status = push(&q, &err);
     if (status == MR_OK && !q.quiet)
@@ -117,7 +117,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_push = {
+const mr_command mr_cmd_push = {
     .name = "push",
     .title = "store a dataset in a bucket or on a web server",
     .usage = "DATASET URL",

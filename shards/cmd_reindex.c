@@ -167,7 +167,7 @@ static int start(int argc, char **argv)
     request q = {.dirfd = -1};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_reindex, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_reindex, argc, argv, &q))
         return cli.code;
     mr_status worst = MR_OK, status = reindex(&q, &err);
     if (status == MR_OK)
@@ -181,7 +181,7 @@ static int start(int argc, char **argv)
     return code ? code : mr_exit_code(worst);
 }
 
-const mr_command cmd_reindex = {
+const mr_command mr_cmd_reindex = {
     .name = "reindex",
     .title = "rebuild lost .idx files",
     .usage = "DATASET",

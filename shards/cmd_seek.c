@@ -63,7 +63,7 @@ static mr_status check(void *ctx, mr_error *err)
 /* ---- results (for ingest, too) ------------------------------------------------------------------------------------
  */
 
-cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count)
+cmd_seek_sums mr_cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count)
 {
     cmd_seek_sums s = {0};
     for (size_t i = 0; i < count; i++) {
@@ -82,7 +82,7 @@ cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const 
     return s;
 }
 
-json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every)
+json_t *mr_cmd_seek_json(const cmd_seek_sums *s, unsigned every)
 {
     json_t *doc = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "every", (json_int_t)every, "made",
                             (json_int_t)s->shards[MR_SEEK_MADE], "good", (json_int_t)s->shards[MR_SEEK_GOOD], "failed",
@@ -100,7 +100,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
+void mr_cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
 {
     char images[32], indexed[32], left[32], others[32], bytes[32];
     uint64_t other = s->all.images - s->all.jpegs, rest = s->all.jpegs - s->all.indexed;
@@ -150,7 +150,7 @@ static mr_status find_remote(mr_remote *r, const mr_manifest *m, cmd_seek_found 
     return MR_OK;
 }
 
-mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err)
+mr_status mr_cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err)
 {
     uint64_t bytes;
     unsigned every;
@@ -172,7 +172,7 @@ mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *o
     return MR_OK;
 }
 
-json_t *cmd_seek_found_json(const cmd_seek_found *found)
+json_t *mr_cmd_seek_found_json(const cmd_seek_found *found)
 {
     if (!found->found)
         return json_null();
@@ -180,7 +180,7 @@ json_t *cmd_seek_found_json(const cmd_seek_found *found)
                      found->mixed ? json_null() : json_integer((json_int_t)found->every));
 }
 
-void cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out)
+void mr_cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out)
 {
     char bytes[32];
     mr_buf_add_text(out, mr_text_bytes(found->bytes, bytes));
@@ -198,7 +198,7 @@ void cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out)
 
 static mr_status print_json(const request *q, const cmd_seek_sums *s, mr_error *err)
 {
-    json_t *doc = cmd_seek_json(s, q->options.every), *failures = json_array();
+    json_t *doc = mr_cmd_seek_json(s, q->options.every), *failures = json_array();
     bool good = doc && failures;
     for (size_t i = 0; good && i < q->count; i++)
         if (q->results[i].outcome == MR_SEEK_FAILED)
@@ -236,7 +236,7 @@ static void print_made(const request *q, const cmd_seek_sums *s)
 /* *worst: of the shards that failed, whose failures are printed. */
 static mr_status print_results(const request *q, mr_status *worst, mr_error *err)
 {
-    cmd_seek_sums s = cmd_seek_sum(q->results, q->shards, q->count);
+    cmd_seek_sums s = mr_cmd_seek_sum(q->results, q->shards, q->count);
     mr_status status = MR_OK;
     MR_AUTO(mr_buf_free) mr_buf words = {0};
     mr_error why;
@@ -248,7 +248,7 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
     if (q->json) {
         status = print_json(q, &s, err);
     } else if (!q->options.quiet || s.worst != MR_OK) {
-        cmd_seek_words(&s, &words);
+        mr_cmd_seek_words(&s, &words);
         status = mr_buf_status(&words, err, "printing");
         (q->options.check ? print_checked : print_made)(q, &s);
         printf("\n");
@@ -322,7 +322,7 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     mr_status worst = MR_OK;
-    if (!mr_cli_parse(&cli, &cmd_seek, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_seek, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, MR_STALL_SECONDS, &q.options.ranks, &err);
     if (status == MR_OK)
@@ -336,7 +336,7 @@ static int start(int argc, char **argv)
     return code ? code : mr_exit_code(worst);
 }
 
-const mr_command cmd_seek = {
+const mr_command mr_cmd_seek = {
     .name = "seek",
     .title = "add or remove seek indexes, which make crops decode faster",
     .usage = "DATASET",

@@ -13,9 +13,9 @@ typedef struct cmd_seek_sums {
     mr_status worst;
 } cmd_seek_sums;
 
-cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count);
-json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every); /* NULL: no memory */
-void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out);      /* one line */
+cmd_seek_sums mr_cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count);
+json_t *mr_cmd_seek_json(const cmd_seek_sums *s, unsigned every); /* NULL: no memory */
+void mr_cmd_seek_words(const cmd_seek_sums *s, mr_buf *out);      /* one line */
 
 /* The seek indexes that exist, by their headers.  One that is of no use is not counted: verify reports it. */
 typedef struct cmd_seek_found {
@@ -25,8 +25,8 @@ typedef struct cmd_seek_found {
     bool mixed;     /* others have another spacing */
 } cmd_seek_found;
 
-mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err); /* out: zeroed */
-json_t *cmd_seek_found_json(const cmd_seek_found *found); /* null if there are none */
-void cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out);
+mr_status mr_cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err); /* out: zeroed */
+json_t *mr_cmd_seek_found_json(const cmd_seek_found *found); /* null if there are none */
+void mr_cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out);
 
 #endif

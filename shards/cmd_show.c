@@ -244,7 +244,7 @@ static int start(int argc, char **argv)
     request q = {0};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_show, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_show, argc, argv, &q))
         return cli.code;
     mr_status status = show(&q, &err);
     mr_sample_view_free(&q.view);
@@ -252,7 +252,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_show = {
+const mr_command mr_cmd_show = {
     .name = "show",
     .title = "show a sample, or extract its image",
     .usage = "DATASET SPLIT N",

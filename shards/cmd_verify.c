@@ -149,7 +149,7 @@ static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *
 {
     mr_status written = q->junit ? write_junit(q, r, NULL, true, err) : MR_OK, printed = MR_OK;
     if (q->format == TEXT || formats_follow_text(q))
-        cmd_verify_print(r, q->dir, &q->options);
+        mr_cmd_verify_print(r, q->dir, &q->options);
     if (q->format == JSON)
         printed = print_json(r, written == MR_OK ? err : NULL);
     else if (q->format >= FORMATS)
@@ -204,7 +204,7 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_scope_free) char *dataset = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_verify, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, q.stall, &ranks, &err);
     bool first = !ranks || mr_ranks_rank(ranks) == 0;
@@ -225,7 +225,7 @@ static int start(int argc, char **argv)
     return code;
 }
 
-const mr_command cmd_verify = {
+const mr_command mr_cmd_verify = {
     .name = "verify",
     .title = "prove that a dataset is intact",
     .usage = "DATASET",

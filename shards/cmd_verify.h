@@ -5,6 +5,6 @@
 
 #include "shards/verify/verify.h"
 
-void cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o);
+void mr_cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o);
 
 #endif

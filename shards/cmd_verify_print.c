@@ -231,7 +231,7 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
         print_totals(r, o);
 }
 
-void cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
+void mr_cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
 {
     for (size_t i = 0; i < r->warnings.count && !o->quiet; i++)
         mr_term_warn(r->warnings.items[i].detail);

@@ -221,12 +221,12 @@ static int start(int argc, char **argv)
     request q = {0};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_view, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_view, argc, argv, &q))
         return cli.code;
     return mr_cli_end(NULL, write_view(&q, &err), &err);
 }
 
-const mr_command cmd_view = {
+const mr_command mr_cmd_view = {
     .name = "view",
     .title = "name a part of a dataset, without copying it",
     .usage = "OUT DATASET[:SPLIT]",

@@ -4,5 +4,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_verify, cmd_show, cmd_export, cmd_reindex, cmd_seek, cmd_pull, cmd_push, cmd_diff, cmd_view;
+extern const mr_command mr_cmd_verify, mr_cmd_show, mr_cmd_export, mr_cmd_reindex, mr_cmd_seek, mr_cmd_pull,
+    mr_cmd_push, mr_cmd_diff, mr_cmd_view;
 #endif

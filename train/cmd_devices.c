@@ -118,12 +118,12 @@ static int start(int argc, char **argv)
     request q = {.json = false};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_devices, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_devices, argc, argv, &q))
         return cli.code;
     return mr_cli_end(NULL, list(&q, &err), &err);
 }
 
-const mr_command cmd_devices = {
+const mr_command mr_cmd_devices = {
     .name = "devices",
     .title = "list the devices that --device accepts",
     .usage = "",

@@ -23,7 +23,7 @@ typedef struct request {
 } request;
 
 static const mr_option options[] = {
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, trained), .rows = cmd_session_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, trained), .rows = mr_cmd_session_options},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -180,8 +180,8 @@ static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_e
     if (mr_ranks_rank(ranks) != 0)
         return MR_OK;
     MR_TRY(print(q, t, &result, &scores, err));
-    MR_TRY(cmd_session_note(t, err));
-    return cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err);
+    MR_TRY(mr_cmd_session_note(t, err));
+    return mr_cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err);
 }
 
 static int start(int argc, char **argv)
@@ -191,7 +191,7 @@ static int start(int argc, char **argv)
     mr_session t = {.path = NULL};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_eval, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_eval, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, q.trained.stall, &ranks, &err);
     if (status == MR_OK)
@@ -201,7 +201,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(ranks, status, &err);
 }
 
-const mr_command cmd_eval = {
+const mr_command mr_cmd_eval = {
     .name = "eval",
     .title = "evaluate a trained model on a split",
     .usage = "DATASET RUN",

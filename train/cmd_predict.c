@@ -27,7 +27,7 @@ typedef struct request {
 } request;
 
 static const mr_option options[] = {
-    {.kind = MR_ARG_TABLE, MR_FIELD(request, asked.trained), .rows = cmd_session_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, asked.trained), .rows = mr_cmd_session_options},
     {"top", 0, MR_ARG_COUNT, MR_FIELD(request, asked.top), .value = "K", .low = 1, .standard = "5",
      .given = offsetof(request, asked.top_given), .help = "classes to print per sample, or nearest images"},
     {"format", 0, MR_ARG_WORD, MR_FIELD(request, asked.json), .words = MR_WORDS("csv", "json"), .standard = "csv",
@@ -207,8 +207,8 @@ static mr_status predict(request *q, mr_ranks *ranks, mr_session *t, mr_error *e
     else
         MR_TRY(predict_classes(q, t, err));
     if (mr_ranks_rank(ranks) == 0)
-        MR_TRY(cmd_session_note(t, err));
-    return mr_ranks_rank(ranks) == 0 ? cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err) : MR_OK;
+        MR_TRY(mr_cmd_session_note(t, err));
+    return mr_ranks_rank(ranks) == 0 ? mr_cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err) : MR_OK;
 }
 
 static int start(int argc, char **argv)
@@ -218,7 +218,7 @@ static int start(int argc, char **argv)
     mr_session t = {.path = NULL};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_predict, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_predict, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, q.asked.trained.stall, &ranks, &err);
     if (status == MR_OK)
@@ -230,7 +230,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(ranks, status, &err);
 }
 
-const mr_command cmd_predict = {
+const mr_command mr_cmd_predict = {
     .name = "predict",
     .title = "print a model's predictions for each sample",
     .usage = "DATASET RUN",

@@ -11,7 +11,7 @@
 
 enum { MAX_BATCH = 1 << 20 };
 
-const mr_option cmd_session_options[] = {
+const mr_option mr_cmd_session_options[] = {
     {"split", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, split), .value = "NAME",
      .help = "split to evaluate on (default: val, otherwise test)"},
     {"best", 0, MR_ARG_FLAG, MR_FIELD(mr_session_request, best),
@@ -42,7 +42,7 @@ const mr_option cmd_session_options[] = {
     {0},
 };
 
-mr_status cmd_session_note(const mr_session *t, mr_error *err)
+mr_status mr_cmd_session_note(const mr_session *t, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     const char *trained = mr_session_trained_on(t), *own = mr_dataset_sha256(t->ds);

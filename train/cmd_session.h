@@ -5,10 +5,10 @@
 #include "base/cli/cli.h"
 #include "train/run/model_session.h"
 
-extern const mr_option cmd_session_options[]; /* of mr_session_request */
+extern const mr_option mr_cmd_session_options[]; /* of mr_session_request */
 
 /* Says on stderr if the model was trained on another dataset, or by another version of the program. */
-mr_status cmd_session_note(const mr_session *t, mr_error *err);
+mr_status mr_cmd_session_note(const mr_session *t, mr_error *err);
 
 /* DATASET RUN, for a request that has the mr_session_request as `field`. */
 #define CMD_SESSION_ARGUMENTS(type, field)                                                                             \

@@ -245,7 +245,7 @@ static int start(int argc, char **argv)
     mr_tokenizer *t = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_tokenizer, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_tokenizer, argc, argv, &q))
         return cli.code;
     mr_status status = make(&q, &t, &err);
     mr_tokenizer_free(t);
@@ -253,7 +253,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_tokenizer = {
+const mr_command mr_cmd_tokenizer = {
     .name = "tokenizer",
     .title = "learn a tokenizer from a dataset's captions",
     .usage = "DATASET",

@@ -75,8 +75,8 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
 
 static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
 {
-    MR_TRY(cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err));
-    return t->eval_split ? cmd_damage_warn(&t->eval_damage, t->ds, t->eval_split, err) : MR_OK;
+    MR_TRY(mr_cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err));
+    return t->eval_split ? mr_cmd_damage_warn(&t->eval_damage, t->ds, t->eval_split, err) : MR_OK;
 }
 
 static void print_end(const mr_trainer *t, int stopped)
@@ -102,7 +102,7 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     int stopped = 0;
-    if (!mr_cli_parse(&cli, &cmd_train, argc, argv, &settings))
+    if (!mr_cli_parse(&cli, &mr_cmd_train, argc, argv, &settings))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, settings.stall_timeout, &ranks, &err);
     if (status == MR_OK)
@@ -120,7 +120,7 @@ static int start(int argc, char **argv)
     return stopped && status == MR_OK ? 3 : mr_exit_code(status);
 }
 
-const mr_command cmd_train = {
+const mr_command mr_cmd_train = {
     .name = "train",
     .title = "fine-tune a model on a dataset, on one or several ranks",
     .usage = "DATASET",

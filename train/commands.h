@@ -4,6 +4,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_train, cmd_eval, cmd_predict, cmd_devices, cmd_tokenizer;
+extern const mr_command mr_cmd_train, mr_cmd_eval, mr_cmd_predict, mr_cmd_devices, mr_cmd_tokenizer;
 
 #endif

@@ -26,7 +26,7 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_buf_free) mr_buf out = {0};
     request q = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_completion, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_completion, argc, argv, &q))
         return cli.code;
     make[q.shell](mr_commands, &out);
     mr_status status = mr_buf_status(&out, &err, "writing the completion");
@@ -35,7 +35,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_completion = {
+const mr_command mr_cmd_completion = {
     .name = "completion",
     .title = "print a completion script for bash, zsh or fish",
     .usage = "bash|zsh|fish",

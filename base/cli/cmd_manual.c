@@ -87,13 +87,13 @@ static int start(int argc, char **argv)
     request q = {0};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    bool good = mr_cli_parse(&cli, &cmd_manual, argc, argv, &q);
+    bool good = mr_cli_parse(&cli, &mr_cmd_manual, argc, argv, &q);
     int code = good ? mr_cli_end(NULL, q.output ? write_all(q.output, &err) : print(&q, &err), &err) : cli.code;
     free(q.names.items);
     return code;
 }
 
-const mr_command cmd_manual = {
+const mr_command mr_cmd_manual = {
     .name = "manual",
     .title = "print manual pages, for man",
     .usage = "[COMMAND]",

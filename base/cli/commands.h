@@ -4,7 +4,7 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_completion, cmd_manual;
+extern const mr_command mr_cmd_completion, mr_cmd_manual;
 
 /* Every command, ended by NULL; set by main(), which alone knows them all. */
 extern const mr_command *const *mr_commands;

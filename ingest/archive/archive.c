@@ -28,18 +28,18 @@ static mr_status open_spool(list *l, mr_error *err)
         MR_TRY(mr_file_scratch(&fd, err));
     else if ((fd = dup(l->spool)) < 0)
         return mr_fail_errno(err, errno, "cannot create a file to unpack archives to");
-    return list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
-                       l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
+    return mr_list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
+                          l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
 }
 
-mr_status unpack_holder(unpack *u, mr_error *err)
+mr_status mr_unpack_holder(unpack *u, mr_error *err)
 {
     if (u->holder != MR_NO_ENTRY)
         return MR_OK;
     int fd = dup(u->fd);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", u->name);
-    return list_holder(u->list, u->name, fd, HOLD_ARCHIVE, &u->holder, err);
+    return mr_list_holder(u->list, u->name, fd, HOLD_ARCHIVE, &u->holder, err);
 }
 
 /* Listed anyway: reading its bytes fails with the reason.  Its size may be damaged as well; an entry of 0 bytes would
@@ -48,7 +48,7 @@ static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t s
 {
     list *l = u->list;
     MR_AUTO(mr_buf_free) mr_buf sentence = {0};
-    bool plausible = size > 0 && size <= list_max_size(l, path, len);
+    bool plausible = size > 0 && size <= mr_list_max_size(l, path, len);
     mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = plausible ? size : 1};
     const char *complaint = mr_buf_text(&u->complaint);
     mr_buf_printf(&sentence, "%s: %.*s: %s", u->name, (int)len, path, complaint);
@@ -56,8 +56,8 @@ static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t s
     MR_TRY(mr_buf_status(&u->complaint, err, u->name));
     MR_TRY(mr_buf_status(&sentence, err, u->name));
     mr_note_add(l->notes, MR_NOTE_INFO, u->name, strlen(u->name), size, "%.*s: %s", (int)len, path, complaint);
-    MR_TRY(list_holder(l, text, -1, HOLD_DAMAGED, &e.holder, err));
-    return list_add(l, &e, err);
+    MR_TRY(mr_list_holder(l, text, -1, HOLD_DAMAGED, &e.holder, err));
+    return mr_list_add(l, &e, err);
 }
 
 /* Reads the entry's data, and copies it to the spool unless it can stay in place.  The spool keeps rejected bytes:
@@ -67,9 +67,9 @@ static mr_status place_data(unpack *u, struct archive_entry *e, const char *path
     list *l = u->list;
     bool stated = archive_entry_size_is_set(e);
     uint64_t size = stated ? (uint64_t)archive_entry_size(e) : 0;
-    MR_TRY(unpack_data(u, max, path, p, err));
+    MR_TRY(mr_unpack_data(u, max, path, p, err));
     if (!p->large && !p->damaged && stated && archive_entry_sparse_count(e) > 0)
-        MR_TRY(unpack_end_hole(u, size, p, err));
+        MR_TRY(mr_unpack_end_hole(u, size, p, err));
     if (!p->in_place)
         l->spool_at += p->size;
     /* A file may end in a hole: the spool must be as long as the entry. */
@@ -96,7 +96,7 @@ static mr_status fail_class_tar(const unpack *u, const char *path, size_t len, c
 
 static mr_status add_class_tar(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
 {
-    uint64_t max = list_max_size(u->list, path, len), at = u->list->spool_at;
+    uint64_t max = mr_list_max_size(u->list, path, len), at = u->list->spool_at;
     bool stated = archive_entry_size_is_set(e),
          is_tar = (archive_format(u->archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
     place p = {0};
@@ -106,21 +106,21 @@ static mr_status add_class_tar(unpack *u, struct archive_entry *e, const char *p
         return fail_class_tar(u, path, len, "encrypted", err);
     if (stated && (archive_entry_size(e) < 0 || (uint64_t)archive_entry_size(e) > max))
         return fail_class_tar(u, path, len, "its size is negative, or more than 64 GiB", err);
-    if (stated && is_tar && archive_input_is_file(u->input) && archive_entry_sparse_count(e) == 0)
+    if (stated && is_tar && mr_archive_input_is_file(u->input) && archive_entry_sparse_count(e) == 0)
         p.whole = (uint64_t)archive_entry_size(e);
     MR_TRY(place_data(u, e, path, max, &p, err));
     if (p.damaged || p.large)
         return fail_class_tar(u, path, len, p.large ? "more than 64 GiB" : mr_buf_text(&u->complaint), err);
-    return unpack_class_tar(u, &p, at, path, len, err);
+    return mr_unpack_class_tar(u, &p, at, path, len, err);
 }
 
 static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
 {
     list *l = u->list;
-    uint64_t max = list_max_size(l, path, len), at = l->spool_at;
+    uint64_t max = mr_list_max_size(l, path, len), at = l->spool_at;
     bool stated = archive_entry_size_is_set(e);
     place p = {0};
-    if (archive_is_class(path, len) && !l->made_from && !list_leaves_class_tar(l, path, len))
+    if (mr_archive_is_class(path, len) && !l->made_from && !mr_list_leaves_class_tar(l, path, len))
         return add_class_tar(u, e, path, len, err);
     if (archive_entry_is_encrypted(e))
         return reject(u, path, len, "encrypted");
@@ -130,42 +130,42 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     if (!p.large)
         MR_TRY(place_data(u, e, path, max, &p, err));
     if (p.large) {
-        list_note_large(l, path, len, stated ? (uint64_t)archive_entry_size(e) : p.size);
+        mr_list_note_large(l, path, len, stated ? (uint64_t)archive_entry_size(e) : p.size);
         return MR_OK;
     }
     if (p.damaged)
         return add_damaged(u, path, len, p.size, err);
     mr_progress_add(u->progress, 1, p.size);
     if (p.in_place)
-        MR_TRY(unpack_holder(u, err));
-    return list_add(l,
-                    &(mr_entry){.path = path,
-                                .path_len = (uint32_t)len,
-                                .size = p.size,
-                                .holder = p.in_place ? u->holder : l->spool_holder,
-                                .offset = p.in_place ? p.at : at},
-                    err);
+        MR_TRY(mr_unpack_holder(u, err));
+    return mr_list_add(l,
+                       &(mr_entry){.path = path,
+                                   .path_len = (uint32_t)len,
+                                   .size = p.size,
+                                   .holder = p.in_place ? u->holder : l->spool_holder,
+                                   .offset = p.in_place ? p.at : at},
+                       err);
 }
 
 /* Counts the entry, and checks what is known without its data. */
 static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, bool *damaged, mr_error *err)
 {
     list *l = u->list;
-    MR_TRY(archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err));
+    MR_TRY(mr_archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err));
     if (u->census.read.entries == 0)
-        MR_TRY(archive_check_start(u->archive, u->input, &u->census, err));
-    if (!archive_check_kind(u->archive, e, &u->census, &u->complaint))
+        MR_TRY(mr_archive_check_start(u->archive, u->input, &u->census, err));
+    if (!mr_archive_check_kind(u->archive, e, &u->census, &u->complaint))
         *damaged = true;
-    if (u->census.read.entries > list_max_entries(l))
+    if (u->census.read.entries > mr_list_max_entries(l))
         return mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N raises the limit", u->name,
-                       list_max_entries(l));
+                       mr_list_max_entries(l));
     return MR_OK;
 }
 
 /* The entry's name in the tree, lent until the next call; NULL: there is no memory for it. */
 static const char *take_name(unpack *u, const char *name, size_t len, size_t *plain_len)
 {
-    list_plain_name(name, len, &u->plain);
+    mr_list_plain_name(name, len, &u->plain);
     const char *plain = mr_buf_text(&u->plain);
     *plain_len = u->plain.len;
     return u->plain.failed ? NULL : plain;
@@ -175,21 +175,21 @@ static mr_status add_hard_link(unpack *u, const char *path, size_t len, const ch
 {
     list *l = u->list;
     MR_AUTO(mr_buf_free) mr_buf plain = {0}, full = {0}; /* `path` is in a buffer of the list or of `u` */
-    list_plain_name(target, strlen(target), &plain);
+    mr_list_plain_name(target, strlen(target), &plain);
     mr_buf_add_text(&full, l->prefix ? l->prefix : "");
     mr_buf_add_text(&full, mr_buf_text(&plain));
     target = mr_buf_text(&full);
-    return full.failed || plain.failed ? mr_fail_memory(err, u->name) : list_link(l, path, len, target, err);
+    return full.failed || plain.failed ? mr_fail_memory(err, u->name) : mr_list_link(l, path, len, target, err);
 }
 
 static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_error *err)
 {
     list *l = u->list;
     size_t len, named;
-    const char *name = archive_input_name(e, &named), *path = name ? take_name(u, name, named, &len) : NULL;
+    const char *name = mr_archive_input_name(e, &named), *path = name ? take_name(u, name, named, &len) : NULL;
     mode_t type = archive_entry_filetype(e);
     len = path ? len : 0;
-    MR_TRY(list_prefixed(l, &path, &len, err));
+    MR_TRY(mr_list_prefixed(l, &path, &len, err));
     MR_TRY(begin_entry(u, e, len, &damaged, err));
     if (type == AE_IFDIR)
         return MR_OK;
@@ -198,20 +198,20 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
                     u->census.read.entries, u->name);
         return MR_OK;
     }
-    if (damaged && archive_is_class(path, len))
+    if (damaged && mr_archive_is_class(path, len))
         return fail_class_tar(u, path, len, mr_buf_text(&u->complaint), err);
     if (damaged)
-        return list_name_ok(l, path, len) ? add_damaged(u, path, len, (uint64_t)archive_entry_size(e), err) : MR_OK;
+        return mr_list_name_ok(l, path, len) ? add_damaged(u, path, len, (uint64_t)archive_entry_size(e), err) : MR_OK;
     if (archive_entry_hardlink(e))
         return add_hard_link(u, path, len, archive_entry_hardlink(e), err);
     if (type == AE_IFLNK)
-        return list_symlink(l, path, len, archive_entry_symlink(e), LINK_UNKNOWN, err);
+        return mr_list_symlink(l, path, len, archive_entry_symlink(e), LINK_UNKNOWN, err);
     if (type != AE_IFREG && type != 0) {
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;
     }
     if ((name && named && name[named - 1] == '/') ||
-        !list_name_ok(l, path, len)) /* a folder that is not marked as one */
+        !mr_list_name_ok(l, path, len)) /* a folder that is not marked as one */
         return MR_OK;
     return add_file(u, e, path, len, err);
 }
@@ -221,7 +221,7 @@ static mr_status keep_stream(unpack *u, mr_error *err)
 {
     list *l = u->list;
     int spool = l->source->holders[l->spool_holder].fd;
-    MR_TRY(archive_input_keep(u->input, spool, l->spool_at, err));
+    MR_TRY(mr_archive_input_keep(u->input, spool, l->spool_at, err));
     u->fd = spool;
     u->base = l->spool_at;
     u->holder = l->spool_holder;
@@ -234,43 +234,44 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
     struct archive_entry *entry;
     bool more = false;
     for (int r; (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF;) {
-        archive_verdict verdict = r == ARCHIVE_FATAL ? ARCHIVE_BAD : archive_check_header(u->archive, r);
+        archive_verdict verdict = r == ARCHIVE_FATAL ? ARCHIVE_BAD : mr_archive_check_header(u->archive, r);
         mr_buf_clear(&u->complaint);
         if (verdict == ARCHIVE_BAD)
-            return archive_input_broken(u->archive, in, u->census.read.entries, NULL, err);
+            return mr_archive_input_broken(u->archive, in, u->census.read.entries, NULL, err);
         if (verdict == ARCHIVE_BAD_ENTRY)
-            archive_complaint(u->archive, &u->complaint);
+            mr_archive_complaint(u->archive, &u->complaint);
         MR_TRY(add_entry(u, entry, verdict == ARCHIVE_BAD_ENTRY, err));
     }
     if (u->census.read.entries == 0)
-        MR_TRY(archive_check_start(u->archive, in, &u->census, err));
-    MR_TRY(archive_check_census(in, &u->census, err));
-    mr_status status = archive_input_end(u->archive, in, u->census.read.entries, &more, err);
+        MR_TRY(mr_archive_check_start(u->archive, in, &u->census, err));
+    MR_TRY(mr_archive_check_census(in, &u->census, err));
+    mr_status status = mr_archive_input_end(u->archive, in, u->census.read.entries, &more, err);
     if (more)
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "the bytes after its end mark were not read: is it more than one archive?");
-    if (archive_input_has_garbage(in))
+    if (mr_archive_input_has_garbage(in))
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "the bytes after its gzip stream are not gzip and were ignored");
     return status;
 }
 
-mr_status unpack_entries(unpack *u, mr_error *err)
+mr_status mr_unpack_entries(unpack *u, mr_error *err)
 {
     archive_input *in = u->input;
-    if (!archive_input_begin(in))
+    if (!mr_archive_input_begin(in))
         return mr_fail_errno(err, errno, "%s", u->name);
-    if (!in->seekable && archive_input_must_seek(in))
+    if (!in->seekable && mr_archive_input_must_seek(in))
         MR_TRY(keep_stream(u, err));
-    int r = archive_input_open(u->archive, in);
+    int r = mr_archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
-        MR_TRY(archive_input_blame(in, err));
-        return mr_fail(err, MR_BAD_DATA, "%s: not a readable archive: %s", u->name, archive_input_why(u->archive, in));
+        MR_TRY(mr_archive_input_blame(in, err));
+        return mr_fail(err, MR_BAD_DATA, "%s: not a readable archive: %s", u->name,
+                       mr_archive_input_why(u->archive, in));
     }
     /* Names must not depend on the user's locale: UTF-8 in, UTF-8 out, other bytes as they are.  In a UTF-8 locale
      * libarchive would compose the letters of a tar's names; in "C" it does not.  It never composes those of zip and
      * 7z. */
-    locale_t names = newlocale(LC_CTYPE_MASK, archive_input_is_tar(in) ? "C" : "C.UTF-8", (locale_t)0);
+    locale_t names = newlocale(LC_CTYPE_MASK, mr_archive_input_is_tar(in) ? "C" : "C.UTF-8", (locale_t)0);
     locale_t before = names ? uselocale(names) : (locale_t)0;
     mr_status status = each_entry(u, in, err);
     if (names) {
@@ -280,16 +281,16 @@ mr_status unpack_entries(unpack *u, mr_error *err)
     return status;
 }
 
-void unpack_end(unpack *u)
+void mr_unpack_end(unpack *u)
 {
     mr_buf_free(&u->compare);
     mr_buf_free(&u->plain);
     mr_buf_free(&u->complaint);
     archive_read_free(u->archive);
-    archive_input_free(u->input);
+    mr_archive_input_free(u->input);
 }
 
-mr_status unpack_begin(unpack *u, mr_error *err)
+mr_status mr_unpack_begin(unpack *u, mr_error *err)
 {
     uint64_t excess = u->list->source->excess;
     u->archive = archive_read_new();
@@ -302,22 +303,22 @@ mr_status unpack_begin(unpack *u, mr_error *err)
     return MR_OK;
 }
 
-mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
+mr_status mr_list_archive(list *l, int fd, const char *path, mr_error *err)
 {
     struct stat st;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    MR_AUTO(unpack_end) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
-    MR_TRY(list_begin_part(l, path, err));
+    MR_AUTO(mr_unpack_end) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
+    MR_TRY(mr_list_begin_part(l, path, err));
     MR_TRY(open_spool(l, err));
-    MR_TRY(unpack_begin(&u, err));
+    MR_TRY(mr_unpack_begin(&u, err));
     u.input->fd = fd;
     u.input->seekable = is_file;
     u.input->size = is_file ? (uint64_t)st.st_size : 0;
     u.input->weight = l->made_from;
     u.input->padding = l->made_from ? PROGRAM_PADDING_MAX : 0;
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);
-    mr_status status = unpack_entries(&u, err);
+    mr_status status = mr_unpack_entries(&u, err);
     mr_progress_end(u.progress);
-    l->source->excess += archive_input_excess(u.input);
+    l->source->excess += mr_archive_input_excess(u.input);
     return status;
 }

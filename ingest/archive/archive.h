@@ -33,18 +33,18 @@ typedef struct place {
 } place;
 
 /* Follows the entry's data to its end, block by block.  A damaged entry ends early, with a complaint. */
-mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err);
+mr_status mr_unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err);
 /* A sparse file may end in a hole, which libarchive does not report: the entry is `size` bytes long. */
-mr_status unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err);
+mr_status mr_unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err);
 
 /* class_tar.c: a class tar, whose bytes are at `at` of the archive's file or of the spool. */
-mr_status unpack_class_tar(unpack *outer, const place *p, uint64_t spool_at, const char *path, size_t len,
-                           mr_error *err);
+mr_status mr_unpack_class_tar(unpack *outer, const place *p, uint64_t spool_at, const char *path, size_t len,
+                              mr_error *err);
 /* Reads all entries.  MR_BAD_DATA: not to the end. */
-mr_status unpack_entries(unpack *u, mr_error *err);
-/* Makes the reader, with the limits of the list.  Released by unpack_end(), on failure too. */
-mr_status unpack_begin(unpack *u, mr_error *err);
-void unpack_end(unpack *u);
-mr_status unpack_holder(unpack *u, mr_error *err);
+mr_status mr_unpack_entries(unpack *u, mr_error *err);
+/* Makes the reader, with the limits of the list.  Released by mr_unpack_end(), on failure too. */
+mr_status mr_unpack_begin(unpack *u, mr_error *err);
+void mr_unpack_end(unpack *u);
+mr_status mr_unpack_holder(unpack *u, mr_error *err);
 
 #endif

@@ -35,7 +35,7 @@ static bool reports(struct archive *a, const char *words)
     return text && strstr(text, words);
 }
 
-archive_verdict archive_check_header(struct archive *a, int returned)
+archive_verdict mr_archive_check_header(struct archive *a, int returned)
 {
     /* A link in a 7z is read with its header; only the message reports its checksum. */
     if (returned == ARCHIVE_OK)
@@ -47,7 +47,7 @@ archive_verdict archive_check_header(struct archive *a, int returned)
     return returned != ARCHIVE_RETRY && checks_each_entry(a) ? ARCHIVE_BAD_ENTRY : ARCHIVE_BAD;
 }
 
-archive_verdict archive_check_data(struct archive *a, int returned)
+archive_verdict mr_archive_check_data(struct archive *a, int returned)
 {
     if (returned == ARCHIVE_OK)
         return ARCHIVE_GOOD;
@@ -55,7 +55,7 @@ archive_verdict archive_check_data(struct archive *a, int returned)
                                                                                            : ARCHIVE_BAD;
 }
 
-void archive_complaint(struct archive *a, mr_buf *out)
+void mr_archive_complaint(struct archive *a, mr_buf *out)
 {
     const char *words = archive_error_string(a);
     size_t len = words ? strlen(words) : 0;
@@ -75,7 +75,7 @@ static mr_status check_7z_start(const archive_input *in, mr_error *err)
     MR_TRY(mr_file_pread(in->fd, h, LENGTH, in->base, in->name, err));
     if (memcmp(h, "7z\xBC\xAF\x27\x1C", 6) != 0)
         return MR_OK;
-    if (crc32(0, h + FROM, LENGTH - FROM) != zip_le32(h + CRC_AT))
+    if (crc32(0, h + FROM, LENGTH - FROM) != mr_zip_le32(h + CRC_AT))
         return mr_fail(err, MR_BAD_DATA,
                        "%s: checksum mismatch: its 7z start header does not have the CRC-32 that is stored "
                        "with it",
@@ -83,19 +83,19 @@ static mr_status check_7z_start(const archive_input *in, mr_error *err)
     return MR_OK;
 }
 
-mr_status archive_check_start(struct archive *a, const archive_input *in, archive_census *census, mr_error *err)
+mr_status mr_archive_check_start(struct archive *a, const archive_input *in, archive_census *census, mr_error *err)
 {
-    if (!archive_input_is_file(in))
+    if (!mr_archive_input_is_file(in))
         return MR_OK;
     if (format_of(a) == ARCHIVE_FORMAT_7ZIP)
         return check_7z_start(in, err);
     if (format_of(a) != ARCHIVE_FORMAT_ZIP)
         return MR_OK;
     census->is_announced = true;
-    return zip_directory_check(in->fd, in->base, in->size, in->name, &census->announced, err);
+    return mr_zip_directory_check(in->fd, in->base, in->size, in->name, &census->announced, err);
 }
 
-bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_census *census, mr_buf *out)
+bool mr_archive_check_kind(struct archive *a, struct archive_entry *e, archive_census *census, mr_buf *out)
 {
     mode_t type = archive_entry_filetype(e);
     bool has_bytes = archive_entry_size(e) > 0;
@@ -108,7 +108,7 @@ bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_cens
     return false;
 }
 
-mr_status archive_check_census(const archive_input *in, const archive_census *census, mr_error *err)
+mr_status mr_archive_check_census(const archive_input *in, const archive_census *census, mr_error *err)
 {
     const zip_directory *r = &census->read, *d = &census->announced;
     if (!census->is_announced ||

@@ -60,18 +60,18 @@ static mr_status leave_place(unpack *u, place *p, mr_error *err)
     return MR_OK;
 }
 
-mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err)
+mr_status mr_unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err)
 {
     const void *bytes;
     size_t len;
     int64_t offset;
     for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
-        archive_verdict verdict = archive_check_data(u->archive, r);
+        archive_verdict verdict = mr_archive_check_data(u->archive, r);
         if (verdict == ARCHIVE_BAD)
-            return archive_input_broken(u->archive, u->input, u->census.read.entries, path, err);
+            return mr_archive_input_broken(u->archive, u->input, u->census.read.entries, path, err);
         if (verdict == ARCHIVE_BAD_ENTRY) {
             p->damaged = true;
-            archive_complaint(u->archive, &u->complaint);
+            mr_archive_complaint(u->archive, &u->complaint);
             return MR_OK;
         }
         if (offset < 0 || (uint64_t)offset > max || len > max - (uint64_t)offset) {
@@ -79,7 +79,7 @@ mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_er
             return MR_OK;
         }
         uint64_t hole = (uint64_t)offset > p->size ? (uint64_t)offset - p->size : 0;
-        MR_TRY(archive_input_grow(u->input, hole + len, err));
+        MR_TRY(mr_archive_input_grow(u->input, hole + len, err));
         if (p->size == 0 && offset == 0 && len && u->fd >= 0) {
             p->in_place = find_place(u, bytes, len, p);
             if (p->in_place && p->whole && is_inside(u, p)) {
@@ -97,11 +97,11 @@ mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_er
     return MR_OK;
 }
 
-mr_status unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
+mr_status mr_unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
 {
     if (p->size >= size)
         return MR_OK;
-    MR_TRY(archive_input_grow(u->input, size - p->size, err));
+    MR_TRY(mr_archive_input_grow(u->input, size - p->size, err));
     if (p->in_place)
         MR_TRY(leave_place(u, p, err));
     p->size = size;

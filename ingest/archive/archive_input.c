@@ -93,11 +93,11 @@ static bool is_packed(const archive_input *in)
 
 static const char *why_unpacking_failed(const archive_input *in)
 {
-    const char *why = in->gzip ? gzip_why(in->gzip) : why_not(in->unpacker);
+    const char *why = in->gzip ? mr_gzip_why(in->gzip) : why_not(in->unpacker);
     return why ? why : "cannot read";
 }
 
-const char *archive_input_why(struct archive *a, const archive_input *in)
+const char *mr_archive_input_why(struct archive *a, const archive_input *in)
 {
     /* When decompression fails, the format reports a truncated or unknown archive. */
     return in->unpacking_failed ? why_unpacking_failed(in) : why_not(a);
@@ -112,7 +112,7 @@ static la_ssize_t on_plain(struct archive *a, void *ctx, const void **bytes)
         n = on_read(a, in, bytes);
     } else {
         *bytes = in->unpacked;
-        n = in->gzip ? gzip_read(in->gzip, in->unpacked, sizeof in->unpacked)
+        n = in->gzip ? mr_gzip_read(in->gzip, in->unpacked, sizeof in->unpacked)
                      : archive_read_data(in->unpacker, in->unpacked, sizeof in->unpacked);
         in->unpacking_failed = in->unpacking_failed || n < 0;
         if (n < 0)
@@ -151,7 +151,7 @@ static la_int64_t on_skip(struct archive *a, void *ctx, la_int64_t count)
     return count;
 }
 
-bool archive_input_begin(archive_input *in)
+bool mr_archive_input_begin(archive_input *in)
 {
     ssize_t n = read_block(in);
     if (n < 0)
@@ -160,13 +160,13 @@ bool archive_input_begin(archive_input *in)
     return true;
 }
 
-mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *err)
+mr_status mr_archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *err)
 {
     uint64_t size = 0;
     while (in->ready > 0) {
         MR_TRY(mr_file_pwrite(fd, in->block, in->ready, at + size, "the spool file", err));
         size += in->ready;
-        if (!archive_input_begin(in))
+        if (!mr_archive_input_begin(in))
             return mr_fail_errno(err, errno, "%s", in->name);
     }
     in->fd = fd;
@@ -176,7 +176,7 @@ mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *e
     return MR_OK;
 }
 
-mr_status archive_input_blame(const archive_input *in, mr_error *err)
+mr_status mr_archive_input_blame(const archive_input *in, mr_error *err)
 {
     if (in->read_errno)
         return mr_fail_errno(err, in->read_errno, "%s: cannot read", in->name);
@@ -184,15 +184,15 @@ mr_status archive_input_blame(const archive_input *in, mr_error *err)
     return errno == ENOMEM ? mr_fail_memory(err, in->name) : MR_OK;
 }
 
-mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
-                               mr_error *err)
+mr_status mr_archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
+                                  mr_error *err)
 {
-    MR_TRY(archive_input_blame(in, err));
+    MR_TRY(mr_archive_input_blame(in, err));
     return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read%s%s): %s", in->name,
-                   entries, entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
+                   entries, entry ? ", the last of them " : "", entry ? entry : "", mr_archive_input_why(a, in));
 }
 
-uint64_t archive_input_excess(const archive_input *in)
+uint64_t mr_archive_input_excess(const archive_input *in)
 {
     uint64_t weight = in->weight ? in->weight : in->seekable && in->size < in->taken ? in->size : in->taken, max;
     if (__builtin_mul_overflow(weight, mr_source_ratio(in->ratio), &max) || in->grown <= max)
@@ -200,20 +200,20 @@ uint64_t archive_input_excess(const archive_input *in)
     return in->grown - max;
 }
 
-mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)
+mr_status mr_archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)
 {
     if (in->outer)
-        MR_TRY(archive_input_grow(in->outer, bytes, err));
+        MR_TRY(mr_archive_input_grow(in->outer, bytes, err));
     if (__builtin_add_overflow(in->grown, bytes, &in->grown))
         in->grown = UINT64_MAX;
-    if (archive_input_excess(in) <= in->allowance)
+    if (mr_archive_input_excess(in) <= in->allowance)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
                    "%s: unpacks to more than %llu times its size, like an archive bomb; --max-ratio N raises the limit",
                    in->name, (unsigned long long)mr_source_ratio(in->ratio));
 }
 
-bool archive_input_must_seek(const archive_input *in)
+bool mr_archive_input_must_seek(const archive_input *in)
 {
     static const char *const magics[] = {"PK\3\4", "PK\5\6", "PK00PK", "7z\xBC\xAF", "Rar!", "xar!", "MSCF"};
     for (size_t i = 0; i < MR_COUNT(magics); i++)
@@ -227,7 +227,7 @@ bool archive_input_must_seek(const archive_input *in)
 static int open_unpacker(archive_input *in, int filter)
 {
     if (filter == ARCHIVE_FILTER_GZIP) {
-        in->gzip = gzip_begin(next_block, in);
+        in->gzip = mr_gzip_begin(next_block, in);
         return in->gzip ? ARCHIVE_OK : ARCHIVE_FATAL;
     }
     struct archive *a = in->unpacker = archive_read_new();
@@ -261,9 +261,9 @@ static void support_more_formats(struct archive *a)
     archive_read_support_format_lha(a);
 }
 
-int archive_input_open(struct archive *a, archive_input *in)
+int mr_archive_input_open(struct archive *a, archive_input *in)
 {
-    errno = 0; /* archive_input_blame() reads it */
+    errno = 0; /* mr_archive_input_blame() reads it */
     int filter = outer_filter(in->block, in->ready);
     archive_read_support_format_tar(a);
     if (!in->plain)
@@ -289,12 +289,12 @@ int archive_input_open(struct archive *a, archive_input *in)
     return archive_read_open1(a);
 }
 
-bool archive_input_is_file(const archive_input *in)
+bool mr_archive_input_is_file(const archive_input *in)
 {
     return in->seekable && !is_packed(in);
 }
 
-bool archive_input_is_tar(const archive_input *in)
+bool mr_archive_input_is_tar(const archive_input *in)
 {
     enum { MAGIC_AT = 257 };
     return in->given_len > MAGIC_AT + 5 && memcmp(in->given + MAGIC_AT, "ustar", 5) == 0;
@@ -305,7 +305,7 @@ static bool is_zero(const uint8_t *bytes, size_t len)
     return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0);
 }
 
-mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err)
+mr_status mr_archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err)
 {
     uint64_t end = (uint64_t)archive_filter_bytes(a, 0), zeros = 0;
     bool is_tar = (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
@@ -327,26 +327,26 @@ mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entri
         if (enough || (n = on_plain(a, in, &bytes)) == 0)
             return MR_OK;
         if (n < 0)
-            return archive_input_broken(a, in, entries, NULL, err);
-        MR_TRY(archive_input_grow(in, (size_t)n, err));
+            return mr_archive_input_broken(a, in, entries, NULL, err);
+        MR_TRY(mr_archive_input_grow(in, (size_t)n, err));
     }
 }
 
-bool archive_input_has_garbage(const archive_input *in)
+bool mr_archive_input_has_garbage(const archive_input *in)
 {
-    return in->gzip && gzip_has_garbage(in->gzip);
+    return in->gzip && mr_gzip_has_garbage(in->gzip);
 }
 
-void archive_input_free(archive_input *in)
+void mr_archive_input_free(archive_input *in)
 {
     if (!in)
         return;
     archive_read_free(in->unpacker);
-    gzip_end(in->gzip);
+    mr_gzip_end(in->gzip);
     free(in);
 }
 
-const char *archive_input_name(struct archive_entry *e, size_t *len)
+const char *mr_archive_input_name(struct archive_entry *e, size_t *len)
 {
     const char *name = archive_entry_pathname(e);
     if (!name)

@@ -11,17 +11,17 @@
 
 static const char ending[] = ".tar";
 
-bool archive_is_class(const char *path, size_t len)
+bool mr_archive_is_class(const char *path, size_t len)
 {
     const char *slash = memrchr(path, '/', len), *name = slash ? slash + 1 : path;
     size_t name_len = len - (size_t)(name - path), stem = name_len - strlen(ending);
     return name_len > strlen(ending) && !memcmp(name + stem, ending, strlen(ending)) && mr_name_is_synset(name, stem);
 }
 
-mr_status list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err)
+mr_status mr_list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err)
 {
-    char *kept = list_keep(l->source, path, len - strlen(ending));
-    char *kept_where = list_keep(l->source, where, strlen(where));
+    char *kept = mr_list_keep(l->source, path, len - strlen(ending));
+    char *kept_where = mr_list_keep(l->source, where, strlen(where));
     if (!kept || !kept_where || !MR_GROW(l->class_tars, l->class_tar_count, l->class_tar_room))
         return mr_fail_memory(err, "listing the source");
     l->class_tars[l->class_tar_count++] = (class_tar){kept, kept_where, l->count, l->count};
@@ -31,14 +31,14 @@ mr_status list_class_tar(list *l, const char *path, size_t len, const char *wher
     return mr_buf_status(prefix, err, "listing the source");
 }
 
-void list_end_class_tar(list *l)
+void mr_list_end_class_tar(list *l)
 {
     l->class_tars[l->class_tar_count - 1].end = l->count;
 }
 
-bool list_leaves_class_tar(const list *l, const char *path, size_t len)
+bool mr_list_leaves_class_tar(const list *l, const char *path, size_t len)
 {
-    return archive_is_class(path, len) && list_left_out(l, path, len) < l->options.leave_out_count;
+    return mr_archive_is_class(path, len) && mr_list_left_out(l, path, len) < l->options.leave_out_count;
 }
 
 static int by_path(const void *a, const void *b)
@@ -53,7 +53,7 @@ static const class_tar *find_class_tar(const list *l, const char *path, size_t l
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         const char *name = l->class_tars[mid].path;
-        int order = list_compare(path, len, name, strlen(name));
+        int order = mr_list_compare(path, len, name, strlen(name));
         if (!order)
             return &l->class_tars[mid];
         *(order < 0 ? &high : &low) = order < 0 ? mid : mid + 1;
@@ -70,7 +70,7 @@ static mr_status check_folders(const list *l, mr_error *err)
              slash = memchr(slash + 1, '/', e->path_len - (size_t)(slash + 1 - e->path))) {
             const class_tar *tar = find_class_tar(l, e->path, (size_t)(slash - e->path));
             if (!tar || (i >= tar->begin && i < tar->end) ||
-                list_left_out(l, e->path, e->path_len) < l->options.leave_out_count)
+                mr_list_left_out(l, e->path, e->path_len) < l->options.leave_out_count)
                 continue;
             MR_AUTO(mr_buf_free) mr_buf option = {0};
             mr_buf_add_text(&option, tar->path);
@@ -86,7 +86,7 @@ static mr_status check_folders(const list *l, mr_error *err)
     return MR_OK;
 }
 
-mr_status list_check_class_tars(list *l, mr_error *err)
+mr_status mr_list_check_class_tars(list *l, mr_error *err)
 {
     if (l->class_tar_count)
         qsort(l->class_tars, l->class_tar_count, sizeof *l->class_tars, by_path);
@@ -102,30 +102,31 @@ static mr_status read_class_tar(unpack *u, const char *prefix, mr_error *err)
     list *l = u->list;
     const char *before = l->prefix;
     l->prefix = prefix;
-    mr_status status = unpack_entries(u, err);
+    mr_status status = mr_unpack_entries(u, err);
     l->prefix = before;
-    list_end_class_tar(l);
+    mr_list_end_class_tar(l);
     if (status == MR_OK && u->census.read.entries == 0)
         mr_note_add(l->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0, "holds no files");
     return status;
 }
 
-mr_status unpack_class_tar(unpack *outer, const place *p, uint64_t spool_at, const char *path, size_t len,
-                           mr_error *err)
+mr_status mr_unpack_class_tar(unpack *outer, const place *p, uint64_t spool_at, const char *path, size_t len,
+                              mr_error *err)
 {
     list *l = outer->list;
     MR_AUTO(mr_buf_free) mr_buf name = {0};
     MR_AUTO(mr_buf_free) mr_buf prefix = {0};
     mr_buf_printf(&name, "%s: %.*s", outer->name, (int)len, path);
-    MR_AUTO(unpack_end) unpack u = {.list = l, .name = mr_buf_text(&name), .outer = outer, .progress = outer->progress};
+    MR_AUTO(mr_unpack_end)
+    unpack u = {.list = l, .name = mr_buf_text(&name), .outer = outer, .progress = outer->progress};
     MR_TRY(mr_buf_status(&name, err, outer->name));
-    MR_TRY(list_class_tar(l, path, len, outer->name, &prefix, err));
+    MR_TRY(mr_list_class_tar(l, path, len, outer->name, &prefix, err));
     if (p->in_place)
-        MR_TRY(unpack_holder(outer, err));
+        MR_TRY(mr_unpack_holder(outer, err));
     u.holder = p->in_place ? outer->holder : l->spool_holder;
     u.fd = p->in_place ? outer->fd : l->source->holders[l->spool_holder].fd;
     u.base = p->in_place ? p->at : spool_at;
-    MR_TRY(unpack_begin(&u, err));
+    MR_TRY(mr_unpack_begin(&u, err));
     u.input->fd = u.fd;
     u.input->seekable = true;
     u.input->base = u.base;

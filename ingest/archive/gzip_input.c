@@ -26,7 +26,7 @@ struct gzip_input {
 
 static const Bytef magic[] = {0x1F, 0x8B};
 
-gzip_input *gzip_begin(gzip_pull pull, void *ctx)
+gzip_input *mr_gzip_begin(gzip_pull pull, void *ctx)
 {
     gzip_input *g = calloc(1, sizeof *g);
     if (!g)
@@ -40,19 +40,19 @@ gzip_input *gzip_begin(gzip_pull pull, void *ctx)
     return g;
 }
 
-void gzip_end(gzip_input *g)
+void mr_gzip_end(gzip_input *g)
 {
     if (g)
         inflateEnd(&g->z);
     free(g);
 }
 
-const char *gzip_why(const gzip_input *g)
+const char *mr_gzip_why(const gzip_input *g)
 {
     return g->why;
 }
 
-bool gzip_has_garbage(const gzip_input *g)
+bool mr_gzip_has_garbage(const gzip_input *g)
 {
     return g->garbage;
 }
@@ -156,7 +156,7 @@ static bool step_between(gzip_input *g)
     return more >= 0;
 }
 
-ssize_t gzip_read(gzip_input *g, void *out, size_t room)
+ssize_t mr_gzip_read(gzip_input *g, void *out, size_t room)
 {
     uInt want = room < INT_MAX ? (uInt)room : INT_MAX;
     g->z.next_out = out;

@@ -14,13 +14,13 @@ typedef struct gzip_input gzip_input;
 /* The next bytes of the compressed stream, lent until the next call; 0: its end, negative: the read failed. */
 typedef ssize_t (*gzip_pull)(void *ctx, const void **bytes);
 
-gzip_input *gzip_begin(gzip_pull pull, void *ctx); /* NULL: no memory */
-/* Fills `out` with decompressed bytes, as many as there are; 0: the end of the stream; -1: see gzip_why(). */
-ssize_t gzip_read(gzip_input *g, void *out, size_t room);
+gzip_input *mr_gzip_begin(gzip_pull pull, void *ctx); /* NULL: no memory */
+/* Fills `out` with decompressed bytes, as many as there are; 0: the end of the stream; -1: see mr_gzip_why(). */
+ssize_t mr_gzip_read(gzip_input *g, void *out, size_t room);
 /* Why the last read failed; NULL: because the pull did. */
-const char *gzip_why(const gzip_input *g);
+const char *mr_gzip_why(const gzip_input *g);
 /* At the end: something other than zeros follows the last member.  As in gzip, it is not read. */
-bool gzip_has_garbage(const gzip_input *g);
-void gzip_end(gzip_input *g); /* takes NULL */
+bool mr_gzip_has_garbage(const gzip_input *g);
+void mr_gzip_end(gzip_input *g); /* takes NULL */
 
 #endif

@@ -33,7 +33,7 @@ typedef struct look {
     mr_buf name;
 } look;
 
-bool archive_is_shard(const char *name, size_t stem_len)
+bool mr_archive_is_shard(const char *name, size_t stem_len)
 {
     size_t digits = 0;
     while (digits < stem_len && name[stem_len - 1 - digits] >= '0' && name[stem_len - 1 - digits] <= '9')
@@ -41,7 +41,7 @@ bool archive_is_shard(const char *name, size_t stem_len)
     return digits >= MR_SHARD_DIGITS && strncasecmp(name + stem_len, ".tar", 4) == 0;
 }
 
-bool archive_is_tar(const char *name, size_t stem_len)
+bool mr_archive_is_tar(const char *name, size_t stem_len)
 {
     return strncasecmp(name + stem_len, ".tar", 4) == 0 || strcasecmp(name + stem_len, ".tgz") == 0;
 }
@@ -122,30 +122,30 @@ static void look_at_entries(look *l)
             return;
         }
         size_t len;
-        const char *name = archive_input_name(e, &len);
+        const char *name = mr_archive_input_name(e, &len);
         int64_t size = archive_entry_size(e);
         total += size > 0 ? (uint64_t)size : 0;
-        if (!name || (total > UNPACKED_MAX && !archive_input_is_file(l->u->input)))
+        if (!name || (total > UNPACKED_MAX && !mr_archive_input_is_file(l->u->input)))
             return;
-        list_plain_name(name, len, &l->name);
+        mr_list_plain_name(name, len, &l->name);
         if (archive_entry_filetype(e) != AE_IFDIR)
             take_entry(l, mr_buf_text(&l->name), l->name.len);
     }
 }
 
-mr_status list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err)
+mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err)
 {
     struct stat st;
     *shard = false;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return MR_OK;
-    MR_AUTO(unpack_end) unpack u = {.list = l, .name = path, .fd = fd, .holder = MR_NO_ENTRY};
+    MR_AUTO(mr_unpack_end) unpack u = {.list = l, .name = path, .fd = fd, .holder = MR_NO_ENTRY};
     look at = {.u = &u};
-    MR_TRY(unpack_begin(&u, err));
+    MR_TRY(mr_unpack_begin(&u, err));
     u.input->fd = fd;
     u.input->seekable = true;
     u.input->size = (uint64_t)st.st_size;
-    if (archive_input_begin(u.input) && archive_input_open(u.archive, u.input) >= ARCHIVE_WARN)
+    if (mr_archive_input_begin(u.input) && mr_archive_input_open(u.archive, u.input) >= ARCHIVE_WARN)
         look_at_entries(&at);
     *shard = at.shard && !at.whole;
     mr_buf_free(&at.name);
@@ -159,26 +159,26 @@ static bool has_digit(const char *text, size_t len)
     return len > 0;
 }
 
-mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err)
+mr_status mr_list_shard(list *l, int fd, const char *path, const char *name, mr_error *err)
 {
     size_t stem;
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-    bool tar = archive_name(base, strlen(base), &stem) && archive_is_tar(base, stem);
-    bool shard = tar && (slash || archive_is_shard(base, stem)); /* further down, only shards are opened */
+    bool tar = mr_archive_name(base, strlen(base), &stem) && mr_archive_is_tar(base, stem);
+    bool shard = tar && (slash || mr_archive_is_shard(base, stem)); /* further down, only shards are opened */
     if (tar && !shard && (l->several || has_digit(base, stem)))
-        MR_TRY(list_looks_like_shard(l, fd, path, &shard, err));
+        MR_TRY(mr_list_looks_like_shard(l, fd, path, &shard, err));
     if (!shard)
-        return list_archive(l, fd, path, err);
+        return mr_list_archive(l, fd, path, err);
     MR_AUTO(mr_buf_free) mr_buf prefix = {0};
-    bool is_class = archive_is_class(name, strlen(name));
+    bool is_class = mr_archive_is_class(name, strlen(name));
     if (is_class)
-        MR_TRY(list_class_tar(l, name, strlen(name), path, &prefix, err));
+        MR_TRY(mr_list_class_tar(l, name, strlen(name), path, &prefix, err));
     else
         mr_buf_printf(&prefix, "%s/", name);
     l->prefix = mr_buf_text(&prefix);
-    mr_status status = prefix.failed ? mr_fail_memory(err, path) : list_archive(l, fd, path, err);
+    mr_status status = prefix.failed ? mr_fail_memory(err, path) : mr_list_archive(l, fd, path, err);
     l->prefix = NULL;
     if (is_class)
-        list_end_class_tar(l);
+        mr_list_end_class_tar(l);
     return status;
 }

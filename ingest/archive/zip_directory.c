@@ -54,10 +54,10 @@ static mr_status contradicts(const zip *z, const record *r, const char *what)
 static const uint8_t *extra_field(const uint8_t *extra, size_t extra_len, unsigned kind, size_t *len)
 {
     for (size_t at = 0; extra_len - at >= 4;) {
-        *len = zip_le16(extra + at + 2);
+        *len = mr_zip_le16(extra + at + 2);
         if (*len > extra_len - at - 4)
             return NULL;
-        if (zip_le16(extra + at) == kind)
+        if (mr_zip_le16(extra + at) == kind)
             return extra + at + 4;
         at += 4 + *len;
     }
@@ -72,7 +72,7 @@ static void widen(record *r)
     const uint8_t *wide = extra_field(r->extra, r->extra_len, ZIP64, &len);
     for (size_t i = 0; wide && i < MR_COUNT(values) && at + 8 <= len; i++) {
         if (*values[i] == UINT32_MAX) {
-            *values[i] = zip_le64(wide + at);
+            *values[i] = mr_zip_le64(wide + at);
             at += 8;
         }
     }
@@ -81,17 +81,17 @@ static void widen(record *r)
 static mr_status read_record(zip *z, uint64_t at, record *r)
 {
     const uint8_t *p;
-    MR_TRY(zip_view(z, &z->directory, at, RECORD, &p));
-    *r = (record){.flags = zip_le16(p + 8),
-                  .method = zip_le16(p + 10),
-                  .crc = zip_le32(p + 16),
-                  .packed = zip_le32(p + 20),
-                  .unpacked = zip_le32(p + 24),
-                  .name_len = zip_le16(p + 28),
-                  .extra_len = zip_le16(p + 30),
-                  .comment_len = zip_le16(p + 32),
-                  .offset = zip_le32(p + 42)};
-    MR_TRY(zip_view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed));
+    MR_TRY(mr_zip_view(z, &z->directory, at, RECORD, &p));
+    *r = (record){.flags = mr_zip_le16(p + 8),
+                  .method = mr_zip_le16(p + 10),
+                  .crc = mr_zip_le32(p + 16),
+                  .packed = mr_zip_le32(p + 20),
+                  .unpacked = mr_zip_le32(p + 24),
+                  .name_len = mr_zip_le16(p + 28),
+                  .extra_len = mr_zip_le16(p + 30),
+                  .comment_len = mr_zip_le16(p + 32),
+                  .offset = mr_zip_le32(p + 42)};
+    MR_TRY(mr_zip_view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed));
     r->name = r->fixed + RECORD;
     r->extra = r->name + r->name_len;
     widen(r);
@@ -107,7 +107,7 @@ static bool is_ascii(const uint8_t *text, size_t len)
 
 static mr_status compare_names(const zip *z, const record *r, const uint8_t *header)
 {
-    unsigned name_len = zip_le16(header + 26), extra_len = zip_le16(header + 28);
+    unsigned name_len = mr_zip_le16(header + 26), extra_len = mr_zip_le16(header + 28);
     const uint8_t *name = header + HEADER;
     size_t here_len = 0, there_len = 0;
     if (name_len != r->name_len || memcmp(name, r->name, name_len) != 0)
@@ -126,12 +126,12 @@ static mr_status compare_descriptor(zip *z, const record *r, uint64_t data)
     const uint8_t *p;
     if (r->packed > z->size)
         return contradicts(z, r, "is larger than the archive");
-    MR_TRY(zip_view(z, &z->headers, data + r->packed, LONGEST, &p));
+    MR_TRY(mr_zip_view(z, &z->headers, data + r->packed, LONGEST, &p));
     for (int marked = memcmp(p, "PK\7\10", 4) == 0; marked >= 0; marked--) {
         const uint8_t *d = p + 4 * marked;
-        bool narrow = zip_le32(d + 4) == (uint32_t)r->packed && zip_le32(d + 8) == (uint32_t)r->unpacked;
-        bool wide = zip_le64(d + 4) == r->packed && zip_le64(d + 12) == r->unpacked;
-        if (zip_le32(d) == r->crc && (narrow || wide))
+        bool narrow = mr_zip_le32(d + 4) == (uint32_t)r->packed && mr_zip_le32(d + 8) == (uint32_t)r->unpacked;
+        bool wide = mr_zip_le64(d + 4) == r->packed && mr_zip_le64(d + 12) == r->unpacked;
+        if (mr_zip_le32(d) == r->crc && (narrow || wide))
             return MR_OK;
     }
     return contradicts(z, r, "its CRC-32 or length in the directory differs from the one after its data");
@@ -144,22 +144,22 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
     uint64_t at = r->offset + z->shift;
     z->headers.chunk = at - z->last < NEAR ? MANY_HEADERS : ONE_HEADER;
     z->last = at;
-    MR_TRY(zip_view(z, &z->headers, at, HEADER, &p));
+    MR_TRY(mr_zip_view(z, &z->headers, at, HEADER, &p));
     if (memcmp(p, "PK\3\4", 4) != 0)
         return contradicts(z, r, "is not where the directory says");
-    size_t len = HEADER + (size_t)zip_le16(p + 26) + zip_le16(p + 28);
+    size_t len = HEADER + (size_t)mr_zip_le16(p + 26) + mr_zip_le16(p + 28);
     /* A small directory could point to the same large header again and again. */
     z->headers_len += len;
     if (z->headers_len > z->size)
         return contradicts(z, r, "overlaps other entries");
-    MR_TRY(zip_view(z, &z->headers, at, len, &p));
+    MR_TRY(mr_zip_view(z, &z->headers, at, len, &p));
     unsigned same = ENCRYPTED | (is_ascii(r->name, r->name_len) ? 0 : UTF8);
-    if (((zip_le16(p + 6) ^ r->flags) & same) != 0)
+    if (((mr_zip_le16(p + 6) ^ r->flags) & same) != 0)
         return contradicts(z, r, "its flags in the directory differ from those before its data");
-    if (zip_le16(p + 8) != r->method)
+    if (mr_zip_le16(p + 8) != r->method)
         return contradicts(z, r, "its compression in the directory differs from the one before its data");
     *data = at + len;
-    bool described = zip_le16(p + 6) & DESCRIBED && zip_le32(p + 14) == 0 && r->crc != 0;
+    bool described = mr_zip_le16(p + 6) & DESCRIBED && mr_zip_le32(p + 14) == 0 && r->crc != 0;
     MR_TRY(compare_names(z, r, p));
     return described ? compare_descriptor(z, r, *data) : MR_OK;
 }
@@ -168,7 +168,7 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
 
 static bool is_link(const record *r)
 {
-    uint32_t mode = zip_le32(r->fixed + 38) >> 16;
+    uint32_t mode = mr_zip_le32(r->fixed + 38) >> 16;
     return S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
 }
 
@@ -184,7 +184,7 @@ static bool is_path(const uint8_t *text, size_t len)
 static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t target[TARGET_MAX], size_t *len)
 {
     const uint8_t *packed;
-    MR_TRY(zip_view(z, &z->headers, data, (size_t)r->packed, &packed));
+    MR_TRY(mr_zip_view(z, &z->headers, data, (size_t)r->packed, &packed));
     if (r->method == STORED) {
         *len = (size_t)r->packed;
         memcpy(target, packed, *len);
@@ -227,7 +227,7 @@ static mr_status check_record(zip *z, uint64_t *at, zip_directory *out)
     const uint8_t *p;
     record r;
     uint64_t data = 0;
-    MR_TRY(zip_view(z, &z->directory, *at, 4, &p));
+    MR_TRY(mr_zip_view(z, &z->directory, *at, 4, &p));
     if (memcmp(p, "PK\1\2", 4) != 0)
         return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged after entry %" PRIu64, z->name, out->entries);
     MR_TRY(read_record(z, *at, &r));
@@ -263,7 +263,8 @@ static void end_zip(zip *z)
     mr_buf_free(&z->target);
 }
 
-mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out, mr_error *err)
+mr_status mr_zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out,
+                                 mr_error *err)
 {
     MR_AUTO(end_zip)
     zip z = {.fd = fd,
@@ -274,6 +275,6 @@ mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *
              .directory.chunk = DIRECTORY_WINDOW,
              .headers.chunk = ONE_HEADER};
     *out = (zip_directory){0};
-    MR_TRY(zip_find_end(&z));
+    MR_TRY(mr_zip_find_end(&z));
     return check_records(&z, out);
 }

@@ -16,7 +16,7 @@ typedef struct zip_directory {
 /* Reads the directory of the zip of `size` bytes at `base` of `fd`, and the header of each entry in it.  The CRC-32 of
  * a symbolic link's target, which libarchive does not compare, is compared here.  MR_BAD_DATA: there is no directory,
  * or it contradicts itself or the headers; names the archive (`name`) and the entry. */
-mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out,
-                              mr_error *err);
+mr_status mr_zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out,
+                                 mr_error *err);
 
 #endif

@@ -11,22 +11,22 @@
 
 enum { END = 22, END64 = 56, LOCATOR = 20, COMMENT_MAX = 65535 };
 
-unsigned zip_le16(const uint8_t *p)
+unsigned mr_zip_le16(const uint8_t *p)
 {
     return p[0] | (unsigned)p[1] << 8;
 }
 
-uint32_t zip_le32(const uint8_t *p)
+uint32_t mr_zip_le32(const uint8_t *p)
 {
-    return zip_le16(p) | (uint32_t)zip_le16(p + 2) << 16;
+    return mr_zip_le16(p) | (uint32_t)mr_zip_le16(p + 2) << 16;
 }
 
-uint64_t zip_le64(const uint8_t *p)
+uint64_t mr_zip_le64(const uint8_t *p)
 {
-    return zip_le32(p) | (uint64_t)zip_le32(p + 4) << 32;
+    return mr_zip_le32(p) | (uint64_t)mr_zip_le32(p + 4) << 32;
 }
 
-mr_status zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out)
+mr_status mr_zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out)
 {
     if (at > z->size || len > z->size - at)
         return mr_fail(z->err, MR_BAD_DATA, "%s: its directory points past its end: it is truncated or damaged",
@@ -52,16 +52,16 @@ static mr_status take_end64(zip *z, uint64_t at, bool *found)
     const uint8_t *p;
     if (at > z->size || z->size - at < END64)
         return MR_OK;
-    MR_TRY(zip_view(z, &z->directory, at, END64, &p));
+    MR_TRY(mr_zip_view(z, &z->directory, at, END64, &p));
     if (memcmp(p, "PK\6\6", 4) != 0)
         return MR_OK;
-    uint64_t len = zip_le64(p + 40);
+    uint64_t len = mr_zip_le64(p + 40);
     *found = true;
-    z->several_parts = zip_le64(p + 24) != zip_le64(p + 32);
-    z->count = zip_le64(p + 32);
+    z->several_parts = mr_zip_le64(p + 24) != mr_zip_le64(p + 32);
+    z->count = mr_zip_le64(p + 32);
     z->wrap = 0;
     z->start = len <= at ? at - len : at;
-    z->shift = z->start - zip_le64(p + 48);
+    z->shift = z->start - mr_zip_le64(p + 48);
     z->end = at;
     return MR_OK;
 }
@@ -75,18 +75,18 @@ static mr_status find_end64(zip *z)
     if (z->end < LOCATOR)
         return MR_OK;
     uint64_t locator = z->end - LOCATOR;
-    MR_TRY(zip_view(z, &z->directory, locator, LOCATOR, &p));
+    MR_TRY(mr_zip_view(z, &z->directory, locator, LOCATOR, &p));
     if (memcmp(p, "PK\6\7", 4) != 0)
         return MR_OK;
-    MR_TRY(take_end64(z, zip_le64(p + 8), &found));
+    MR_TRY(take_end64(z, mr_zip_le64(p + 8), &found));
     return found || locator < END64 ? MR_OK : take_end64(z, locator - END64, &found);
 }
 
-mr_status zip_find_end(zip *z)
+mr_status mr_zip_find_end(zip *z)
 {
     size_t tail = z->size < END + COMMENT_MAX ? (size_t)z->size : END + COMMENT_MAX;
     const uint8_t *p = NULL;
-    MR_TRY(zip_view(z, &z->directory, z->size - tail, tail, &p));
+    MR_TRY(mr_zip_view(z, &z->directory, z->size - tail, tail, &p));
     size_t at = tail < END ? 0 : tail - END + 1;
     while (at > 0 && memcmp(p + at - 1, "PK\5\6", 4) != 0)
         at--;
@@ -94,10 +94,10 @@ mr_status zip_find_end(zip *z)
         return mr_fail(z->err, MR_BAD_DATA, "%s: has no zip directory at its end: it is truncated or damaged", z->name);
     p += at - 1;
     z->end = z->size - tail + at - 1;
-    z->count = zip_le16(p + 10);
+    z->count = mr_zip_le16(p + 10);
     z->wrap = 1 << 16; /* writers without zip64 let it wrap */
-    uint64_t len = zip_le32(p + 12), offset = zip_le32(p + 16);
-    z->several_parts = zip_le16(p + 4) != 0 || zip_le16(p + 6) != 0 || zip_le16(p + 8) != z->count;
+    uint64_t len = mr_zip_le32(p + 12), offset = mr_zip_le32(p + 16);
+    z->several_parts = mr_zip_le16(p + 4) != 0 || mr_zip_le16(p + 6) != 0 || mr_zip_le16(p + 8) != z->count;
     z->start = len <= z->end ? z->end - len : z->end;
     z->shift = z->start - offset; /* below zero: no header is found there */
     MR_TRY(find_end64(z));

@@ -26,12 +26,12 @@ typedef struct zip {
     mr_error *err;
 } zip;
 
-unsigned zip_le16(const uint8_t *p);
-uint32_t zip_le32(const uint8_t *p);
-uint64_t zip_le64(const uint8_t *p);
+unsigned mr_zip_le16(const uint8_t *p);
+uint32_t mr_zip_le32(const uint8_t *p);
+uint64_t mr_zip_le64(const uint8_t *p);
 /* `len` bytes at `at`, lent until the window is used again.  MR_BAD_DATA: the archive ends before. */
-mr_status zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out);
+mr_status mr_zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out);
 /* Fills start to several_parts.  MR_BAD_DATA: no end was found, or this is one part of several. */
-mr_status zip_find_end(zip *z);
+mr_status mr_zip_find_end(zip *z);
 
 #endif

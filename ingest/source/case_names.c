@@ -36,7 +36,7 @@ static bool same(const mr_source *s, const folded *a, const folded *b)
     return a->hash == b->hash && x->path_len == y->path_len && strcasecmp(x->path, y->path) == 0;
 }
 
-mr_status list_note_case(list *l, mr_error *err)
+mr_status mr_list_note_case(list *l, mr_error *err)
 {
     const mr_source *s = l->source;
     size_t count = 0;

@@ -33,7 +33,7 @@ typedef struct expansion {
     mr_progress *progress;
 } expansion;
 
-mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err)
+mr_status mr_list_prefixed(list *l, const char **path, size_t *len, mr_error *err)
 {
     if (!l->prefix || !*path || *len == 0)
         return MR_OK;
@@ -90,8 +90,8 @@ static mr_status publish(list *l, mr_error *err)
  * number. */
 static mr_status check_limits(const list *l, mr_error *err)
 {
-    if (l->count > list_max_entries(l))
-        return list_too_many(l, err);
+    if (l->count > mr_list_max_entries(l))
+        return mr_list_too_many(l, err);
     if (l->source->excess > MR_SOURCE_ALLOWANCE)
         return mr_fail(err, MR_BAD_DATA,
                        "the source: its files unpack to more than %llu times their size, like archive bombs; "
@@ -105,7 +105,7 @@ static mr_status absorb_all(list *l, mr_source *const *parts, size_t count, mr_e
     for (size_t i = 0; i < count; i++)
         MR_TRY(absorb(l, parts[i], err));
     MR_TRY(check_limits(l, err));
-    return list_settle(l, err);
+    return mr_list_settle(l, err);
 }
 
 mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, const mr_source_options *o,
@@ -172,7 +172,7 @@ static mr_status open_input(const mr_source *s, uint32_t entry, int *fd, mr_erro
     const mr_entry *e = mr_source_entry(s, entry);
     const holder *h = &s->holders[e->holder];
     if (h->kind == HOLD_FOLDER)
-        return list_open(s, e, fd, NULL, err);
+        return mr_list_open(s, e, fd, NULL, err);
     return copy_out(s, entry, fd, err);
 }
 
@@ -209,7 +209,7 @@ static mr_status run_program(expansion *e, worker *w, int input, mr_error *err)
     const char *name = mr_buf_text(&w->name);
     MR_TRY(mr_program_start(e->argv, input, &program, err));
     limit_memory(e, w, program);
-    mr_status status = list_archive(&w->list, mr_program_output(program), name, err);
+    mr_status status = mr_list_archive(&w->list, mr_program_output(program), name, err);
     status = mr_program_end(program, status, name, err);
     reject_links(w);
     return status;
@@ -262,7 +262,7 @@ static mr_status gather(expansion *e, mr_notes *notes, list *all, mr_error *err)
 /* What all threads listed, as one source. */
 static mr_status join_workers(expansion *e, mr_notes *notes, mr_source **part, mr_error *err)
 {
-    MR_AUTO(list_free) list all = {.source = mr_alloc(1, sizeof *all.source)};
+    MR_AUTO(mr_list_free) list all = {.source = mr_alloc(1, sizeof *all.source)};
     if (!all.source)
         return mr_fail_memory(err, "listing the source");
     MR_TRY(gather(e, notes, &all, err));
@@ -275,7 +275,7 @@ static void end_worker(worker *w)
 {
     if (w->list.source && w->spool >= 0)
         close(w->spool);
-    list_free(&w->list);
+    mr_list_free(&w->list);
     mr_notes_free(&w->notes);
     mr_buf_free(&w->prefix);
     mr_buf_free(&w->name);

@@ -34,7 +34,7 @@ typedef struct walk {
     size_t archive_count, archive_room;
 } walk;
 
-bool archive_name(const char *name, size_t len, size_t *stem_len)
+bool mr_archive_name(const char *name, size_t len, size_t *stem_len)
 {
     static const char *const ends[] = {".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4", ".tar.Z", ".tar",
                                        ".tgz",    ".tbz",     ".tbz2",   ".txz",     ".tzst",    ".zip",   ".7z"};
@@ -62,16 +62,16 @@ static mr_status is_archive(walk *w, int dirfd, const char *name, bool at_top, c
 {
     size_t stem;
     MR_AUTO(mr_scope_close) int fd = -1;
-    bool archive = archive_name(name, strlen(name), &stem);
-    *is = archive && (at_top || archive_is_shard(name, stem));
-    if (list_leaves_class_tar(w->list, mr_buf_text(&w->path), w->path.len)) {
+    bool archive = mr_archive_name(name, strlen(name), &stem);
+    *is = archive && (at_top || mr_archive_is_shard(name, stem));
+    if (mr_list_leaves_class_tar(w->list, mr_buf_text(&w->path), w->path.len)) {
         *is = false;
         return MR_OK;
     }
-    if (*is || !archive || !archive_is_tar(name, stem))
+    if (*is || !archive || !mr_archive_is_tar(name, stem))
         return MR_OK;
     MR_TRY(mr_file_open(blob ? w->cache.blobs : dirfd, blob ? blob : name, false, &fd, NULL, err));
-    return list_looks_like_shard(w->list, fd, mr_buf_text(&w->path), is, err);
+    return mr_list_looks_like_shard(w->list, fd, mr_buf_text(&w->path), is, err);
 }
 
 static mr_status remember_archive(walk *w, const char *name, const char *blob, mr_error *err)
@@ -89,13 +89,13 @@ static mr_status remember_archive(walk *w, const char *name, const char *blob, m
 static mr_status add_blob(walk *w, const char *name, const char *blob, uint64_t size, mr_error *err)
 {
     bool archive;
-    const char *path = mr_buf_text(&w->path), *kept = list_keep(w->list->source, blob, strlen(blob));
+    const char *path = mr_buf_text(&w->path), *kept = mr_list_keep(w->list->source, blob, strlen(blob));
     if (!kept)
         return mr_fail_memory(err, "listing the source");
-    MR_TRY(is_archive(w, -1, name, hub_cache_at_top(&w->cache, path), kept, &archive, err));
+    MR_TRY(is_archive(w, -1, name, mr_hub_cache_at_top(&w->cache, path), kept, &archive, err));
     if (archive)
         return remember_archive(w, path, kept, err);
-    return list_add(
+    return mr_list_add(
         w->list,
         &(mr_entry){
             .path = path, .path_len = (uint32_t)w->path.len, .holder = w->cache.holder, .size = size, .file = kept},
@@ -111,10 +111,10 @@ static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
         return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
     target[n] = '\0';
     uint64_t size;
-    const char *blob = hub_cache_blob(&w->cache, mr_buf_text(&w->path), target, &size);
+    const char *blob = mr_hub_cache_blob(&w->cache, mr_buf_text(&w->path), target, &size);
     if (blob)
         return add_blob(w, name, blob, size, err);
-    return list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, end_of(dirfd, name), err);
+    return mr_list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, end_of(dirfd, name), err);
 }
 
 static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err);
@@ -152,7 +152,7 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
     if (archive)
         return remember_archive(w, path, NULL, err);
     mr_entry e = {.path = path, .path_len = (uint32_t)len, .holder = w->holder, .size = (uint64_t)st.st_size};
-    return list_add(w->list, &e, err);
+    return mr_list_add(w->list, &e, err);
 }
 
 static void close_dir(DIR **dir)
@@ -190,17 +190,17 @@ static int by_name(const void *a, const void *b)
 }
 
 /* train2017.zip next to train2017/ has been unpacked: its names would only collide.  Of a class tar
- * list_check_class_tars() decides. */
+ * mr_list_check_class_tars() decides. */
 static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error *err)
 {
     const char *name = archive->path;
     size_t stem_len = 0;
     struct stat st;
-    archive_name(name, strlen(name), &stem_len);
+    mr_archive_name(name, strlen(name), &stem_len);
     MR_AUTO(mr_scope_free) char *stem = strndup(name, stem_len);
     if (!stem)
         return mr_fail_memory(err, "listing the source");
-    if (!archive_is_class(name, strlen(name)) && fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+    if (!mr_archive_is_class(name, strlen(name)) && fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
         mr_note_add(w->list->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "not read: there is a folder of the same name");
         return MR_OK;
@@ -210,7 +210,7 @@ static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error
     snprintf(path, sizeof path, "%s/%s", w->given, name);
     MR_TRY(mr_file_open(archive->blob ? w->cache.blobs : dirfd, archive->blob ? archive->blob : name, false, &fd, NULL,
                         err));
-    return list_shard(w->list, fd, path, name, err);
+    return mr_list_shard(w->list, fd, path, name, err);
 }
 
 static void end_walk(walk *w)
@@ -221,19 +221,19 @@ static void end_walk(walk *w)
     mr_buf_free(&w->path);
 }
 
-mr_status list_folder(list *l, const char *path, mr_error *err)
+mr_status mr_list_folder(list *l, const char *path, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf snapshot = {0};
-    MR_TRY(hub_cache_snapshot(path, l->notes, &snapshot, err));
+    MR_TRY(mr_hub_cache_snapshot(path, l->notes, &snapshot, err));
     if (snapshot.len)
         path = mr_buf_text(&snapshot);
-    MR_TRY(list_begin_part(l, path, err));
+    MR_TRY(mr_list_begin_part(l, path, err));
     MR_AUTO(end_walk) walk w = {.list = l, .given = path};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", path);
-    MR_TRY(list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err));
-    MR_TRY(hub_cache_open(l, path, fd, &w.cache, err));
+    MR_TRY(mr_list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err));
+    MR_TRY(mr_hub_cache_open(l, path, fd, &w.cache, err));
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* walk_dir() closes it */
     if (again < 0)
         return mr_fail_errno(err, errno, "%s", path);
@@ -246,18 +246,18 @@ mr_status list_folder(list *l, const char *path, mr_error *err)
     return MR_OK;
 }
 
-mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err)
+mr_status mr_list_lone_file(list *l, const char *path, uint64_t size, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *dir = NULL;
     MR_AUTO(mr_scope_free) char *name = NULL;
     mr_entry e = {.size = size, .offset = FOLLOW_LINK};
-    MR_TRY(list_begin_part(l, path, err));
+    MR_TRY(mr_list_begin_part(l, path, err));
     MR_TRY(mr_path_split(path, &dir, &name, err));
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", dir);
-    MR_TRY(list_holder(l, dir, fd, HOLD_FOLDER, &e.holder, err));
+    MR_TRY(mr_list_holder(l, dir, fd, HOLD_FOLDER, &e.holder, err));
     e.path = name;
     e.path_len = (uint32_t)strlen(name);
-    return list_add(l, &e, err);
+    return mr_list_add(l, &e, err);
 }

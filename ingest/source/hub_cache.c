@@ -34,7 +34,7 @@ static bool is_snapshots(const char *path)
     return !strncmp(path, snapshots, len) && (!path[len] || path[len] == '/');
 }
 
-mr_status hub_cache_open(list *l, const char *path, int fd, hub_cache *out, mr_error *err)
+mr_status mr_hub_cache_open(list *l, const char *path, int fd, hub_cache *out, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *real = realpath(path, NULL);
     const char *rest = real ? after_cache(real) : NULL;
@@ -55,7 +55,7 @@ mr_status hub_cache_open(list *l, const char *path, int fd, hub_cache *out, mr_e
     int dir = openat(fd, mr_buf_text(&blobs), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return MR_OK;
-    MR_TRY(list_holder(l, text, dir, HOLD_FOLDER, &out->holder, err));
+    MR_TRY(mr_list_holder(l, text, dir, HOLD_FOLDER, &out->holder, err));
     out->blobs = dir;
     return MR_OK;
 }
@@ -67,7 +67,7 @@ static bool plain_name(const char *name)
            strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") == len;
 }
 
-const char *hub_cache_blob(const hub_cache *c, const char *path, const char *target, uint64_t *size)
+const char *mr_hub_cache_blob(const hub_cache *c, const char *path, const char *target, uint64_t *size)
 {
     static const char blobs[] = "blobs/";
     struct stat st;
@@ -87,7 +87,7 @@ const char *hub_cache_blob(const hub_cache *c, const char *path, const char *tar
     return target;
 }
 
-bool hub_cache_at_top(const hub_cache *c, const char *path)
+bool mr_hub_cache_at_top(const hub_cache *c, const char *path)
 {
     enum { SNAPSHOT = 2 }; /* datasets--NAME/snapshots/REV */
     unsigned depth = c->up;
@@ -143,7 +143,7 @@ static bool find_main(const char *path, const char *folder, mr_buf *name)
     return lstat(mr_buf_text(&file), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-mr_status hub_cache_snapshot(const char *path, mr_notes *notes, mr_buf *out, mr_error *err)
+mr_status mr_hub_cache_snapshot(const char *path, mr_notes *notes, mr_buf *out, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *real = realpath(path, NULL);
     const char *rest = real ? after_cache(real) : NULL;

@@ -19,16 +19,16 @@ typedef struct hub_cache { /* of one given folder */
 
 /* Appends the snapshot that stands for `path`, if that is datasets--NAME (or models--, spaces--) itself: the only one,
  * or else the one that refs/main names, with a note.  MR_BAD_DATA: it names none. */
-mr_status hub_cache_snapshot(const char *path, mr_notes *notes, mr_buf *out, mr_error *err);
+mr_status mr_hub_cache_snapshot(const char *path, mr_notes *notes, mr_buf *out, mr_error *err);
 
 /* Looks whether `path`, open as `fd`, is snapshots/ in such a folder, or below it. */
-mr_status hub_cache_open(list *l, const char *path, int fd, hub_cache *out, mr_error *err);
+mr_status mr_hub_cache_open(list *l, const char *path, int fd, hub_cache *out, mr_error *err);
 
 /* The name in blobs/ of a link at `path` in the given folder, a part of `target`; NULL: not of the form above, or not
  * a regular file of blobs/.  *size: its size. */
-const char *hub_cache_blob(const hub_cache *c, const char *path, const char *target, uint64_t *size);
+const char *mr_hub_cache_blob(const hub_cache *c, const char *path, const char *target, uint64_t *size);
 
 /* Whether a file at `path` is at the top of a snapshot, if the given folder is above it. */
-bool hub_cache_at_top(const hub_cache *c, const char *path);
+bool mr_hub_cache_at_top(const hub_cache *c, const char *path);
 
 #endif

@@ -34,7 +34,7 @@ static bool matches(const char *option, const char *path, size_t len)
            is_under(path, len, (const char *)bytes.data, bytes.len);
 }
 
-size_t list_left_out(const list *l, const char *path, size_t len)
+size_t mr_list_left_out(const list *l, const char *path, size_t len)
 {
     size_t i = 0;
     while (i < l->options.leave_out_count && !matches(l->options.leave_out[i], path, len))
@@ -53,7 +53,7 @@ static void drop(list *l, dropped *sums)
     size_t kept = 0, options = l->options.leave_out_count;
     for (size_t i = 0; i < s->count; i++) {
         const mr_entry *e = &s->entries[i];
-        size_t option = list_left_out(l, e->path, e->path_len);
+        size_t option = mr_list_left_out(l, e->path, e->path_len);
         if (option == options) {
             s->entries[kept++] = *e;
             continue;
@@ -65,13 +65,13 @@ static void drop(list *l, dropped *sums)
     s->count = kept;
     for (size_t i = 0; i < l->link_count; i++) {
         const pending_link *link = &l->links[i];
-        size_t option = link->done ? options : list_left_out(l, link->path, link->path_len);
+        size_t option = link->done ? options : mr_list_left_out(l, link->path, link->path_len);
         if (option < options)
             sums[option].files++;
     }
 }
 
-mr_status list_leave_out(list *l, mr_error *err)
+mr_status mr_list_leave_out(list *l, mr_error *err)
 {
     if (!l->options.leave_out_count)
         return MR_OK;

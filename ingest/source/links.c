@@ -12,8 +12,8 @@ enum { HOPS_MAX = 40 }; /* links that lead to links; the kernel's limit */
 
 static mr_status keep(list *l, const pending_link *link, mr_error *err)
 {
-    char *path = list_keep(l->source, link->path, link->path_len);
-    char *target = list_keep(l->source, link->target, link->target_len);
+    char *path = mr_list_keep(l->source, link->path, link->path_len);
+    char *target = mr_list_keep(l->source, link->target, link->target_len);
     if (!path || !target || !MR_GROW(l->links, l->link_count, l->link_room))
         return mr_fail_memory(err, "listing the source");
     pending_link *kept = &l->links[l->link_count++];
@@ -25,12 +25,12 @@ static mr_status keep(list *l, const pending_link *link, mr_error *err)
     return MR_OK;
 }
 
-mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err)
+mr_status mr_list_link(list *l, const char *path, size_t len, const char *target, mr_error *err)
 {
     size_t target_len = strlen(target);
-    if (!list_name_ok(l, path, len))
+    if (!mr_list_name_ok(l, path, len))
         return MR_OK;
-    if (list_unsafe(target, target_len)) {
+    if (mr_list_unsafe(target, target_len)) {
         target = "";
         target_len = 0;
     }
@@ -65,13 +65,13 @@ bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *ou
     return out->len > 0;
 }
 
-mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err)
+mr_status mr_list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf full = {0};
     pending_link link = {.path = path, .path_len = (uint32_t)len, .target = "", .end = end, .symbolic = true};
-    if (!list_name_ok(l, path, len))
+    if (!mr_list_name_ok(l, path, len))
         return MR_OK;
-    if (mr_path_beside(path, len, target, &full) && !list_unsafe((const char *)full.data, full.len)) {
+    if (mr_path_beside(path, len, target, &full) && !mr_list_unsafe((const char *)full.data, full.len)) {
         link.target = (const char *)full.data;
         link.target_len = (uint32_t)full.len;
     }
@@ -89,7 +89,7 @@ static listed as_listed(const pending_link *link)
 
 static int by_listed(const void *a, const void *b)
 {
-    return list_compare_listed(a, b);
+    return mr_list_compare_listed(a, b);
 }
 
 /* The first of the sorted items that does not come before `key`; l->count: there is none. */
@@ -98,7 +98,7 @@ static size_t lower_item(const list *l, const listed *key)
     size_t low = 0, high = l->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (list_compare_listed(&l->items[middle], key) < 0)
+        if (mr_list_compare_listed(&l->items[middle], key) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -108,7 +108,7 @@ static size_t lower_item(const list *l, const listed *key)
 
 /* A hard link is the file that had its target's name where the link stands in its archive: a later entry of that name
  * is another file. */
-void list_bind(list *l)
+void mr_list_bind(list *l)
 {
     if (l->link_count && l->count)
         qsort(l->items, l->count, sizeof *l->items, by_listed);
@@ -129,7 +129,7 @@ void list_bind(list *l)
 static int by_place(const void *a, const void *b)
 {
     const listed x = as_listed(a), y = as_listed(b);
-    return list_compare_listed(&x, &y);
+    return mr_list_compare_listed(&x, &y);
 }
 
 /* Whether the link's archive has files in a folder of its name later. */
@@ -153,16 +153,16 @@ static bool became_folder(const list *l, const pending_link *link)
  * even if the link is not followed. */
 static void replace(list *l, pending_link *link, const pending_link *later, bool *gone)
 {
-    uint32_t at = list_find(l->source, link->path, link->path_len);
+    uint32_t at = mr_list_find(l->source, link->path, link->path_len);
     const listed *item = at == MR_NO_ENTRY || l->items[at].part != link->part ? NULL : &l->items[at];
     bool again = later && later->part == link->part &&
-                 list_compare(later->path, later->path_len, link->path, link->path_len) == 0;
+                 mr_list_compare(later->path, later->path_len, link->path, link->path_len) == 0;
     if (again || (item && item->order > link->order) || became_folder(l, link)) {
         link->done = true;
-        list_count_replaced(l, link->part, link->path);
+        mr_list_count_replaced(l, link->part, link->path);
     } else if (item && (link->symbolic || link->bound)) {
         gone[at] = true;
-        list_count_replaced(l, link->part, link->path);
+        mr_list_count_replaced(l, link->part, link->path);
     }
 }
 
@@ -175,7 +175,7 @@ static mr_status drop_replaced(list *l, mr_error *err)
     qsort(l->links, l->link_count, sizeof *l->links, by_place); /* of one name, the last comes first */
     for (size_t i = 0; i < l->link_count; i++)
         replace(l, &l->links[i], i ? &l->links[i - 1] : NULL, gone);
-    list_keep_only(l, gone);
+    mr_list_keep_only(l, gone);
     return MR_OK;
 }
 
@@ -184,9 +184,10 @@ static void find_contested(const list *l, bool *contested)
 {
     for (size_t i = 0; i < l->link_count; i++) {
         const pending_link *link = &l->links[i];
-        uint32_t at = link->done || !link->target_len ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
+        uint32_t at =
+            link->done || !link->target_len ? MR_NO_ENTRY : mr_list_find(l->source, link->path, link->path_len);
         const listed claim = as_listed(link);
-        if (at != MR_NO_ENTRY && list_compare_listed(&claim, &l->items[at]) < 0)
+        if (at != MR_NO_ENTRY && mr_list_compare_listed(&claim, &l->items[at]) < 0)
             contested[at] = true;
     }
 }
@@ -197,14 +198,14 @@ static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
     for (size_t i = 0; i < l->link_count; i++) {
         pending_link *link = &l->links[i];
         bool by_name = !link->done && !link->bound;
-        uint32_t target = by_name ? list_find(l->source, link->target, link->target_len) : MR_NO_ENTRY;
+        uint32_t target = by_name ? mr_list_find(l->source, link->target, link->target_len) : MR_NO_ENTRY;
         if (by_name ? target == MR_NO_ENTRY || (contested && contested[target]) : link->done)
             continue;
         mr_entry e = by_name ? l->source->entries[target] : link->bytes;
         e.path = link->path;
         e.path_len = link->path_len;
         size_t before = l->count;
-        MR_TRY(list_add(l, &e, err));
+        MR_TRY(mr_list_add(l, &e, err));
         if (l->count > before) {
             l->items[before].order = link->order;
             l->items[before].part = link->part;
@@ -219,7 +220,7 @@ static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
 static int by_path(const void *a, const void *b)
 {
     const pending_link *x = *(pending_link *const *)a, *y = *(pending_link *const *)b;
-    return list_compare(x->path, x->path_len, y->path, y->path_len);
+    return mr_list_compare(x->path, x->path_len, y->path, y->path_len);
 }
 
 typedef struct unresolved { /* links, sorted by path */
@@ -276,7 +277,7 @@ static reason outside(const pending_link *link)
 static reason inside(const unresolved *l, const pending_link *link)
 {
     mr_tree whole = mr_tree_at(l->list->source, "", 0);
-    if (list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
+    if (mr_list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
         return (reason){"more than 40 links to its target", false};
     if (mr_tree_has_dir(&whole, link->target, link->target_len) || link->end == LINK_FOLDER)
         return (reason){"a link to a folder: not followed; `cp -rL` copies what it leads to", true};
@@ -305,12 +306,12 @@ static reason why_unresolved(const unresolved *l, const pending_link *link)
     return (reason){"more than 40 links to its target", false};
 }
 
-/* A link that the options leave out is reported by list_leave_out(). */
+/* A link that the options leave out is reported by mr_list_leave_out(). */
 static mr_status note_one(list *l, const unresolved *rest, const pending_link *link, mr_error *err)
 {
     mr_source *s = l->source;
     reason why = why_unresolved(rest, link);
-    if (list_left_out(l, link->path, link->path_len) < l->options.leave_out_count)
+    if (mr_list_left_out(l, link->path, link->path_len) < l->options.leave_out_count)
         return MR_OK;
     mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s", why.text);
     if (!why.folder && !mr_name_is_image(link->path, link->path_len))
@@ -337,7 +338,7 @@ static mr_status note_unresolved(list *l, mr_error *err)
     return MR_OK;
 }
 
-mr_status list_resolve(list *l, mr_error *err)
+mr_status mr_list_resolve(list *l, mr_error *err)
 {
     if (!l->link_count)
         return MR_OK;
@@ -353,7 +354,7 @@ mr_status list_resolve(list *l, mr_error *err)
             MR_TRY(resolve_once(l, NULL, err));
         if (l->count == before)
             break;
-        MR_TRY(list_settle(l, err));
+        MR_TRY(mr_list_settle(l, err));
     }
     return note_unresolved(l, err);
 }

@@ -1,5 +1,5 @@
 /* list.h - the listing while it grows; private to this room.
- * Invariant: a path gets in only through list_add(), which rejects unsafe ones with a note. */
+ * Invariant: a path gets in only through mr_list_add(), which rejects unsafe ones with a note. */
 #ifndef MR_SOURCE_LIST_H
 #define MR_SOURCE_LIST_H
 
@@ -27,7 +27,7 @@ typedef struct list_part { /* a folder, a file or an archive that is listed: a S
 typedef struct listed {
     mr_entry entry;
     uint32_t order; /* of arrival */
-    uint32_t part;  /* see list_settle() */
+    uint32_t part;  /* see mr_list_settle() */
 } listed;
 
 typedef enum link_end { /* what a link in a folder leads to, as stat() reports it; unknown in archives */
@@ -98,80 +98,80 @@ typedef struct list {
 enum { LIST_PATH_MAX = 4096 }; /* bytes */
 enum { FOLLOW_LINK = 1 };      /* entry.offset of a file from the command line, which may be a link to anywhere */
 
-char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long as s; NULL: no memory */
+char *mr_list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long as s; NULL: no memory */
 /* Takes over fd, on failure too. */
-mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
+mr_status mr_list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
 /* What is listed from now on is of another part. */
-mr_status list_begin_part(list *l, const char *name, mr_error *err);
+mr_status mr_list_begin_part(list *l, const char *name, mr_error *err);
 /* An archive's name for an entry without empty and "." parts, as it is unpacked: "/a//./b/" is "a/b".  Replaces out's
  * contents. */
-void list_plain_name(const char *name, size_t len, mr_buf *out);
+void mr_list_plain_name(const char *name, size_t len, mr_buf *out);
 /* False: the name was rejected, with a note. */
-bool list_name_ok(list *l, const char *path, size_t len);
+bool mr_list_name_ok(list *l, const char *path, size_t len);
 /* The path is copied; a `file` must live as long as the list's source (NULL: the path).  Too large: noted, left out. */
-mr_status list_add(list *l, const mr_entry *entry, mr_error *err);
+mr_status mr_list_add(list *l, const mr_entry *entry, mr_error *err);
 /* Opens an entry in a folder. */
-mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err);
+mr_status mr_list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err);
 /* Links, in links.c: kept until everything is listed, then resolved. */
-mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
-mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err);
+mr_status mr_list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
+mr_status mr_list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err);
 /* Before the list is settled: what hard links lead to. */
-void list_bind(list *l);
-mr_status list_resolve(list *l, mr_error *err);
+void mr_list_bind(list *l);
+mr_status mr_list_resolve(list *l, mr_error *err);
 /* Puts the list's prefix before the name, lent until the next call; NULL and "" are left alone. */
-mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
-const char *list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is safe */
-int list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
-uint32_t list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
+mr_status mr_list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
+const char *mr_list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is safe */
+int mr_list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
+uint32_t mr_list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
 /* Sorts, drops duplicates, and publishes the entries in the source.  Of equal names the first part's counts, with a
  * note; in one part, which is then an archive, the last, as when it is unpacked. */
-mr_status list_settle(list *l, mr_error *err);
+mr_status mr_list_settle(list *l, mr_error *err);
 /* By name; of equal names, the one that counts comes first. */
-int list_compare_listed(const listed *a, const listed *b);
+int mr_list_compare_listed(const listed *a, const listed *b);
 /* Drops the entries for which `gone` is true; the list is settled. */
-void list_keep_only(list *l, const bool *gone);
+void mr_list_keep_only(list *l, const bool *gone);
 /* An entry of the part is replaced by a later one. */
-void list_count_replaced(list *l, uint32_t part, const char *path);
+void mr_list_count_replaced(list *l, uint32_t part, const char *path);
 /* A remark for each archive in which names occur again. */
-void list_note_replaced(list *l);
+void mr_list_note_replaced(list *l);
 /* Once settled: a file "a" is gone where its archive has "a/b" later, as unpacking makes a folder of it. */
-mr_status list_drop_replaced_files(list *l, mr_error *err);
+mr_status mr_list_drop_replaced_files(list *l, mr_error *err);
 /* The last step: drops entries under the name of a file, with a note. */
-mr_status list_drop_under_files(list *l, mr_error *err);
+mr_status mr_list_drop_under_files(list *l, mr_error *err);
 /* A remark on names that differ only in case. */
-mr_status list_note_case(list *l, mr_error *err);
+mr_status mr_list_note_case(list *l, mr_error *err);
 /* The number of the first leave_out option that names the path or a folder above it; leave_out_count: none. */
-size_t list_left_out(const list *l, const char *path, size_t len);
+size_t mr_list_left_out(const list *l, const char *path, size_t len);
 /* Drops what the options leave out, with a note each.  MR_MISUSE: an option matches nothing. */
-mr_status list_leave_out(list *l, mr_error *err);
-void list_free(list *l); /* with its source, unless that is NULL */
-uint64_t list_max_entries(const list *l);
+mr_status mr_list_leave_out(list *l, mr_error *err);
+void mr_list_free(list *l); /* with its source, unless that is NULL */
+uint64_t mr_list_max_entries(const list *l);
 /* MR_BAD_DATA: there are more files than that. */
-mr_status list_too_many(const list *l, mr_error *err);
-uint64_t list_max_size(const list *l, const char *path, size_t len);
+mr_status mr_list_too_many(const list *l, mr_error *err);
+uint64_t mr_list_max_size(const list *l, const char *path, size_t len);
 /* Notes a larger file: an image is a reject, anything else is ignored. */
-void list_note_large(list *l, const char *path, size_t len, uint64_t size);
+void mr_list_note_large(list *l, const char *path, size_t len, uint64_t size);
 
-mr_status list_folder(list *l, const char *path, mr_error *err);
+mr_status mr_list_folder(list *l, const char *path, mr_error *err);
 /* A file that is a source and not an archive: a folder with this one entry. */
-mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
-mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
-bool archive_name(const char *name, size_t len, size_t *stem_len);
-bool archive_is_tar(const char *name, size_t stem_len);
-bool archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
+mr_status mr_list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
+mr_status mr_list_archive(list *l, int fd, const char *path, mr_error *err);
+bool mr_archive_name(const char *name, size_t len, size_t *stem_len);
+bool mr_archive_is_tar(const char *name, size_t stem_len);
+bool mr_archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
 /* Looks into a tar: do files that share a key lie in it, as in a shard of WebDataset? */
-mr_status list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err);
+mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err);
 /* Whether a path is a class tar of ImageNet: n01440764.tar.  Such a tar is the only archive that is opened in another
  * one; a single level of it. */
-bool archive_is_class(const char *path, size_t len);
+bool mr_archive_is_class(const char *path, size_t len);
 /* Whether an option leaves this class tar out: it is then not opened, and a file like any other. */
-bool list_leaves_class_tar(const list *l, const char *path, size_t len);
+bool mr_list_leaves_class_tar(const list *l, const char *path, size_t len);
 /* Lists the names of the next archive in the folder `path`, a class tar's without ".tar"; replaces `prefix`. */
-mr_status list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err);
-void list_end_class_tar(list *l); /* all of its files are listed */
+mr_status mr_list_class_tar(list *l, const char *path, size_t len, const char *where, mr_buf *prefix, mr_error *err);
+void mr_list_end_class_tar(list *l); /* all of its files are listed */
 /* MR_BAD_DATA: two class tars have one path, or one has that of a folder. */
-mr_status list_check_class_tars(list *l, mr_error *err);
-/* list_archive(), into a folder of its own name if it is a shard; `name`: its path in the tree. */
-mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);
+mr_status mr_list_check_class_tars(list *l, mr_error *err);
+/* mr_list_archive(), into a folder of its own name if it is a shard; `name`: its path in the tree. */
+mr_status mr_list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);
 
 #endif

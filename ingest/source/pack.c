@@ -53,11 +53,11 @@ static mr_status open_holder(list *l, const char *path, holder_kind kind, int sp
 {
     uint32_t number;
     if (kind == HOLD_DAMAGED)
-        return list_holder(l, path, -1, kind, &number, err);
+        return mr_list_holder(l, path, -1, kind, &number, err);
     int fd = kind == HOLD_SPOOL ? dup(spool) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", path);
-    return list_holder(l, path, fd, kind, &number, err);
+    return mr_list_holder(l, path, fd, kind, &number, err);
 }
 
 static mr_status take_holders(list *l, const uint8_t **at, int spool, mr_error *err)
@@ -81,10 +81,10 @@ static mr_status take_entries(mr_source *s, const uint8_t **at, mr_error *err)
     while (s->count < count) {
         mr_entry e;
         memcpy(&e, take(at, sizeof e), sizeof e);
-        e.path = e.file = list_keep(s, (const char *)take(at, e.path_len), e.path_len);
+        e.path = e.file = mr_list_keep(s, (const char *)take(at, e.path_len), e.path_len);
         uint32_t file_len = take32(at);
         if (file_len)
-            e.file = list_keep(s, (const char *)take(at, file_len), file_len);
+            e.file = mr_list_keep(s, (const char *)take(at, file_len), file_len);
         if (!e.path || !e.file)
             return mr_fail_memory(err, "sharing the listing");
         s->entries[s->count++] = e;
@@ -102,7 +102,7 @@ static mr_status take_source(list *l, const uint8_t *at, int spool, mr_error *er
 mr_status mr_source_unpack(const mr_buf *packed, int spool, mr_source **out, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int shared = spool;
-    MR_AUTO(list_free) list l = {.source = mr_alloc(1, sizeof(mr_source))};
+    MR_AUTO(mr_list_free) list l = {.source = mr_alloc(1, sizeof(mr_source))};
     if (!l.source)
         return mr_fail_memory(err, "sharing the listing");
     MR_TRY(take_source(&l, packed->data, shared, err));

@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "ingest/source/list.h"
 
-int list_compare_listed(const listed *a, const listed *b)
+int mr_list_compare_listed(const listed *a, const listed *b)
 {
-    int order = list_compare(a->entry.path, a->entry.path_len, b->entry.path, b->entry.path_len);
+    int order = mr_list_compare(a->entry.path, a->entry.path_len, b->entry.path, b->entry.path_len);
     if (order == 0)
         order = (a->part > b->part) - (a->part < b->part);
     return order ? order : (a->order < b->order) - (a->order > b->order);
@@ -17,10 +17,10 @@ int list_compare_listed(const listed *a, const listed *b)
 
 static int by_path(const void *a, const void *b)
 {
-    return list_compare_listed(a, b);
+    return mr_list_compare_listed(a, b);
 }
 
-void list_count_replaced(list *l, uint32_t part, const char *path)
+void mr_list_count_replaced(list *l, uint32_t part, const char *path)
 {
     if (!l->parts[part].replaced++)
         l->parts[part].first = path;
@@ -31,14 +31,14 @@ static void note_double(list *l, const listed *kept, const listed *before, const
 {
     const mr_entry *e = &loser->entry;
     if (before->part == loser->part) {
-        list_count_replaced(l, loser->part, e->path);
+        mr_list_count_replaced(l, loser->part, e->path);
         return;
     }
     mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
                 "an earlier file of this name (%llu bytes) is kept", (unsigned long long)kept->entry.size);
 }
 
-void list_note_replaced(list *l)
+void mr_list_note_replaced(list *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {
         const list_part *part = &l->parts[i];
@@ -54,7 +54,7 @@ void list_note_replaced(list *l)
     }
 }
 
-mr_status list_settle(list *l, mr_error *err)
+mr_status mr_list_settle(list *l, mr_error *err)
 {
     mr_source *s = l->source;
     if (l->count)
@@ -68,7 +68,8 @@ mr_status list_settle(list *l, mr_error *err)
     for (size_t i = 0; i < l->count; i++) {
         const listed item = l->items[i];
         const listed *kept = s->count ? &l->items[s->count - 1] : NULL;
-        if (kept && list_compare(kept->entry.path, kept->entry.path_len, item.entry.path, item.entry.path_len) == 0) {
+        if (kept &&
+            mr_list_compare(kept->entry.path, kept->entry.path_len, item.entry.path, item.entry.path_len) == 0) {
             note_double(l, kept, &before, &item);
         } else {
             l->items[s->count] = item;
@@ -100,7 +101,7 @@ static bool is_folder_of(const mr_entry *prefix, const mr_entry *e)
     return e->path[prefix->path_len] == '/';
 }
 
-void list_keep_only(list *l, const bool *gone)
+void mr_list_keep_only(list *l, const bool *gone)
 {
     mr_source *s = l->source;
     size_t kept = 0;
@@ -113,7 +114,7 @@ void list_keep_only(list *l, const bool *gone)
     l->count = s->count = kept;
 }
 
-mr_status list_drop_replaced_files(list *l, mr_error *err)
+mr_status mr_list_drop_replaced_files(list *l, mr_error *err)
 {
     mr_source *s = l->source;
     size_t depth = 0, room = 0;
@@ -130,18 +131,18 @@ mr_status list_drop_replaced_files(list *l, mr_error *err)
                 file->order > item->order)
                 continue;
             gone[stack[k]] = true;
-            list_count_replaced(l, file->part, file->entry.path);
+            mr_list_count_replaced(l, file->part, file->entry.path);
         }
         if (!MR_GROW(stack, depth, room))
             return mr_fail_memory(err, "listing the source");
         stack[depth++] = (uint32_t)i;
     }
-    list_keep_only(l, gone);
+    mr_list_keep_only(l, gone);
     return MR_OK;
 }
 
 /* "a" and "a/b" cannot both be exported: otherwise the file "a" is kept, what is under its name is dropped. */
-mr_status list_drop_under_files(list *l, mr_error *err)
+mr_status mr_list_drop_under_files(list *l, mr_error *err)
 {
     mr_source *s = l->source;
     size_t kept = 0, depth = 0, room = 0;

@@ -77,7 +77,7 @@ static const mr_entry *first_other(const mr_source *s)
         MR_AUTO(mr_scope_close) int fd = -1;
         uint64_t size;
         if (s->holders[e->holder].kind == HOLD_FOLDER &&
-            (list_open(s, e, &fd, &size, NULL) != MR_OK || size != e->size))
+            (mr_list_open(s, e, &fd, &size, NULL) != MR_OK || size != e->size))
             return e;
     }
     return NULL;

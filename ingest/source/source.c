@@ -23,7 +23,7 @@ static const uint64_t default_max_entries = 20000000;
 
 /* ---- the growing list ----------------------------------------------------------------------------------------- */
 
-char *list_keep(mr_source *s, const char *bytes, size_t len)
+char *mr_list_keep(mr_source *s, const char *bytes, size_t len)
 {
     block *b = s->blocks;
     if (!b || b->size - b->used < len + 1) {
@@ -41,7 +41,7 @@ char *list_keep(mr_source *s, const char *bytes, size_t len)
     return at;
 }
 
-mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err)
+mr_status mr_list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err)
 {
     mr_source *s = l->source;
     char *copy = strdup(path);
@@ -55,7 +55,7 @@ mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint3
     return MR_OK;
 }
 
-mr_status list_begin_part(list *l, const char *name, mr_error *err)
+mr_status mr_list_begin_part(list *l, const char *name, mr_error *err)
 {
     char *copy = strdup(name);
     if (!copy || !MR_GROW(l->parts, l->part_count, l->part_room)) {
@@ -66,7 +66,7 @@ mr_status list_begin_part(list *l, const char *name, mr_error *err)
     return MR_OK;
 }
 
-void list_plain_name(const char *name, size_t len, mr_buf *out)
+void mr_list_plain_name(const char *name, size_t len, mr_buf *out)
 {
     mr_buf_clear(out);
     for (size_t at = 0, end; at < len; at = end + 1) {
@@ -79,7 +79,7 @@ void list_plain_name(const char *name, size_t len, mr_buf *out)
     }
 }
 
-const char *list_unsafe(const char *path, size_t len)
+const char *mr_list_unsafe(const char *path, size_t len)
 {
     if (len == 0)
         return "the name is empty";
@@ -103,9 +103,9 @@ const char *list_unsafe(const char *path, size_t len)
     return NULL;
 }
 
-bool list_name_ok(list *l, const char *path, size_t len)
+bool mr_list_name_ok(list *l, const char *path, size_t len)
 {
-    const char *why = list_unsafe(path, len);
+    const char *why = mr_list_unsafe(path, len);
     if (why)
         mr_note_add(l->notes, MR_NOTE_BAD_NAME, path, len, 0, "%s", why);
     return !why;
@@ -120,10 +120,10 @@ static bool is_resource_fork(const char *path, size_t len)
     return (len > 9 && memcmp(path, "__MACOSX/", 9) == 0) || (base_len > 2 && memcmp(base, "._", 2) == 0);
 }
 
-uint64_t list_max_size(const list *l, const char *path, size_t len)
+uint64_t mr_list_max_size(const list *l, const char *path, size_t len)
 {
     static const char *const text[] = {".json", ".jsonl", ".csv", ".txt", ".parquet"};
-    if (archive_is_class(path, len)) /* it is opened */
+    if (mr_archive_is_class(path, len)) /* it is opened */
         return max_text_entry;
     for (size_t i = 0; i < MR_COUNT(text); i++)
         if (mr_name_ends(path, len, text[i]))
@@ -131,23 +131,23 @@ uint64_t list_max_size(const list *l, const char *path, size_t len)
     return mr_source_max_entry(l->options.max_entry);
 }
 
-uint64_t list_max_entries(const list *l)
+uint64_t mr_list_max_entries(const list *l)
 {
     return l->options.max_entries ? l->options.max_entries : default_max_entries;
 }
 
-mr_status list_too_many(const list *l, mr_error *err)
+mr_status mr_list_too_many(const list *l, mr_error *err)
 {
     return mr_fail(err, MR_BAD_DATA, "the source: more than %llu files; --max-files N raises the limit",
-                   (unsigned long long)list_max_entries(l));
+                   (unsigned long long)mr_list_max_entries(l));
 }
 
-void list_note_large(list *l, const char *path, size_t len, uint64_t size)
+void mr_list_note_large(list *l, const char *path, size_t len, uint64_t size)
 {
-    if (list_left_out(l, path, len) < l->options.leave_out_count)
+    if (mr_list_left_out(l, path, len) < l->options.leave_out_count)
         return;
     mr_note_add(l->notes, mr_name_is_image(path, len) ? MR_NOTE_REJECT : MR_NOTE_IGNORED, path, len, size,
-                "larger than the limit of %llu bytes", (unsigned long long)list_max_size(l, path, len));
+                "larger than the limit of %llu bytes", (unsigned long long)mr_list_max_size(l, path, len));
 }
 
 static bool is_export_list(const char *path, size_t len)
@@ -157,11 +157,11 @@ static bool is_export_list(const char *path, size_t len)
     return len >= end && !memcmp(path + len - end, name, end) && (len == end || path[len - end - 1] == '/');
 }
 
-mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
+mr_status mr_list_add(list *l, const mr_entry *entry, mr_error *err)
 {
     mr_entry e = *entry;
     size_t len = e.path_len;
-    if (!list_name_ok(l, e.path, len))
+    if (!mr_list_name_ok(l, e.path, len))
         return MR_OK;
     if (is_resource_fork(e.path, len)) {
         mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "a macOS resource fork");
@@ -169,15 +169,15 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
     }
     if (is_export_list(e.path, len))
         return MR_OK;
-    if (e.size > list_max_size(l, e.path, len)) {
-        list_note_large(l, e.path, len, e.size);
+    if (e.size > mr_list_max_size(l, e.path, len)) {
+        mr_list_note_large(l, e.path, len, e.size);
         return MR_OK;
     }
-    if (l->count >= list_max_entries(l))
-        return list_too_many(l, err);
+    if (l->count >= mr_list_max_entries(l))
+        return mr_list_too_many(l, err);
     if (!mr_utf8_valid(e.path, len))
         mr_note_add(l->notes, MR_NOTE_NOT_UTF8, e.path, len, e.size, "kept byte for byte");
-    e.path = list_keep(l->source, e.path, len);
+    e.path = mr_list_keep(l->source, e.path, len);
     if (!e.path || !MR_GROW(l->items, l->count, l->room))
         return mr_fail_memory(err, "listing the source");
     if (!e.file)
@@ -187,24 +187,24 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
     return MR_OK;
 }
 
-int list_compare(const char *a, size_t a_len, const char *b, size_t b_len)
+int mr_list_compare(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
     return order ? order : (a_len > b_len) - (a_len < b_len);
 }
 
-uint32_t list_find(const mr_source *s, const char *path, size_t len)
+uint32_t mr_list_find(const mr_source *s, const char *path, size_t len)
 {
     uint32_t at = mr_source_lower(s, path, len);
     const mr_entry *e = at < s->count ? &s->entries[at] : NULL;
-    return e && list_compare(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
+    return e && mr_list_compare(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
 }
 
 static mr_status list_one(list *l, const char *path, mr_error *err)
 {
     struct stat st;
     if (strcmp(path, "-") == 0)
-        return list_archive(l, STDIN_FILENO, "standard input", err);
+        return mr_list_archive(l, STDIN_FILENO, "standard input", err);
     if (stat(path, &st) != 0) {
         if (mr_path_is_url(path))
             return mr_fail(err, MR_MISUSE,
@@ -215,13 +215,13 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
         return mr_fail_errno(err, errno, "%s", path);
     }
     if (S_ISDIR(st.st_mode))
-        return list_folder(l, path, err);
+        return mr_list_folder(l, path, err);
     if (mr_name_ends(path, strlen(path), ".parquet") || mr_name_ends(path, strlen(path), ".json"))
-        return list_lone_file(l, path, (uint64_t)st.st_size, err);
+        return mr_list_lone_file(l, path, (uint64_t)st.st_size, err);
     MR_AUTO(mr_scope_close) int fd = -1;
     MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, NULL, err));
     const char *slash = strrchr(path, '/');
-    return list_shard(l, fd, path, slash ? slash + 1 : path, err);
+    return mr_list_shard(l, fd, path, slash ? slash + 1 : path, err);
 }
 
 static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *err)
@@ -229,21 +229,21 @@ static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *er
     l->several = count > 1;
     for (size_t i = 0; i < count; i++)
         MR_TRY(list_one(l, srcs[i], err));
-    MR_TRY(list_check_class_tars(l, err));
-    list_bind(l);
-    MR_TRY(list_settle(l, err));
-    MR_TRY(list_drop_replaced_files(l, err));
-    MR_TRY(list_resolve(l, err));
-    MR_TRY(list_drop_under_files(l, err));
-    list_note_replaced(l);
-    MR_TRY(list_leave_out(l, err));
-    return list_note_case(l, err);
+    MR_TRY(mr_list_check_class_tars(l, err));
+    mr_list_bind(l);
+    MR_TRY(mr_list_settle(l, err));
+    MR_TRY(mr_list_drop_replaced_files(l, err));
+    MR_TRY(mr_list_resolve(l, err));
+    MR_TRY(mr_list_drop_under_files(l, err));
+    mr_list_note_replaced(l);
+    MR_TRY(mr_list_leave_out(l, err));
+    return mr_list_note_case(l, err);
 }
 
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err)
 {
-    MR_AUTO(list_free)
+    MR_AUTO(mr_list_free)
     list l = {.notes = notes, .options = *o, .spool = spool, .spool_holder = MR_NO_ENTRY};
     size_t noted = notes->count;
     if (!(l.source = mr_alloc(1, sizeof *l.source)))
@@ -256,7 +256,7 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
     return MR_OK;
 }
 
-void list_free(list *l)
+void mr_list_free(list *l)
 {
     mr_source_free(l->source);
     mr_buf_free(&l->prefixed);
@@ -311,7 +311,7 @@ uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const mr_entry *e = &s->entries[middle];
-        if (list_compare(e->path, e->path_len, path, len) < 0)
+        if (mr_list_compare(e->path, e->path_len, path, len) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -319,7 +319,7 @@ uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len)
     return (uint32_t)low;
 }
 
-mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err)
+mr_status mr_list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err)
 {
     return mr_file_open(s->holders[e->holder].fd, e->file, e->offset == FOLLOW_LINK, fd, size, err);
 }
@@ -338,7 +338,7 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
         return mr_file_pread(h->fd, bytes, len, e->offset + at, e->path, err);
     MR_AUTO(mr_scope_close) int fd = -1;
     uint64_t size;
-    MR_TRY(list_open(s, e, &fd, &size, err));
+    MR_TRY(mr_list_open(s, e, &fd, &size, err));
     if (size != e->size)
         return mr_fail(err, MR_BAD_DATA, "%s: its size changed while it was read (%llu bytes, now %llu)", e->path,
                        (unsigned long long)e->size, (unsigned long long)size);

@@ -34,8 +34,8 @@ static void free_rows(rows *r)
 }
 
 /* The rows of the shard that are seen; *next: the number of the first of them in the split. */
-static mr_status list_shard(int dirfd, const mr_split *split, const mr_shard *shard, uint64_t *next, rows *out,
-                            mr_error *err)
+static mr_status mr_list_shard(int dirfd, const mr_split *split, const mr_shard *shard, uint64_t *next, rows *out,
+                               mr_error *err)
 {
     MR_AUTO(mr_scope_free) mr_row *read = NULL;
     MR_TRY(mr_index_read(dirfd, shard, &read, err));
@@ -69,7 +69,7 @@ static mr_status list_rows(const mr_dataset *ds, const char *path, rows *out, mr
     for (size_t i = 0; i < m->split_count; i++) {
         uint64_t next = 0;
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            MR_TRY(list_shard(dirfd, &m->splits[i], &m->splits[i].shards[k], &next, out, err));
+            MR_TRY(mr_list_shard(dirfd, &m->splits[i], &m->splits[i].shards[k], &next, out, err));
     }
     return MR_OK;
 }

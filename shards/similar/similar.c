@@ -20,7 +20,7 @@ enum { LARGE = 64 << 20 }; /* pixels */
 
 /* ---- which images ---------------------------------------------------------------------------------------------- */
 
-static mr_status list_shard(int dirfd, const mr_shard *shard, uint32_t split, mr_similar *out, mr_error *err)
+static mr_status mr_list_shard(int dirfd, const mr_shard *shard, uint32_t split, mr_similar *out, mr_error *err)
 {
     MR_AUTO(mr_scope_free) mr_row *rows = NULL;
     MR_TRY(mr_index_read(dirfd, shard, &rows, err));
@@ -54,7 +54,7 @@ static mr_status list_samples(const char *dir, const mr_manifest *m, mr_similar 
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
     for (size_t i = 0; i < m->split_count; i++)
         for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            MR_TRY(list_shard(dirfd, &m->splits[i].shards[k], (uint32_t)i, out, err));
+            MR_TRY(mr_list_shard(dirfd, &m->splits[i].shards[k], (uint32_t)i, out, err));
     return MR_OK;
 }
 

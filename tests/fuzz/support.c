@@ -88,12 +88,12 @@ mr_source *fuzz_source(const uint8_t *data, size_t size, const fuzz_member *memb
     list l = {.notes = notes, .spool = -1, .source = mr_alloc(1, sizeof *l.source)};
     uint32_t number;
     mr_error err;
-    bool ok = l.source && list_holder(&l, "fuzz", fuzz_file(data, size), HOLD_SPOOL, &number, &err) == MR_OK;
+    bool ok = l.source && mr_list_holder(&l, "fuzz", fuzz_file(data, size), HOLD_SPOOL, &number, &err) == MR_OK;
     for (size_t i = 0; ok && i < count; i++) {
         const fuzz_member *m = &members[i];
         mr_entry e = {
             .path = m->name, .path_len = (uint32_t)m->name_len, .holder = number, .size = m->len, .offset = m->at};
-        ok = list_add(&l, &e, &err) == MR_OK;
+        ok = mr_list_add(&l, &e, &err) == MR_OK;
     }
     if (ok && l.count)
         qsort(l.items, l.count, sizeof *l.items, by_path);

@@ -103,14 +103,14 @@ static mr_status print_json(const mr_dataset *ds, const char *digest, const coun
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
     if (!doc)
         return mr_fail_memory(err, "writing JSON");
-    cmd_classes_json(m, doc);
+    mr_cmd_classes_json(m, doc);
     json_object_set_new(doc, "options", m->options ? json_incref(m->options) : json_object());
     if (c->counts)
-        cmd_class_counts_json(m, c, doc);
+        mr_cmd_class_counts_json(m, c, doc);
     if (found->objects.counts)
-        json_object_set_new(doc, "objects", cmd_objects_json(m, &found->objects));
-    mr_status status = found->near.found ? cmd_near_json(ds, &found->near, found->distance, doc, err) : MR_OK;
-    json_object_set_new(doc, "seek_index", cmd_seek_found_json(&found->seeks));
+        json_object_set_new(doc, "objects", mr_cmd_objects_json(m, &found->objects));
+    mr_status status = found->near.found ? mr_cmd_near_json(ds, &found->near, found->distance, doc, err) : MR_OK;
+    json_object_set_new(doc, "seek_index", mr_cmd_seek_found_json(&found->seeks));
     if (status == MR_OK)
         status = mr_json_print(doc, err);
     json_decref(doc);
@@ -168,7 +168,7 @@ static void print_seeks(const cmd_seek_found *found)
     MR_AUTO(mr_buf_free) mr_buf words = {0};
     if (!found->found)
         return;
-    cmd_seek_found_words(found, &words);
+    mr_cmd_seek_found_words(found, &words);
     printf("  seek     %s (not part of the digest)\n", mr_buf_text(&words));
 }
 
@@ -185,13 +185,13 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
     printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT);
     MR_TRY(print_splits(m, err));
     if (c->counts)
-        cmd_class_counts_print(m, c);
+        mr_cmd_class_counts_print(m, c);
     else
-        cmd_classes_print(m);
+        mr_cmd_classes_print(m);
     if (found->objects.counts)
-        MR_TRY(cmd_objects_print(m, &found->objects, err));
+        MR_TRY(mr_cmd_objects_print(m, &found->objects, err));
     if (found->near.found)
-        MR_TRY(cmd_near_print(ds, &found->near, found->distance, err));
+        MR_TRY(mr_cmd_near_print(ds, &found->near, found->distance, err));
     printf("\n");
     if (m->licence) {
         printf("  licence  ");
@@ -207,7 +207,7 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
 static void free_counted(counted *c)
 {
     free(c->classes.counts);
-    cmd_objects_free(&c->objects);
+    mr_cmd_objects_free(&c->objects);
     mr_similar_free(&c->near);
 }
 
@@ -220,17 +220,17 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     if (q->croissant)
         MR_TRY(mr_view_refuse(q->dir, err));
     if (q->croissant)
-        return cmd_croissant_print(ds, err);
+        return mr_cmd_croissant_print(ds, err);
     if (q->classes)
         MR_TRY(mr_class_counts_read(stored, m, &found.classes, err));
     if (q->objects)
-        MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
+        MR_TRY(mr_cmd_objects_read(q->dir, ds, &found.objects, err));
     found.distance = q->near_distance;
     const mr_similar_options near = {
         .distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE, .max_pixels = q->max_pixels};
     if (q->near)
         MR_TRY(mr_similar_find(q->dir, ds, &near, &found.near, err));
-    MR_TRY(cmd_seek_find(stored, m, &found.seeks, err));
+    MR_TRY(mr_cmd_seek_find(stored, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
     return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
 }
@@ -251,7 +251,7 @@ static int start(int argc, char **argv)
     mr_dataset *ds = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_inspect, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_inspect, argc, argv, &q))
         return cli.code;
     bool run;
     mr_status status = mr_run_is(q.dir, &run, &err);
@@ -263,7 +263,7 @@ static int start(int argc, char **argv)
     return mr_cli_end(NULL, status, &err);
 }
 
-const mr_command cmd_inspect = {
+const mr_command mr_cmd_inspect = {
     .name = "inspect",
     .title = "summarise a dataset or a training run",
     .usage = "DATASET|RUN",

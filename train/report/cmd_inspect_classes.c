@@ -12,7 +12,7 @@ enum { CLASSES_SHOWN = 20 };
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
-void cmd_classes_json(const mr_manifest *m, json_t *doc)
+void mr_cmd_classes_json(const mr_manifest *m, json_t *doc)
 {
     json_t *names = json_array(), *ids = json_array();
     bool have_ids = false;
@@ -27,7 +27,7 @@ void cmd_classes_json(const mr_manifest *m, json_t *doc)
     json_decref(ids);
 }
 
-void cmd_class_counts_json(const mr_manifest *m, const mr_class_counts *c, json_t *doc)
+void mr_cmd_class_counts_json(const mr_manifest *m, const mr_class_counts *c, json_t *doc)
 {
     json_t *all = json_object(), *zero = json_integer(0); /* one for all: most counts of many classes */
     for (size_t i = 0; i < m->split_count; i++) {
@@ -47,7 +47,7 @@ void cmd_class_counts_json(const mr_manifest *m, const mr_class_counts *c, json_
 
 /* ---- human-readable -------------------------------------------------------------------------------------------- */
 
-void cmd_classes_print(const mr_manifest *m)
+void mr_cmd_classes_print(const mr_manifest *m)
 {
     if (!m->class_count)
         return;
@@ -139,7 +139,7 @@ static void print_census(const mr_manifest *m, const mr_class_counts *c)
     }
 }
 
-void cmd_class_counts_print(const mr_manifest *m, const mr_class_counts *c)
+void mr_cmd_class_counts_print(const mr_manifest *m, const mr_class_counts *c)
 {
     if (has_labels(m, c))
         print_census(m, c);

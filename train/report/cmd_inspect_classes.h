@@ -7,12 +7,12 @@
 #include "shards/manifest/manifest.h"
 
 /* The names of the first classes. */
-void cmd_classes_print(const mr_manifest *m);
+void mr_cmd_classes_print(const mr_manifest *m);
 /* A row per class, a column per split; just the classes where no sample has a single label. */
-void cmd_class_counts_print(const mr_manifest *m, const mr_class_counts *c);
+void mr_cmd_class_counts_print(const mr_manifest *m, const mr_class_counts *c);
 
 /* Both add members to `doc`. */
-void cmd_classes_json(const mr_manifest *m, json_t *doc);
-void cmd_class_counts_json(const mr_manifest *m, const mr_class_counts *c, json_t *doc);
+void mr_cmd_classes_json(const mr_manifest *m, json_t *doc);
+void mr_cmd_class_counts_json(const mr_manifest *m, const mr_class_counts *c, json_t *doc);
 
 #endif

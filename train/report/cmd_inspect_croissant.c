@@ -17,7 +17,7 @@ static void add_file(const mr_shard *shard, const char *suffix, const mr_digest 
     mr_croissant_add_object(&object, out);
 }
 
-mr_status cmd_croissant_print(const mr_dataset *ds, mr_error *err)
+mr_status mr_cmd_croissant_print(const mr_dataset *ds, mr_error *err)
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     const uint8_t *digest = mr_dataset_digest(ds);

@@ -5,6 +5,6 @@
 
 #include "shards/dataset/dataset.h"
 
-mr_status cmd_croissant_print(const mr_dataset *ds, mr_error *err);
+mr_status mr_cmd_croissant_print(const mr_dataset *ds, mr_error *err);
 
 #endif

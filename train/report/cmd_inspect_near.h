@@ -6,8 +6,8 @@
 #include "shards/similar/similar.h"
 
 /* `distance`: what was asked for. */
-mr_status cmd_near_print(const mr_dataset *ds, const mr_similar *n, unsigned distance, mr_error *err);
+mr_status mr_cmd_near_print(const mr_dataset *ds, const mr_similar *n, unsigned distance, mr_error *err);
 /* Adds a member. */
-mr_status cmd_near_json(const mr_dataset *ds, const mr_similar *n, unsigned distance, json_t *doc, mr_error *err);
+mr_status mr_cmd_near_json(const mr_dataset *ds, const mr_similar *n, unsigned distance, json_t *doc, mr_error *err);
 
 #endif

@@ -93,7 +93,7 @@ static void print_uncompared(uint64_t count, const char *words)
         printf("; %s %s", mr_text_count(count, number), words);
 }
 
-mr_status cmd_near_print(const mr_dataset *ds, const mr_similar *n, unsigned distance, mr_error *err)
+mr_status mr_cmd_near_print(const mr_dataset *ds, const mr_similar *n, unsigned distance, mr_error *err)
 {
     char number[32];
     printf("\n  near-duplicates: %s image%s, hashes up to %u bits apart", mr_text_count(n->count, number),
@@ -138,7 +138,7 @@ static mr_status add_section(const mr_dataset *ds, const mr_similar *n, mr_simil
     return MR_OK;
 }
 
-mr_status cmd_near_json(const mr_dataset *ds, const mr_similar *n, unsigned distance, json_t *doc, mr_error *err)
+mr_status mr_cmd_near_json(const mr_dataset *ds, const mr_similar *n, unsigned distance, json_t *doc, mr_error *err)
 {
     json_t *leaks = json_array(), *duplicates = json_array();
     json_t *near =

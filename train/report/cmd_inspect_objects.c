@@ -49,7 +49,7 @@ static mr_status read_split(const mr_dataset *ds, const mr_split *split, size_t 
     return MR_OK;
 }
 
-mr_status cmd_objects_read(const char *dir, const mr_dataset *ds, cmd_objects *out, mr_error *err)
+mr_status mr_cmd_objects_read(const char *dir, const mr_dataset *ds, cmd_objects *out, mr_error *err)
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     size_t splits = m->split_count ? m->split_count : 1;
@@ -68,7 +68,7 @@ mr_status cmd_objects_read(const char *dir, const mr_dataset *ds, cmd_objects *o
     return MR_OK;
 }
 
-void cmd_objects_free(cmd_objects *o)
+void mr_cmd_objects_free(cmd_objects *o)
 {
     free(o->counts);
     free(o->sizes);
@@ -89,7 +89,7 @@ static json_t *tally_json(const mr_object_tally *t)
     return doc;
 }
 
-json_t *cmd_objects_json(const mr_manifest *m, const cmd_objects *o)
+json_t *mr_cmd_objects_json(const mr_manifest *m, const cmd_objects *o)
 {
     json_t *doc = json_object();
     for (size_t i = 0; i < m->split_count; i++) {
@@ -165,7 +165,7 @@ static mr_status print_splits(const mr_manifest *m, const cmd_objects *o, mr_err
     return mr_table_print(t, stdout, err);
 }
 
-mr_status cmd_objects_print(const mr_manifest *m, const cmd_objects *o, mr_error *err)
+mr_status mr_cmd_objects_print(const mr_manifest *m, const cmd_objects *o, mr_error *err)
 {
     uint64_t pictures = 0;
     for (size_t i = 0; i < m->split_count; i++)

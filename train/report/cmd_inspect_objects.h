@@ -17,10 +17,10 @@ typedef struct cmd_objects {
 } cmd_objects;
 
 /* MR_BAD_DATA: a meta or an index is damaged; MR_MISUSE: too many classes to count. */
-mr_status cmd_objects_read(const char *dir, const mr_dataset *ds, cmd_objects *out, mr_error *err);
-void cmd_objects_free(cmd_objects *o);
+mr_status mr_cmd_objects_read(const char *dir, const mr_dataset *ds, cmd_objects *out, mr_error *err);
+void mr_cmd_objects_free(cmd_objects *o);
 
-mr_status cmd_objects_print(const mr_manifest *m, const cmd_objects *o, mr_error *err);
-json_t *cmd_objects_json(const mr_manifest *m, const cmd_objects *o); /* NULL: no memory */
+mr_status mr_cmd_objects_print(const mr_manifest *m, const cmd_objects *o, mr_error *err);
+json_t *mr_cmd_objects_json(const mr_manifest *m, const cmd_objects *o); /* NULL: no memory */
 
 #endif

@@ -83,12 +83,12 @@ static int start(int argc, char **argv)
     request q = {0};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
-    if (!mr_cli_parse(&cli, &cmd_report, argc, argv, &q))
+    if (!mr_cli_parse(&cli, &mr_cmd_report, argc, argv, &q))
         return cli.code;
     return mr_cli_end(NULL, write_report(&q, &err), &err);
 }
 
-const mr_command cmd_report = {
+const mr_command mr_cmd_report = {
     .name = "report",
     .title = "write an HTML report of a dataset or a run",
     .usage = "DATASET|RUN",

@@ -4,6 +4,6 @@
 
 #include "base/cli/cli.h"
 
-extern const mr_command cmd_report, cmd_inspect;
+extern const mr_command mr_cmd_report, mr_cmd_inspect;
 
 #endif

@@ -54,19 +54,19 @@ static gz_header all_fields(void)
 static char *unpack(const mr_buf *bytes, size_t piece, size_t room, bool *garbage, const char **why)
 {
     stream s = {.bytes = bytes, .piece = piece};
-    gzip_input *g = gzip_begin(pull, &s);
+    gzip_input *g = mr_gzip_begin(pull, &s);
     mr_buf out = {0};
     ssize_t n;
     assert_non_null(g);
     do {
         assert_true(mr_buf_reserve(&out, room));
-        n = gzip_read(g, out.data + out.len, room);
+        n = mr_gzip_read(g, out.data + out.len, room);
         out.len += n > 0 ? (size_t)n : 0;
     } while (n > 0);
-    *why = gzip_why(g);
-    *garbage = gzip_has_garbage(g);
+    *why = mr_gzip_why(g);
+    *garbage = mr_gzip_has_garbage(g);
     assert_true(n == 0 || *why);
-    gzip_end(g);
+    mr_gzip_end(g);
     mr_buf_text(&out);
     if (n < 0)
         mr_buf_free(&out);
@@ -205,14 +205,14 @@ static void test_a_pull_that_fails(void **state)
     for (size_t len = 0; len <= bytes.len; len++) {
         mr_buf part = {.data = bytes.data, .len = len};
         stream s = {.bytes = &part, .piece = 5, .fails = true};
-        gzip_input *g = gzip_begin(pull, &s);
-        while ((n = gzip_read(g, out, sizeof out)) > 0)
+        gzip_input *g = mr_gzip_begin(pull, &s);
+        while ((n = mr_gzip_read(g, out, sizeof out)) > 0)
             ;
         assert_int_equal(n, -1);
-        assert_null(gzip_why(g));
-        gzip_end(g);
+        assert_null(mr_gzip_why(g));
+        mr_gzip_end(g);
     }
-    gzip_end(NULL);
+    mr_gzip_end(NULL);
     mr_buf_free(&bytes);
 }
 
