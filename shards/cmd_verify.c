@@ -177,31 +177,40 @@ static int end(const request *q, const mr_verify_report *r, mr_status status, mr
     return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
 }
 
-/* A view opens only if its dataset has the digest, and its conditions give the same list; then the dataset is verified
- * in its place, `*dataset`. */
-static mr_status check_view(request *q, char **dataset, mr_error *err)
+/* A view opens only if its datasets have their digests, and its conditions give the same lists; then the datasets are
+ * verified in its place. */
+static mr_status check_view(request *q, mr_dataset **view, mr_error *err)
 {
-    MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     if (!mr_view_is_at(q->dir))
         return MR_OK;
-    MR_TRY(mr_dataset_open(q->dir, &ds, err));
-    if (q->options.expect && strcasecmp(q->options.expect, mr_dataset_sha256(ds)) != 0)
+    MR_TRY(mr_dataset_open(q->dir, view, err));
+    if (q->options.expect && strcasecmp(q->options.expect, mr_dataset_sha256(*view)) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: not the expected view: its digest is %s, expected %s", q->dir,
-                       mr_dataset_sha256(ds), q->options.expect);
+                       mr_dataset_sha256(*view), q->options.expect);
+    if (mr_dataset_source_count(*view) > 1 && (q->junit || q->format != TEXT))
+        return mr_fail(err, MR_MISUSE, "%s: is a view of %zu datasets; --format and --junit report one: verify each",
+                       q->dir, mr_dataset_source_count(*view));
     q->options.expect = NULL;
-    *dataset = strdup(mr_dataset_folder(ds));
-    if (!*dataset)
-        return mr_fail_memory(err, q->dir);
-    q->dir = *dataset;
     return MR_OK;
+}
+
+/* Of one dataset; its exit code. */
+static int verify(request *q, mr_ranks *ranks, mr_status status, mr_error *err)
+{
+    mr_verify_report *report = NULL;
+    bool first = !ranks || mr_ranks_rank(ranks) == 0;
+    if (status == MR_OK)
+        status = mr_verify(q->dir, &q->options, &report, err);
+    int code = first ? end(q, report, status, err) : mr_exit_code(status);
+    mr_verify_report_free(report);
+    return code;
 }
 
 static int start(int argc, char **argv)
 {
     request q = {.options = {.level = MR_VERIFY_FULL}};
-    mr_verify_report *report = NULL;
     mr_ranks *ranks = NULL;
-    MR_AUTO(mr_scope_free) char *dataset = NULL;
+    MR_AUTO(mr_dataset_release) mr_dataset *view = NULL;
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &mr_cmd_verify, argc, argv, &q))
@@ -216,11 +225,13 @@ static int start(int argc, char **argv)
         status = mr_ranks_agree(ranks, begun, &err);
     }
     if (status == MR_OK)
-        status = mr_ranks_agree(ranks, check_view(&q, &dataset, &err), &err);
-    if (status == MR_OK)
-        status = mr_verify(q.dir, &q.options, &report, &err);
-    int code = first ? end(&q, report, status, &err) : mr_exit_code(status);
-    mr_verify_report_free(report);
+        status = mr_ranks_agree(ranks, check_view(&q, &view, &err), &err);
+    int code = 0;
+    for (size_t i = 0; i < (view ? mr_dataset_source_count(view) : 1) && code <= 1; i++) {
+        q.dir = view && status == MR_OK ? mr_dataset_source_path(view, i) : q.dir;
+        int one = verify(&q, ranks, status, &err);
+        code = one > code ? one : code;
+    }
     mr_ranks_end(ranks);
     return code;
 }
@@ -232,7 +243,7 @@ const mr_command mr_cmd_verify = {
     .example = "millrace verify imagenette",
     .summary = "Proves that a dataset is intact: every file's size and digest, every index row, every "
                "record's hash.  On damage, names the damaged shards, samples and source files, and "
-               "says what is intact.  Of a view, proves that it sees what it was made of, then verifies its dataset.  "
+               "says what is intact.  Of a view, proves that it sees what it was made of, then verifies its datasets.  "
                "Nothing is changed.",
     .notes =
         "Examples:\n"

@@ -49,7 +49,7 @@ static void list_end_item(list *l)
         l->text.failed = true;
 }
 
-static void mr_list_free(list *l)
+static void list_free(list *l)
 {
     mr_buf_free(&l->text);
     free(l->ends);
@@ -322,9 +322,9 @@ static mr_status draw_split(mr_sketch *s, enum mr_sketch_split split, uint64_t f
     if (status == MR_OK)
         status = write_file(&a, "person_keypoints", &a.keypoints, add_person_category, &r, err);
     mr_buf_free(&a.images);
-    mr_list_free(&a.instances);
-    mr_list_free(&a.captions);
-    mr_list_free(&a.keypoints);
+    list_free(&a.instances);
+    list_free(&a.captions);
+    list_free(&a.keypoints);
     return status;
 }
 

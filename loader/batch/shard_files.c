@@ -133,7 +133,7 @@ static mr_status open_files(mr_shard_files *f, mr_shard_entry *e, bool *full, mr
     mr_open_shard *s = &e->files;
     mr_status status = mr_dataset_open_file(f->ds, s->shard, "idx", &s->idx, err);
     e->copied = status == MR_OK && !e->mistrusted && mr_dataset_open_copy(f->ds, s->shard, &s->mdb);
-    bool by_range = !e->copied && mr_dataset_is_remote(f->ds);
+    bool by_range = !e->copied && mr_dataset_has_remote(f->ds, s->shard);
     if (status == MR_OK && !e->copied && !by_range)
         status = mr_dataset_open_file(f->ds, s->shard, "mdb", &s->mdb, err);
     if (status == MR_OK && !by_range) /* other threads wait: it comes with the copy */
@@ -219,7 +219,7 @@ static mr_status borrow(mr_shard_files *f, mr_shard_entry *e, mr_error *err)
 mr_status mr_shard_files_original(const mr_shard_files *f, const mr_shard *shard, int *fd, mr_error *err)
 {
     *fd = -1;
-    return mr_dataset_is_remote(f->ds) ? MR_OK : mr_dataset_open_file(f->ds, shard, "mdb", fd, err);
+    return mr_dataset_has_remote(f->ds, shard) ? MR_OK : mr_dataset_open_file(f->ds, shard, "mdb", fd, err);
 }
 
 void mr_shard_files_ahead(const mr_shard_files *f, const mr_shard *shard, uint64_t offset, size_t len)
@@ -249,7 +249,7 @@ static void switch_file(mr_shard_files *f, mr_shard_entry *e)
     mr_scope_close(&s->mdb);
     s->mdb = fd;
     e->copied = !e->copied;
-    if (e->copied && s->seek < 0 && mr_dataset_is_remote(f->ds))
+    if (e->copied && s->seek < 0 && mr_dataset_has_remote(f->ds, s->shard))
         (void)open_seek(f, s->shard, &s->seek, &s->seek_size, NULL);
 }
 

@@ -68,7 +68,7 @@ static const uint8_t *kept_rows(mr_shard_files *f, mr_shard_entry *e)
 mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *s, uint64_t n, mr_row *row, mr_error *err)
 {
     mr_shard_entry *e = mr_shard_entry_of(s);
-    uint64_t i = mr_split_stored(f->split, n) - s->shard->first;
+    uint64_t i = mr_split_stored(f->split, n) - mr_shard_begin(s->shard);
     const uint8_t *rows = kept_rows(f, e);
     if (rows)
         return mr_dataset_row_from(rows + MR_INDEX_HEADER + i * MR_INDEX_ROW, s->shard, i, row, err);

@@ -21,6 +21,7 @@
 #include "base/scope.h"
 #include "shards/dataset/parts.h"
 #include "shards/format/index.h"
+#include "shards/format/meta.h"
 #include "shards/format/record.h"
 #include "shards/seek/seek.h"
 
@@ -30,7 +31,7 @@ enum { SHARDS_AT_ONCE = 10000 };
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
 {
-    return ds->manifest;
+    return ds->seen ? ds->seen : ds->manifest;
 }
 
 const uint8_t *mr_dataset_digest(const mr_dataset *ds)
@@ -71,6 +72,7 @@ static mr_status check_header(int idx, const mr_shard *shard, mr_error *err)
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
 {
     int opened = -1;
+    ds = mr_dataset_owner(ds, &shard);
     mr_status status = mr_index_open_file(ds->dir, shard, suffix, &opened, err);
     if (status == MR_OK && !ds->checked && strcmp(suffix, "idx") == 0)
         status = check_header(opened, shard, err);
@@ -86,6 +88,7 @@ mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, cons
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err)
 {
     mr_seek_header header;
+    ds = mr_dataset_owner(ds, &shard);
     return mr_seek_open(ds->dir, shard, fd, size, &header, err);
 }
 
@@ -188,7 +191,7 @@ void mr_dataset_free(mr_dataset *ds)
 
 uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split)
 {
-    const mr_split *s = mr_manifest_split(ds->manifest, split);
+    const mr_split *s = mr_manifest_split(mr_dataset_manifest(ds), split);
     return s ? s->samples : 0;
 }
 
@@ -197,7 +200,7 @@ static int by_sample(const void *key, const void *item)
 {
     uint64_t n = *(const uint64_t *)key; /* as stored */
     const mr_shard *shard = item;
-    return n < shard->first ? -1 : n - shard->first >= shard->samples;
+    return n < mr_shard_begin(shard) ? -1 : n - mr_shard_begin(shard) >= shard->samples;
 }
 
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n)
@@ -214,6 +217,7 @@ mr_status mr_dataset_row_from(const uint8_t packed[MR_INDEX_ROW], const mr_shard
     mr_row_unpack(packed, &read);
     if (mr_index_check_row(&read, i, shard, &why) != MR_OK)
         return mr_fail(err, MR_BAD_SAMPLE, "%s", why.text);
+    read.label = mr_shard_label(shard, read.label);
     *row = read;
     return MR_OK;
 }
@@ -223,6 +227,33 @@ mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row
     uint8_t packed[MR_INDEX_ROW];
     MR_TRY(mr_file_pread(idx, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err));
     return mr_dataset_row_from(packed, shard, i, row, err);
+}
+
+mr_status mr_dataset_rows(const mr_dataset *ds, const mr_shard *shard, mr_row **rows, mr_error *err)
+{
+    const mr_shard *stored = shard;
+    const mr_dataset *owner = mr_dataset_owner(ds, &stored);
+    MR_TRY(mr_index_read(owner->dir, stored, rows, err));
+    for (uint64_t i = 0; i < shard->samples; i++)
+        (*rows)[i].label = mr_shard_label(shard, (*rows)[i].label);
+    return MR_OK;
+}
+
+mr_status mr_dataset_each_row(const mr_dataset *ds, const mr_split *split, mr_row_visitor visit, void *ctx,
+                              mr_error *err)
+{
+    uint64_t next = 0;
+    for (size_t k = 0; k < split->shard_count; k++) {
+        const mr_shard *shard = &split->shards[k];
+        uint64_t begin = mr_shard_begin(shard);
+        MR_AUTO(mr_scope_free) mr_row *rows = NULL;
+        if (next == split->samples || mr_split_stored(split, next) - begin >= shard->samples)
+            continue;
+        MR_TRY(mr_dataset_rows(ds, shard, &rows, err));
+        for (; next < split->samples && mr_split_stored(split, next) - begin < shard->samples; next++)
+            MR_TRY(visit(ctx, next, &rows[mr_split_stored(split, next) - begin], err));
+    }
+    return MR_OK;
 }
 
 static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
@@ -262,6 +293,7 @@ static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const
                               size_t image_len, mr_sample_view *view, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int fd = -1;
+    ds = mr_dataset_owner(ds, &shard);
     bool by_range = ds->remote && !mr_remote_find(ds->remote, shard, &fd) && mr_remote_reads_few(ds->remote, shard);
     if (fd < 0 && !by_range)
         MR_TRY(mr_dataset_open_file(ds, shard, "mdb", &fd, err));
@@ -275,12 +307,25 @@ static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n
                              mr_error *err)
 {
     const mr_split *s;
-    MR_TRY(mr_manifest_find_split(ds->manifest, NULL, split, &s, err));
+    MR_TRY(mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, &s, err));
     if (n >= s->samples)
         return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
                        (unsigned long long)n, (unsigned long long)s->samples);
     *shard = mr_dataset_shard(s, n);
-    return read_row(ds, *shard, mr_split_stored(s, n) - (*shard)->first, row, err);
+    return read_row(ds, *shard, mr_split_stored(s, n) - mr_shard_begin(*shard), row, err);
+}
+
+/* The meta says what the view says, as its readers take the class from either. */
+static mr_status relabel(const mr_dataset *ds, int32_t label, size_t image_len, mr_sample_view *view, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf meta = {0};
+    mr_meta_relabel(&meta, view->meta, view->meta_len, label, mr_dataset_class_name(ds, (size_t)label));
+    MR_TRY(mr_buf_status(&meta, err, "a sample"));
+    MR_TRY(make_room(view, image_len + meta.len, err));
+    memcpy(view->storage + image_len, meta.data, meta.len);
+    view->meta = (const char *)view->storage + image_len;
+    view->meta_len = meta.len;
+    return MR_OK;
 }
 
 static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n, bool with_image, mr_sample_view *view,
@@ -292,10 +337,12 @@ static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n
     MR_TRY(find_sample(ds, split, n, &shard, &row, err));
     size_t image_len = with_image ? row.image_len : 0;
     MR_TRY(read_records(ds, shard, &row, n, image_len, view, err));
-    view->image = with_image ? view->storage : NULL;
-    view->image_len = image_len;
     view->meta = (const char *)view->storage + image_len;
     view->meta_len = row.meta_len;
+    if (shard->labels && row.label >= 0)
+        MR_TRY(relabel(ds, row.label, image_len, view, err));
+    view->image = with_image ? view->storage : NULL;
+    view->image_len = image_len;
     view->width = row.width;
     view->height = row.height;
     view->label = row.label;

@@ -6,6 +6,7 @@
  *   dataset          opening; rows and records of single samples
  *   dataset_copies   copies on this host, ranges of what is elsewhere
  *   dataset_facts    layout, splits, classes and labels, through dataset.h
+ *   class_counts     labels counted by the indexes
  *   dataset_view     a view in place of a dataset: splits of what is seen
  *   dataset_ranks    whether all ranks have opened the same dataset */
 #ifndef MR_DATASET_H
@@ -46,7 +47,9 @@ mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, cons
 bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd);
 /* Whether copies can be found at all. */
 bool mr_dataset_has_copies(const mr_dataset *ds);
-/* Whether it is behind a URL, so that opening NAME.mdb may mean fetching all of it. */
+/* Whether the shard is behind a URL, so that opening NAME.mdb may mean fetching all of it. */
+bool mr_dataset_has_remote(const mr_dataset *ds, const mr_shard *shard);
+/* Whether the dataset is, or of a view the first one. */
 bool mr_dataset_is_remote(const mr_dataset *ds);
 /* These bytes of NAME.mdb of a dataset that is will soon be asked for by mr_dataset_read_range(). */
 void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t from, size_t len);
@@ -65,9 +68,19 @@ mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them *
  * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is set. */
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err);
 
+/* How many datasets a view is of, 0 if it is none; and where they are, as mr_dataset_open() takes it, lent. */
+size_t mr_dataset_source_count(const mr_dataset *ds);
+const char *mr_dataset_source_path(const mr_dataset *ds, size_t i);
+
 /* The shard that has sample n of the split; n < split->samples. */
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n);
 
+/* All rows of the shard, `samples` of them; caller: free.  MR_BAD_DATA: another index than the manifest names. */
+mr_status mr_dataset_rows(const mr_dataset *ds, const mr_shard *shard, mr_row **rows, mr_error *err);
+/* Calls `visit` for each sample of the split that is seen, in order, with its row; ends at the first failure. */
+typedef mr_status (*mr_row_visitor)(void *ctx, uint64_t number, const mr_row *row, mr_error *err);
+mr_status mr_dataset_each_row(const mr_dataset *ds, const mr_split *split, mr_row_visitor visit, void *ctx,
+                              mr_error *err);
 /* Row i of an open .idx, bounds-checked against the manifest.  MR_BAD_SAMPLE: the row points outside the shard. */
 mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err);
 /* The same for a row that has been read already. */

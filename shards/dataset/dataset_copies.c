@@ -35,7 +35,7 @@ static mr_status make_local(const mr_dataset *ds, const char *dir, uint64_t max_
 
 mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
 {
-    if (ds->splits)
+    if (ds->seen)
         return mr_fail(err, MR_MISUSE, "%s: is seen through a view, which cannot be copied to a local disk", ds->path);
     if (ds->local)
         return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
@@ -66,12 +66,15 @@ mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out)
 
 bool mr_dataset_has_copies(const mr_dataset *ds)
 {
+    for (size_t i = 0; i < ds->other_count; i++)
+        if (mr_dataset_has_copies(ds->others[i]))
+            return true;
     return ds->remote || ds->local;
 }
 
 bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
 {
-    mr_local *l = local_of(ds);
+    mr_local *l = local_of(mr_dataset_owner(ds, &shard));
     if (!l)
         return false;
     bool found = mr_local_find(l, shard, fd);
@@ -94,9 +97,14 @@ static mr_ahead *ahead_of(const mr_dataset *shared, bool wanted)
 
 void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t from, size_t len)
 {
-    mr_ahead *ahead = ahead_of(ds, true);
+    mr_ahead *ahead = ahead_of(mr_dataset_owner(ds, &shard), true);
     if (ahead)
         mr_ahead_want(ahead, shard, from, len);
+}
+
+bool mr_dataset_has_remote(const mr_dataset *ds, const mr_shard *shard)
+{
+    return mr_dataset_owner(ds, &shard)->remote != NULL;
 }
 
 bool mr_dataset_is_remote(const mr_dataset *ds)
@@ -124,21 +132,34 @@ void mr_dataset_describe_remote(const mr_dataset *ds, mr_error *out)
                 mr_text_count((uint64_t)((double)samples * (double)(bytes - most) / (double)bytes), requests));
 }
 
+/* The shards of a split that one dataset has. */
+static size_t shards_of(const mr_dataset *ds, const mr_dataset *owner, const mr_split *split, const mr_shard **out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < split->shard_count; i++) {
+        out[count] = &split->shards[i];
+        count += mr_dataset_owner(ds, &out[count]) == owner;
+    }
+    return count;
+}
+
 void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop)
 {
     MR_AUTO(mr_scope_free) const mr_shard **shards = NULL;
-    if (!ds->remote || split->shard_count > INDEXES_AT_ONCE)
+    if (split->shard_count > INDEXES_AT_ONCE)
         return;
     shards = mr_alloc(split->shard_count + 1, sizeof *shards);
-    for (size_t i = 0; shards && i < split->shard_count; i++)
-        shards[i] = &split->shards[i];
-    if (shards)
-        mr_remote_fetch_indexes(ds->remote, shards, split->shard_count, false, stop);
+    for (size_t i = 0; shards && i <= ds->other_count; i++) {
+        const mr_dataset *owner = i ? ds->others[i - 1] : ds;
+        if (owner->remote)
+            mr_remote_fetch_indexes(owner->remote, shards, shards_of(ds, owner, split, shards), false, stop);
+    }
 }
 
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
                                 const atomic_bool *stop, mr_error *err)
 {
+    ds = mr_dataset_owner(ds, &shard);
     mr_ahead *ahead = ahead_of(ds, false);
     if (ahead && mr_ahead_take(ahead, shard, from, out, len, stop))
         return MR_OK;
@@ -147,6 +168,7 @@ mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uin
 
 void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard)
 {
+    ds = mr_dataset_owner(ds, &shard);
     if (ds->local)
         mr_local_drop(ds->local, shard);
 }

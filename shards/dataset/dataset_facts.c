@@ -69,8 +69,8 @@ mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *la
         if (!all)
             return mr_fail_memory(err, "reading labels");
         MR_TRY(shard_labels(ds, shard, all, err));
-        for (; n < s->samples && s->seen[n] - shard->first < shard->samples; n++)
-            labels[n] = all[s->seen[n] - shard->first];
+        for (; n < s->samples && s->seen[n] - mr_shard_begin(shard) < shard->samples; n++)
+            labels[n] = all[s->seen[n] - mr_shard_begin(shard)];
     }
     return MR_OK;
 }

@@ -15,8 +15,10 @@ struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
-    mr_split *splits; /* of a view: the stored ones, which the manifest had; its own are what is seen */
-    size_t split_count;
+    mr_manifest *seen; /* of a view, of which this is the first dataset: what callers see; NULL: the manifest */
+    mr_dataset **others;
+    int32_t **labels; /* by dataset of the view, see mr_shard; NULL: the same */
+    size_t other_count;
     mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
     pthread_mutex_t lock; /* of local and ahead, if they are made when they are first needed */
     mr_ahead *ahead;      /* of a remote dataset */
@@ -29,7 +31,16 @@ struct mr_dataset {
 
 /* dataset_view.c */
 mr_status mr_dataset_open_view(const char *path, mr_dataset **out, mr_error *err);
-/* Gives the manifest its stored splits again. */
 void mr_dataset_free_seen(mr_dataset *ds);
+
+/* The dataset that has a shard's files; the shard becomes that one's own. */
+static inline const mr_dataset *mr_dataset_owner(const mr_dataset *ds, const mr_shard **shard)
+{
+    if (!(*shard)->stored)
+        return ds;
+    const mr_dataset *owner = (*shard)->dataset ? ds->others[(*shard)->dataset - 1] : ds;
+    *shard = (*shard)->stored;
+    return owner;
+}
 
 #endif

@@ -33,22 +33,21 @@ static void free_rows(rows *r)
     free(r->items);
 }
 
-/* The rows of the shard that are seen; *next: the number of the first of them in the split. */
-static mr_status mr_list_shard(int dirfd, const mr_split *split, const mr_shard *shard, uint64_t *next, rows *out,
-                               mr_error *err)
+typedef struct listing {
+    rows *out;
+    const char *split;
+} listing;
+
+static mr_status list_row(void *ctx, uint64_t number, const mr_row *row, mr_error *err)
 {
-    MR_AUTO(mr_scope_free) mr_row *read = NULL;
-    MR_TRY(mr_index_read(dirfd, shard, &read, err));
-    for (uint64_t i = 0; i < shard->samples; i++) {
-        if (*next >= split->samples || mr_split_stored(split, *next) != shard->first + i)
-            continue;
-        out->items[out->count++] = (mr_diff_side){.split = split->name,
-                                                  .number = (*next)++,
-                                                  .image_hash = read[i].image_hash,
-                                                  .meta_hash = read[i].meta_hash,
-                                                  .image_len = read[i].image_len,
-                                                  .label = read[i].label};
-    }
+    const listing *l = ctx;
+    (void)err;
+    l->out->items[l->out->count++] = (mr_diff_side){.split = l->split,
+                                                    .number = number,
+                                                    .image_hash = row->image_hash,
+                                                    .meta_hash = row->meta_hash,
+                                                    .image_len = row->image_len,
+                                                    .label = row->label};
     return MR_OK;
 }
 
@@ -63,13 +62,9 @@ static mr_status list_rows(const mr_dataset *ds, const char *path, rows *out, mr
     out->items = mr_alloc(samples, sizeof *out->items);
     if (!out->items)
         return no_memory(err);
-    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(mr_view_is_at(path) ? mr_dataset_folder(ds) : path);
-    if (dirfd < 0)
-        return mr_fail_errno(err, errno, "%s: cannot open", path);
     for (size_t i = 0; i < m->split_count; i++) {
-        uint64_t next = 0;
-        for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            MR_TRY(mr_list_shard(dirfd, &m->splits[i], &m->splits[i].shards[k], &next, out, err));
+        listing l = {out, m->splits[i].name};
+        MR_TRY(mr_dataset_each_row(ds, &m->splits[i], list_row, &l, err));
     }
     return MR_OK;
 }

@@ -191,3 +191,37 @@ void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta
     if (facts->unannotated)
         mr_buf_add_text(out, ",\"unannotated\":true");
 }
+
+/* Past the JSON string that begins at `at`; `len` if it does not end. */
+static size_t past_string(const char *text, size_t len, size_t at)
+{
+    for (at++; at < len && text[at] != '"'; at++)
+        at += text[at] == '\\';
+    return at < len ? at + 1 : len;
+}
+
+static bool begins(const char *text, size_t len, size_t at, const char *with)
+{
+    return len - at >= strlen(with) && memcmp(text + at, with, strlen(with)) == 0;
+}
+
+void mr_meta_relabel(mr_buf *out, const char *meta, size_t len, int32_t label, const char *class_name)
+{
+    static const char source[] = "{\"source\":", number[] = ",\"label\":", class[] = ",\"class\":";
+    size_t at = begins(meta, len, 0, source) ? past_string(meta, len, strlen(source)) : len, rest = at;
+    if (begins(meta, len, rest, number)) {
+        mr_buf_add(out, meta, at);
+        mr_buf_printf(out, "%s%d", number, (int)label);
+        rest += strlen(number);
+        while (rest < len && meta[rest] >= '0' && meta[rest] <= '9')
+            rest++;
+        if (class_name && begins(meta, len, rest, class)) {
+            mr_buf_add_text(out, class);
+            mr_json_add_string(out, class_name, strlen(class_name));
+            rest = past_string(meta, len, rest + strlen(class));
+        }
+    } else {
+        rest = 0;
+    }
+    mr_buf_add(out, meta + rest, len - rest);
+}

@@ -20,7 +20,6 @@
  *   manifest*               the manifest: parsed and checked, written, sealed
  *   walk writer             LMDB pages read without LMDB; a shard written with it
  *   index* record           an index, built or read; a record by its row
- *   class_counts            labels counted by the indexes
  * Above it: seek, then dataset, then verify and export, then the commands. */
 #ifndef MR_FORMAT_H
 #define MR_FORMAT_H

@@ -14,14 +14,31 @@ typedef struct mr_shard {
     uint64_t images;         /* distinct image records stored */
     uint64_t image_bytes;    /* their bytes */
     mr_digest mdb, idx;
+    /* Of a view (shards/dataset/dataset_view.c); zeros otherwise: */
+    const struct mr_shard *stored; /* the dataset's own */
+    uint32_t dataset;              /* its number in the view */
+    uint64_t before;               /* samples of other datasets that the split numbers before this one's */
+    const int32_t *labels;         /* the view's class of each class of the dataset; NULL: they are the same */
+    uint32_t label_count;
 } mr_shard;
+
+/* The number that the split has for the shard's first sample. */
+static inline uint64_t mr_shard_begin(const mr_shard *s)
+{
+    return s->before + s->first;
+}
+
+static inline int32_t mr_shard_label(const mr_shard *s, int32_t label)
+{
+    return s->labels && label >= 0 && (uint32_t)label < s->label_count ? s->labels[label] : label;
+}
 
 typedef struct mr_split {
     char name[64]; /* [A-Za-z0-9_.-], not starting with '.' */
     uint64_t samples, images, image_bytes;
     size_t shard_count;
     mr_shard *shards;
-    uint64_t *seen; /* of a view: the numbers that its samples have in the shards, in order; NULL: all are seen */
+    uint64_t *seen; /* of a view: the numbers that its samples have in the shards, ascending; NULL: all are seen */
 } mr_split;
 
 /* The number that a sample of the split has in the shards. */

@@ -78,20 +78,20 @@ static void count_row(const mr_row *row, mr_report_facts *f)
     f->bins[MR_BINS_EXIF][row->orientation > 1]++;
 }
 
-static mr_status count_rows(const char *dir, mr_report_facts *f, mr_error *err)
+static mr_status count_one(void *ctx, uint64_t number, const mr_row *row, mr_error *err)
 {
-    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
-    if (dirfd < 0)
-        return mr_fail_errno(err, errno, "%s", dir);
-    for (size_t i = 0; i < f->m->split_count; i++)
-        for (size_t k = 0; k < f->m->splits[i].shard_count; k++) {
-            const mr_shard *shard = &f->m->splits[i].shards[k];
-            MR_AUTO(mr_scope_free) mr_row *rows = NULL;
-            MR_TRY(mr_index_read(dirfd, shard, &rows, err));
-            for (uint64_t n = 0; n < shard->samples; n++)
-                count_row(&rows[n], f);
-            f->samples += shard->samples;
-        }
+    (void)number;
+    (void)err;
+    count_row(row, ctx);
+    return MR_OK;
+}
+
+static mr_status count_rows(mr_report_facts *f, mr_error *err)
+{
+    for (size_t i = 0; i < f->m->split_count; i++) {
+        MR_TRY(mr_dataset_each_row(f->ds, &f->m->splits[i], count_one, f, err));
+        f->samples += f->m->splits[i].samples;
+    }
     return MR_OK;
 }
 
@@ -200,8 +200,8 @@ mr_status mr_report_facts_read(const char *dir, const mr_dataset *ds, uint64_t s
     out->listed = mr_alloc(out->m->class_count + 1, sizeof *out->listed);
     if (!out->objects || !out->listed)
         return mr_fail_memory(err, "reading a dataset");
-    MR_TRY(mr_class_counts_read(dir, out->m, &out->labels, err));
-    MR_TRY(count_rows(dir, out, err));
+    MR_TRY(mr_class_counts_read(ds, &out->labels, err));
+    MR_TRY(count_rows(out, err));
     read_report(dir, out);
     return out->samples ? look(out, seed, err) : MR_OK;
 }

@@ -5,7 +5,7 @@
 #define MR_REPORT_FACTS_H
 
 #include "shards/dataset/dataset.h"
-#include "shards/format/class_counts.h"
+#include "shards/dataset/class_counts.h"
 #include "shards/report/words.h"
 
 enum { MR_METAS_MOST = 50000 }; /* read for a report */

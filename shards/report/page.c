@@ -215,7 +215,6 @@ mr_status mr_page_write(const char *dir, const mr_page_options *o, mr_buf *out, 
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     MR_AUTO(mr_report_facts_free) mr_report_facts facts = {0};
     MR_AUTO(mr_thumbs_free) mr_thumbs thumbs = {.max_pixels = o->max_pixels};
-    MR_TRY(mr_view_refuse(dir, err));
     MR_TRY(mr_dataset_open(dir, &ds, err));
     MR_TRY(mr_report_facts_read(dir, ds, o->seed, &facts, err));
     return write_page(dir, &facts, o, &thumbs, out, err);

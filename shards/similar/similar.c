@@ -20,27 +20,30 @@ enum { LARGE = 64 << 20 }; /* pixels */
 
 /* ---- which images ---------------------------------------------------------------------------------------------- */
 
-static mr_status mr_list_shard(int dirfd, const mr_shard *shard, uint32_t split, mr_similar *out, mr_error *err)
+typedef struct listing {
+    mr_similar *out;
+    uint32_t split;
+} listing;
+
+static mr_status list_row(void *ctx, uint64_t number, const mr_row *row, mr_error *err)
 {
-    MR_AUTO(mr_scope_free) mr_row *rows = NULL;
-    MR_TRY(mr_index_read(dirfd, shard, &rows, err));
-    for (uint64_t i = 0; i < shard->samples; i++) {
-        uint32_t at = (uint32_t)out->count++;
-        out->pictures[at] = (mr_similar_picture){.hash = rows[i].image_hash,
-                                                 .number = shard->first + i,
-                                                 .len = rows[i].image_len,
-                                                 .split = split,
-                                                 .label = rows[i].label,
-                                                 .equal = at,
-                                                 .large = (uint64_t)rows[i].width * rows[i].height > LARGE};
-    }
+    const listing *l = ctx;
+    uint32_t at = (uint32_t)l->out->count++;
+    (void)err;
+    l->out->pictures[at] = (mr_similar_picture){.hash = row->image_hash,
+                                                .number = number,
+                                                .len = row->image_len,
+                                                .split = l->split,
+                                                .label = row->label,
+                                                .equal = at,
+                                                .large = (uint64_t)row->width * row->height > LARGE};
     return MR_OK;
 }
 
-static mr_status list_samples(const char *dir, const mr_manifest *m, mr_similar *out, mr_error *err)
+static mr_status list_samples(const char *dir, const mr_dataset *ds, mr_similar *out, mr_error *err)
 {
+    const mr_manifest *m = mr_dataset_manifest(ds);
     uint64_t samples = 0;
-    MR_TRY(mr_view_refuse(dir, err));
     for (size_t i = 0; i < m->split_count; i++)
         samples += m->splits[i].samples;
     if (samples >= UINT32_MAX)
@@ -49,12 +52,10 @@ static mr_status list_samples(const char *dir, const mr_manifest *m, mr_similar 
     out->pictures = mr_alloc(samples, sizeof *out->pictures);
     if (!out->pictures)
         return mr_fail_memory(err, "looking for near-duplicates");
-    MR_AUTO(mr_scope_close) int dirfd = mr_supply_open_folder(dir);
-    if (dirfd < 0)
-        return mr_fail_errno(err, errno, "%s: cannot open", dir);
-    for (size_t i = 0; i < m->split_count; i++)
-        for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            MR_TRY(mr_list_shard(dirfd, &m->splits[i].shards[k], (uint32_t)i, out, err));
+    for (size_t i = 0; i < m->split_count; i++) {
+        listing l = {out, (uint32_t)i};
+        MR_TRY(mr_dataset_each_row(ds, &m->splits[i], list_row, &l, err));
+    }
     return MR_OK;
 }
 
@@ -225,7 +226,7 @@ static mr_status search(const mr_dataset *ds, const mr_similar_options *o, mr_si
 mr_status mr_similar_find(const char *dir, const mr_dataset *ds, const mr_similar_options *o, mr_similar *out,
                           mr_error *err)
 {
-    MR_TRY(list_samples(dir, mr_dataset_manifest(ds), out, err));
+    MR_TRY(list_samples(dir, ds, out, err));
     drop_repeated(out);
     MR_TRY(find_equal(out, err));
     return o->bytes_only ? MR_OK : search(ds, o, out, err);

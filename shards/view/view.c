@@ -21,7 +21,7 @@ static void free_json(json_t **doc)
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
-static void free_part(mr_view_part *p)
+void mr_view_part_free(mr_view_part *p)
 {
     for (size_t i = 0; p->conditions && i < p->condition_count; i++)
         mr_condition_free(&p->conditions[i]);
@@ -37,11 +37,16 @@ void mr_view_file_free(mr_view_file *v)
         free(v->sources[i].path);
     for (size_t i = 0; v->splits && i < v->split_count; i++) {
         for (size_t k = 0; v->splits[i].parts && k < v->splits[i].part_count; k++)
-            free_part(&v->splits[i].parts[k]);
+            mr_view_part_free(&v->splits[i].parts[k]);
         free(v->splits[i].parts);
         free(v->splits[i].name);
     }
+    for (size_t i = 0; v->renames && i < v->rename_count; i++) {
+        free(v->renames[i].from);
+        free(v->renames[i].to);
+    }
     free(v->sources);
+    free(v->renames);
     free(v->splits);
     free(v);
 }
@@ -73,7 +78,10 @@ static json_t *pack_view(const mr_view_file *v)
             json_array_append_new(parts, pack_part(&v->splits[i].parts[k]));
         json_array_append_new(splits, json_pack("{s:s,s:o}", "name", v->splits[i].name, "parts", parts));
     }
-    return json_pack("{s:o,s:o}", "datasets", datasets, "splits", splits);
+    json_t *renames = v->rename_count ? json_array() : NULL;
+    for (size_t i = 0; i < v->rename_count; i++)
+        json_array_append_new(renames, json_pack("[s,s]", v->renames[i].from, v->renames[i].to));
+    return json_pack("{s:o,s:o*,s:o}", "datasets", datasets, "rename", renames, "splits", splits);
 }
 
 static mr_status digest_of(const json_t *view, uint8_t digest[32], mr_error *err)
@@ -177,6 +185,31 @@ static mr_status parse_source(const json_t *path, const json_t *digest, const ch
     return out->path ? MR_OK : mr_fail_memory(err, name);
 }
 
+static mr_status parse_renames(const json_t *list, const char *name, mr_view_file *v, mr_error *err)
+{
+    size_t i;
+    json_t *item;
+    if (!list)
+        return MR_OK;
+    if (!json_is_array(list) || json_array_size(list) > MR_VIEW_RENAMES)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"rename\" is not a list of at most %d", name, MR_VIEW_RENAMES);
+    v->renames = mr_alloc(json_array_size(list) + 1, sizeof *v->renames);
+    if (!v->renames)
+        return mr_fail_memory(err, name);
+    json_array_foreach(list, i, item)
+    {
+        const char *from = json_string_value(json_array_get(item, 0)), *to = json_string_value(json_array_get(item, 1));
+        if (!from || !to || !*to || json_array_size(item) != 2)
+            return mr_fail(err, MR_BAD_DATA, "%s: a renamed class is a list of two names", name);
+        mr_view_rename *r = &v->renames[v->rename_count++];
+        r->from = strdup(from);
+        r->to = strdup(to);
+        if (!r->from || !r->to)
+            return mr_fail_memory(err, name);
+    }
+    return MR_OK;
+}
+
 static mr_status parse_all(const json_t *doc, const char *name, mr_view_file *v, mr_error *err)
 {
     json_t *paths, *view, *datasets, *splits, *item;
@@ -207,6 +240,7 @@ static mr_status parse_all(const json_t *doc, const char *name, mr_view_file *v,
     v->split_count = count;
     json_array_foreach(datasets, i, item)
         MR_TRY(parse_source(json_array_get(paths, i), item, name, &v->sources[i], err));
+    MR_TRY(parse_renames(json_object_get(view, "rename"), name, v, err));
     json_array_foreach(splits, i, item) MR_TRY(parse_split(item, name, v, i, err));
     return MR_OK;
 }
@@ -268,14 +302,4 @@ mr_status mr_view_refuse(const char *path, mr_error *err)
     MR_TRY(mr_view_read(path, &v, err));
     return mr_fail(err, MR_MISUSE, "%s: is a view, which this command does not take; name the dataset that it is of",
                    path);
-}
-
-char *mr_view_place(const char *path, const mr_view_source *source)
-{
-    MR_AUTO(mr_buf_free) mr_buf place = {0};
-    const char *slash = strrchr(path, '/');
-    if (slash && source->path[0] != '/' && !mr_path_is_url(source->path))
-        mr_buf_add(&place, path, (size_t)(slash - path) + 1);
-    mr_buf_add_text(&place, source->path);
-    return place.failed ? NULL : strdup(mr_buf_text(&place));
 }

@@ -15,7 +15,7 @@
 
 #define MR_VIEW_MAX ((uint64_t)256 << 20) /* bytes of a file */
 
-enum { MR_VIEW_DATASETS = 1000, MR_VIEW_PARTS = 10000 };
+enum { MR_VIEW_DATASETS = 1000, MR_VIEW_PARTS = 10000, MR_VIEW_RENAMES = 10000 };
 
 typedef struct mr_view_source { /* a dataset */
     char *path;
@@ -37,13 +37,19 @@ typedef struct mr_view_split {
     size_t part_count;
 } mr_view_split;
 
+typedef struct mr_view_rename { /* of a class, in all datasets; a class of the other name takes its samples */
+    char *from, *to;
+} mr_view_rename;
+
 typedef struct mr_view_file {
     mr_view_source *sources;
+    mr_view_rename *renames;
     mr_view_split *splits;
-    size_t source_count, split_count;
+    size_t source_count, rename_count, split_count;
     uint8_t digest[32];
 } mr_view_file;
 
+void mr_view_part_free(mr_view_part *p); /* contents */
 void mr_view_file_free(mr_view_file *v); /* contents and the struct; NULL is fine */
 static inline void mr_view_file_release(mr_view_file **v)
 {
@@ -62,5 +68,7 @@ mr_status mr_view_write(mr_view_file *v, mr_buf *out, mr_error *err);
 
 /* Where the dataset is, as seen from here, for the file at `path`; caller: free.  NULL: out of memory. */
 char *mr_view_place(const char *path, const mr_view_source *source);
+/* The other way round: the path of a dataset as the folder of the file `out` sees it; caller: free. */
+mr_status mr_view_relate(const char *out, const char *dataset, char **path, mr_error *err);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "train/files/npz_header.h"
 #include "train/files/safetensors.h"
-#include "shards/format/class_counts.h"
+#include "shards/dataset/class_counts.h"
+#include "shards/dataset/parts.h"
 #include "shards/manifest/manifest.h"
 #include "ingest/source/source.h"
 #include "tests/support/support.h"
@@ -190,8 +191,9 @@ static mr_status class_counts(uint64_t n, mr_error *err)
 {
     mr_split split = {.name = "train"};
     mr_manifest m = {.splits = &split, .split_count = 1, .class_count = (size_t)n};
+    const mr_dataset ds = {.manifest = &m};
     mr_class_counts counts = {0};
-    mr_status status = mr_class_counts_read(dir, &m, &counts, err);
+    mr_status status = mr_class_counts_read(&ds, &counts, err);
     free(counts.counts);
     return status;
 }

@@ -119,12 +119,16 @@ static mr_status print_json(const mr_dataset *ds, const char *digest, const coun
 
 /* ---- human-readable -------------------------------------------------------------------------------------------- */
 
-static mr_status print_splits(const mr_manifest *m, mr_error *err)
+/* `with_files`: what they take on disk; a view takes nothing. */
+static mr_status print_splits(const mr_manifest *m, bool with_files, mr_error *err)
 {
-    mr_table *t = mr_table_new(6);
+    mr_table *t = mr_table_new(with_files ? 6 : 4);
     char samples[32], images[32], bytes[32], shards[32], files[32];
     uint64_t sum[5] = {0};
-    mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards", ">on disk");
+    if (with_files)
+        mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards", ">on disk");
+    else
+        mr_table_row(t, "split", ">samples", ">images", ">bytes");
     for (size_t i = 0; i <= m->split_count; i++) {
         uint64_t row[5];
         const mr_split *s = i < m->split_count ? &m->splits[i] : NULL;
@@ -138,7 +142,13 @@ static mr_status print_splits(const mr_manifest *m, mr_error *err)
         } else {
             memcpy(row, sum, sizeof row);
         }
-        mr_table_row(t, s ? s->name : "all", mr_text_count(row[0], samples), mr_text_count(row[1], images),
+        const char *name = s ? s->name : "all";
+        if (!with_files) {
+            mr_table_row(t, name, mr_text_count(row[0], samples), mr_text_count(row[1], images),
+                         mr_text_bytes(row[2], bytes));
+            continue;
+        }
+        mr_table_row(t, name, mr_text_count(row[0], samples), mr_text_count(row[1], images),
                      mr_text_bytes(row[2], bytes), mr_text_count(row[3], shards), mr_text_bytes(row[4], files));
     }
     return mr_table_print(t, stdout, err);
@@ -163,6 +173,41 @@ static void print_options(const mr_manifest *m)
         printf("\n");
 }
 
+/* What a view is of, a line for each part: "train    flowers:train --first 100". */
+static mr_status print_parts(const char *path, mr_error *err)
+{
+    MR_AUTO(mr_view_file_release) mr_view_file *v = NULL;
+    char digest[65];
+    MR_TRY(mr_view_read(path, &v, err));
+    for (size_t i = 0; i < v->source_count; i++) {
+        mr_hex(v->sources[i].digest, 32, digest);
+        printf("  of       ");
+        mr_term_text(stdout, v->sources[i].path);
+        printf(", %s\n", digest);
+    }
+    for (size_t i = 0; i < v->rename_count; i++) {
+        printf("  renamed  ");
+        mr_term_text(stdout, v->renames[i].from);
+        printf(" to ");
+        mr_term_text(stdout, v->renames[i].to);
+        printf("\n");
+    }
+    for (size_t i = 0; i < v->split_count; i++)
+        for (size_t k = 0; k < v->splits[i].part_count; k++) {
+            const mr_view_part *p = &v->splits[i].parts[k];
+            printf("  %-7s  ", v->splits[i].name);
+            mr_term_text(stdout, v->sources[p->dataset].path);
+            printf(":%s", p->split);
+            for (size_t c = 0; c < p->condition_count; c++) {
+                bool lines = strchr(p->conditions[c].argument, '\n') != NULL;
+                printf(" --%s ", p->conditions[c].kind->name);
+                mr_term_text(stdout, lines ? "FILE" : p->conditions[c].argument);
+            }
+            printf("\n");
+        }
+    return MR_OK;
+}
+
 static void print_seeks(const cmd_seek_found *found)
 {
     MR_AUTO(mr_buf_free) mr_buf words = {0};
@@ -177,13 +222,17 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     const mr_class_counts *c = &found->classes;
-    bool variant = m->variant && *m->variant;
+    bool variant = m->variant && *m->variant, view = mr_dataset_source_count(ds) > 0;
     printf("%s%s%s: ", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN));
     mr_term_text(stdout, m->layout);
     printf("%s", variant ? " (" : "");
     mr_term_text(stdout, variant ? m->variant : "");
-    printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT);
-    MR_TRY(print_splits(m, err));
+    printf("%s, ", variant ? ")" : "");
+    if (view)
+        printf("a view of %zu dataset%s\n", mr_dataset_source_count(ds), mr_dataset_source_count(ds) == 1 ? "" : "s");
+    else
+        printf("format %d\n", MR_FORMAT);
+    MR_TRY(print_splits(m, !view, err));
     if (c->counts)
         mr_cmd_class_counts_print(m, c);
     else
@@ -198,7 +247,10 @@ static mr_status print_human(const request *q, const mr_dataset *ds, const char 
         mr_term_text(stdout, m->licence);
         printf("\n");
     }
-    print_options(m);
+    if (view)
+        MR_TRY(print_parts(q->dir, err));
+    else
+        print_options(m);
     print_seeks(&found->seeks);
     printf("  digest   %s%s%s\n", mr_sgr(stdout, MR_CYAN), digest, mr_sgr(stdout, MR_PLAIN));
     return MR_OK;
@@ -216,13 +268,12 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     const mr_manifest *m = mr_dataset_manifest(ds);
     MR_AUTO(free_counted) counted found = {0};
     char hex[65];
-    const char *stored = mr_view_is_at(q->dir) ? mr_dataset_folder(ds) : q->dir;
     if (q->croissant)
         MR_TRY(mr_view_refuse(q->dir, err));
     if (q->croissant)
         return mr_cmd_croissant_print(ds, err);
     if (q->classes)
-        MR_TRY(mr_class_counts_read(stored, m, &found.classes, err));
+        MR_TRY(mr_class_counts_read(ds, &found.classes, err));
     if (q->objects)
         MR_TRY(mr_cmd_objects_read(q->dir, ds, &found.objects, err));
     found.distance = q->near_distance;
@@ -230,7 +281,8 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
         .distance = q->near_distance, .jobs = q->jobs, .progress = MR_PROGRESS_LINE, .max_pixels = q->max_pixels};
     if (q->near)
         MR_TRY(mr_similar_find(q->dir, ds, &near, &found.near, err));
-    MR_TRY(mr_cmd_seek_find(stored, m, &found.seeks, err));
+    if (!mr_dataset_source_count(ds))
+        MR_TRY(mr_cmd_seek_find(q->dir, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
     return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
 }

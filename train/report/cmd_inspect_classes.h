@@ -3,7 +3,7 @@
 #ifndef MR_CMD_INSPECT_CLASSES_H
 #define MR_CMD_INSPECT_CLASSES_H
 
-#include "shards/format/class_counts.h"
+#include "shards/dataset/class_counts.h"
 #include "shards/manifest/manifest.h"
 
 /* The names of the first classes. */

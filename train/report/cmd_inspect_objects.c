@@ -10,7 +10,7 @@
 #include "base/cli/term.h"
 #include "base/text.h"
 #include "shards/dataset/dataset.h"
-#include "shards/format/class_counts.h"
+#include "shards/dataset/class_counts.h"
 
 enum { SMALL = 32 * 32, MEDIUM = 96 * 96 }; /* square pixels */
 

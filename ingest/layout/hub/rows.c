@@ -206,7 +206,7 @@ static int path_order(const void *a, const void *b)
 }
 
 /* What the listing left out, by path: a row whose image is among it is rejected once, for that reason. */
-static mr_status mr_list_left_out(build *b)
+static mr_status list_left_out(build *b)
 {
     const mr_notes *notes = b->plan->notes;
     b->left_out = mr_alloc(notes->count, sizeof *b->left_out);
@@ -337,7 +337,7 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
 {
     const mr_hub_state *st = plan->state;
     build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .err = err};
-    mr_status status = mr_list_left_out(&b);
+    mr_status status = list_left_out(&b);
     for (size_t i = 0; i < st->files.count && status == MR_OK; i++) {
         b.file = &st->files.items[i];
         status = plan_file(&b, i == 0);

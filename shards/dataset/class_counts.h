@@ -3,7 +3,7 @@
 #ifndef MR_CLASS_COUNTS_H
 #define MR_CLASS_COUNTS_H
 
-#include "shards/manifest/manifest.h"
+#include "shards/dataset/dataset.h"
 
 /* After the classes: samples with no label, several, or one outside the classes. */
 enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_NOT_CLASSES };
@@ -17,6 +17,6 @@ typedef struct mr_class_counts {
 } mr_class_counts;
 
 /* MR_BAD_DATA: an index is damaged or missing; MR_MISUSE: there would be more counts than that. */
-mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_counts *c, mr_error *err);
+mr_status mr_class_counts_read(const mr_dataset *ds, mr_class_counts *c, mr_error *err);
 
 #endif

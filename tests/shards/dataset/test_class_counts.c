@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shards/format/class_counts.h"
+#include "shards/dataset/class_counts.h"
 #include "tests/support/shards/dataset_maker.h"
 
 static void make(const char *dir)
@@ -25,14 +25,14 @@ static void every_sample_is_counted(void **state)
     static const uint64_t expected[2][6] = {{0, 0, 2, 1, 1, 1}, {1, 0, 0, 0, 0, 0}};
     const char *dir = *state;
     mr_class_counts c = {0};
-    mr_manifest *m = NULL;
+    mr_dataset *ds = NULL;
     make(dir);
-    assert_int_equal(mr_manifest_open(dir, &m, NULL, NULL), MR_OK);
-    assert_int_equal(mr_class_counts_read(dir, m, &c, NULL), MR_OK);
+    assert_int_equal(mr_dataset_open(dir, &ds, NULL), MR_OK);
+    assert_int_equal(mr_class_counts_read(ds, &c, NULL), MR_OK);
     assert_int_equal(c.width, 3 + MR_NOT_CLASSES);
     assert_memory_equal(c.counts, expected, sizeof expected);
     free(c.counts);
-    mr_manifest_free(m);
+    mr_dataset_free(ds);
 }
 
 static void a_damaged_index_is_refused(void **state)
@@ -40,15 +40,15 @@ static void a_damaged_index_is_refused(void **state)
     const char *dir = *state;
     char *idx = support_path("%s/val-00000.idx", dir);
     mr_class_counts c = {0};
-    mr_manifest *m = NULL;
+    mr_dataset *ds = NULL;
     mr_error err;
     make(dir);
-    assert_int_equal(mr_manifest_open(dir, &m, NULL, NULL), MR_OK);
+    assert_int_equal(mr_dataset_open(dir, &ds, NULL), MR_OK);
     support_write(idx, "MRINDEX1", 8);
-    assert_int_equal(mr_class_counts_read(dir, m, &c, &err), MR_BAD_DATA);
+    assert_int_equal(mr_class_counts_read(ds, &c, &err), MR_BAD_DATA);
     assert_non_null(strstr(err.text, "val-00000.idx"));
     free(c.counts);
-    mr_manifest_free(m);
+    mr_dataset_free(ds);
     free(idx);
 }
 

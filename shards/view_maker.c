@@ -1,0 +1,387 @@
+/* view_maker.c - a view from the datasets and views that it is to see, and the conditions.
+ * Invariant: parts are in the order in which they were named, and each sees at least one sample. */
+#include "shards/view_maker.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cli/term.h"
+#include "base/files/file.h"
+#include "base/scope.h"
+#include "base/text.h"
+#include "shards/dataset/view_list.h"
+
+enum { LIST_MAX = 64 << 20 }; /* bytes of a file with a list */
+
+typedef struct maker {
+    const mr_view_request *q;
+    mr_view_file *v;
+    mr_dataset *datasets[MR_VIEW_DATASETS]; /* parallel to the sources */
+    int32_t *labels[MR_VIEW_DATASETS];
+    mr_class *classes;
+    size_t class_count, asked; /* asked: conditions of the request */
+} maker;
+
+static void free_maker(maker **m)
+{
+    for (size_t i = 0; *m && (*m)->v && i < (*m)->v->source_count; i++) {
+        mr_dataset_free((*m)->datasets[i]);
+        free((*m)->labels[i]);
+    }
+    if (*m)
+        mr_view_free_classes((*m)->classes, (*m)->class_count);
+    mr_view_file_free(*m ? (*m)->v : NULL);
+    free(*m);
+}
+
+static mr_status no_memory(const maker *m, mr_error *err)
+{
+    return mr_fail_memory(err, m->q->out);
+}
+
+/* ---- its datasets ------------------------------------------------------------------------------------------------ */
+
+/* `*number`: of the dataset among the sources, where each is once. */
+static mr_status add_source(maker *m, const char *place, const uint8_t *wanted, size_t *number, mr_error *err)
+{
+    mr_view_file *v = m->v;
+    MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
+    MR_TRY(mr_dataset_open(place, &ds, err));
+    if (wanted && memcmp(mr_dataset_digest(ds), wanted, 32) != 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: is another dataset than the view was made of", place);
+    for (*number = 0; *number < v->source_count; ++*number)
+        if (memcmp(v->sources[*number].digest, mr_dataset_digest(ds), 32) == 0)
+            return MR_OK;
+    if (v->source_count == MR_VIEW_DATASETS)
+        return mr_fail(err, MR_MISUSE, "%s: a view may have %d datasets", m->q->out, MR_VIEW_DATASETS);
+    memcpy(v->sources[*number].digest, mr_dataset_digest(ds), 32);
+    MR_TRY(mr_view_relate(m->q->out, place, &v->sources[*number].path, err));
+    m->datasets[v->source_count++] = ds;
+    ds = NULL;
+    return MR_OK;
+}
+
+/* A later name takes over what was renamed to the earlier one. */
+static mr_status add_rename(maker *m, const char *from, const char *to, mr_error *err)
+{
+    mr_view_file *v = m->v;
+    for (size_t i = 0; i < v->rename_count; i++) {
+        if (strcmp(v->renames[i].from, from) == 0 && strcmp(v->renames[i].to, to) != 0)
+            return mr_fail(err, MR_MISUSE, "--rename-class: %s is renamed to %s and to %s", from, v->renames[i].to, to);
+        if (strcmp(v->renames[i].to, from) != 0)
+            continue;
+        free(v->renames[i].to);
+        v->renames[i].to = strdup(to);
+        if (!v->renames[i].to)
+            return no_memory(m, err);
+    }
+    if (v->rename_count == MR_VIEW_RENAMES)
+        return mr_fail(err, MR_MISUSE, "--rename-class: more than %d", MR_VIEW_RENAMES);
+    mr_view_rename *grown = realloc(v->renames, (v->rename_count + 1) * sizeof *grown);
+    if (!grown)
+        return no_memory(m, err);
+    v->renames = grown;
+    v->renames[v->rename_count] = (mr_view_rename){strdup(from), strdup(to)};
+    const mr_view_rename *added = &v->renames[v->rename_count++];
+    return added->from && added->to ? MR_OK : no_memory(m, err);
+}
+
+/* ---- its parts --------------------------------------------------------------------------------------------------- */
+
+static mr_status find_split(maker *m, const char *name, mr_view_split **out, mr_error *err)
+{
+    mr_view_file *v = m->v;
+    for (size_t i = 0; i < v->split_count; i++) {
+        *out = &v->splits[i];
+        if (strcmp(v->splits[i].name, name) == 0)
+            return MR_OK;
+    }
+    mr_view_split *grown = realloc(v->splits, (v->split_count + 1) * sizeof *grown);
+    if (!grown)
+        return no_memory(m, err);
+    v->splits = grown;
+    *out = &v->splits[v->split_count];
+    **out = (mr_view_split){.name = strdup(name)};
+    if (!(*out)->name)
+        return no_memory(m, err);
+    v->split_count++;
+    return MR_OK;
+}
+
+/* The argument itself, or what is in the file that it names. */
+static mr_status add_condition(const char *kind, const char *argument, bool from_file, mr_view_part *p, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    if (from_file) {
+        MR_TRY(mr_file_read_all(AT_FDCWD, argument, LIST_MAX, &text, err));
+        argument = mr_buf_text(&text);
+        if (strlen(argument) != text.len || !mr_utf8_valid(argument, text.len))
+            return mr_fail(err, MR_MISUSE, "--%s: the file is not text in UTF-8", kind);
+    }
+    MR_TRY(mr_condition_make(kind, argument, &p->conditions[p->condition_count], err));
+    p->condition_count++;
+    return MR_OK;
+}
+
+/* With the conditions of `of`, a part of a view; NULL: all of the split.  What is asked now comes later. */
+static mr_status add_part(maker *m, size_t dataset, const char *split, const char *as, const mr_view_part *of,
+                          mr_error *err)
+{
+    mr_view_split *s = NULL;
+    size_t earlier = of ? of->condition_count : 0;
+    MR_TRY(find_split(m, as, &s, err));
+    mr_view_part *grown = realloc(s->parts, (s->part_count + 1) * sizeof *grown);
+    if (!grown)
+        return no_memory(m, err);
+    s->parts = grown;
+    mr_view_part *p = &s->parts[s->part_count++];
+    *p = (mr_view_part){.dataset = dataset, .split = strdup(split)};
+    p->conditions = mr_alloc(earlier + m->asked, sizeof *p->conditions);
+    if (!p->split || !p->conditions)
+        return no_memory(m, err);
+    for (size_t i = 0; i < earlier; i++)
+        MR_TRY(add_condition(of->conditions[i].kind->name, of->conditions[i].argument, false, p, err));
+    return MR_OK;
+}
+
+/* ---- what is named ----------------------------------------------------------------------------------------------- */
+
+static mr_status add_dataset(maker *m, const char *place, const char *only, mr_error *err)
+{
+    size_t number;
+    MR_TRY(add_source(m, place, NULL, &number, err));
+    const mr_manifest *from = mr_dataset_manifest(m->datasets[number]);
+    if (only)
+        MR_TRY(mr_manifest_find_split(from, place, only, NULL, err));
+    for (size_t i = 0; i < from->split_count; i++)
+        if (!only || strcmp(only, from->splits[i].name) == 0)
+            MR_TRY(add_part(m, number, from->splits[i].name, from->splits[i].name, NULL, err));
+    return MR_OK;
+}
+
+static mr_status add_view(maker *m, const char *path, const char *only, mr_error *err)
+{
+    MR_AUTO(mr_view_file_release) mr_view_file *of = NULL;
+    MR_AUTO(mr_scope_free) size_t *numbers = NULL;
+    bool found = false;
+    MR_TRY(mr_view_read(path, &of, err));
+    numbers = mr_alloc(of->source_count, sizeof *numbers);
+    if (!numbers)
+        return no_memory(m, err);
+    for (size_t i = 0; i < of->source_count; i++) {
+        MR_AUTO(mr_scope_free) char *place = mr_view_place(path, &of->sources[i]);
+        if (!place)
+            return no_memory(m, err);
+        MR_TRY(add_source(m, place, of->sources[i].digest, &numbers[i], err));
+    }
+    for (size_t i = 0; i < of->rename_count; i++)
+        MR_TRY(add_rename(m, of->renames[i].from, of->renames[i].to, err));
+    for (size_t i = 0; i < of->split_count; i++) {
+        const mr_view_split *s = &of->splits[i];
+        if (only && strcmp(only, s->name) != 0)
+            continue;
+        found = true;
+        for (size_t k = 0; k < s->part_count; k++)
+            MR_TRY(add_part(m, numbers[s->parts[k].dataset], s->parts[k].split, s->name, &s->parts[k], err));
+    }
+    return found ? MR_OK : mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split", only, path);
+}
+
+static const char *argument_of(const maker *m, const char *condition)
+{
+    size_t i = 0;
+    while (strcmp(mr_condition_kinds[i].name, condition) != 0)
+        i++;
+    return m->q->arguments[i];
+}
+
+static mr_status add_from(maker *m, const char *from, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *place = strdup(from);
+    char *colon = place ? strrchr(place, ':') : NULL, *only = colon && !strchr(colon, '/') ? colon + 1 : NULL;
+    if (!place)
+        return no_memory(m, err);
+    if (only)
+        *colon = 0;
+    if (!mr_view_is_at(place))
+        return add_dataset(m, place, only, err);
+    if (argument_of(m, "samples"))
+        return mr_fail(err, MR_MISUSE,
+                       "--samples: %s is a view, and the numbers are those of the dataset that it is of; name that one",
+                       place);
+    return add_view(m, place, only, err);
+}
+
+/* ---- what is seen ------------------------------------------------------------------------------------------------ */
+
+static bool is_class(const maker *m, const char *name)
+{
+    for (size_t i = 0; i < m->class_count; i++)
+        if (strcmp(m->classes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void add_name(mr_buf *list, const char *name)
+{
+    mr_buf_printf(list, "%s%s", list->len ? "," : "", name);
+}
+
+/* The names that the datasets have for these classes of the view, so that the condition stays the same when the view is
+ * part of another one, which renames them. */
+static mr_status own_names(const maker *m, const char *names, mr_buf *out, mr_error *err)
+{
+    const mr_view_file *v = m->v;
+    MR_AUTO(mr_buf_free) mr_buf name = {0};
+    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        mr_buf_clear(&name);
+        mr_buf_add(&name, at, strcspn(at, ","));
+        if (!is_class(m, mr_buf_text(&name)))
+            return mr_fail(err, MR_MISUSE,
+                           "--class %s: not a class of the dataset; `millrace inspect --classes` lists them",
+                           mr_buf_text(&name));
+        bool moved = false;
+        for (size_t i = 0; i < v->rename_count; i++) {
+            moved = moved || strcmp(v->renames[i].from, mr_buf_text(&name)) == 0;
+            if (strcmp(v->renames[i].to, mr_buf_text(&name)) == 0)
+                add_name(out, v->renames[i].from);
+        }
+        if (!moved)
+            add_name(out, mr_buf_text(&name));
+    }
+    return mr_buf_status(out, err, m->q->out);
+}
+
+static mr_status add_asked(const maker *m, mr_view_part *p, mr_error *err)
+{
+    for (size_t i = 0; mr_condition_kinds[i].name; i++) {
+        const mr_condition_kind *kind = &mr_condition_kinds[i];
+        MR_AUTO(mr_buf_free) mr_buf classes = {0};
+        const char *argument = m->q->arguments[i];
+        if (argument && strcmp(kind->name, "class") == 0) {
+            MR_TRY(own_names(m, argument, &classes, err));
+            argument = mr_buf_text(&classes);
+        }
+        if (argument)
+            MR_TRY(add_condition(kind->name, argument, strcmp(kind->value, "FILE") == 0, p, err));
+    }
+    return MR_OK;
+}
+
+static mr_status rename_classes(maker *m, mr_error *err)
+{
+    for (size_t i = 0; i < m->q->rename_count; i++) {
+        MR_AUTO(mr_scope_free) char *from = strdup(m->q->renames[i]);
+        char *equals = from ? strchr(from, '=') : NULL;
+        if (!from)
+            return no_memory(m, err);
+        if (!equals || equals == from || !equals[1])
+            return mr_fail(err, MR_MISUSE, "--rename-class %s: give the old and the new name, OLD=NEW", from);
+        *equals = 0;
+        bool known = false;
+        for (size_t k = 0; k < m->v->rename_count; k++)
+            known = known || strcmp(m->v->renames[k].to, from) == 0;
+        for (size_t k = 0; !known && k < m->v->source_count; k++)
+            for (size_t c = 0; c < mr_dataset_class_count(m->datasets[k]); c++)
+                known = known || strcmp(mr_dataset_class_name(m->datasets[k], c), from) == 0;
+        if (!known)
+            return mr_fail(err, MR_MISUSE, "--rename-class %s: none of the datasets has a class of this name", from);
+        MR_TRY(add_rename(m, from, equals + 1, err));
+    }
+    return MR_OK;
+}
+
+static mr_status list_part(const maker *m, mr_view_part *p, mr_error *err)
+{
+    MR_AUTO(mr_view_list_free) mr_view_list list = {0};
+    MR_TRY(mr_view_list_make(m->datasets[p->dataset], p, m->labels[p->dataset] != NULL, &list, err));
+    p->samples = list.samples;
+    memcpy(p->list, list.hash, sizeof list.hash);
+    return MR_OK;
+}
+
+/* A name that no sample has may be a mistake, by which a sample would stay. */
+static void warn_of_missed(const maker *m, const mr_condition *const *drops, size_t count)
+{
+    mr_error text;
+    const char *first = NULL;
+    size_t missed = count ? mr_conditions_missed(drops, count, &first) : 0;
+    if (!missed)
+        return;
+    mr_fail(&text, MR_OK, "%s: %zu of its lines name%s no sample; the first is %.200s", argument_of(m, "drop"), missed,
+            missed == 1 ? "s" : "", first);
+    mr_term_warn(text.text);
+}
+
+static mr_status list_parts(maker *m, mr_error *err)
+{
+    size_t count = 0, parts = 0;
+    for (size_t i = 0; i < m->v->split_count; i++)
+        parts += m->v->splits[i].part_count;
+    MR_AUTO(mr_scope_free) const mr_condition **drops = mr_alloc(parts, sizeof *drops);
+    if (!drops)
+        return no_memory(m, err);
+    for (size_t i = 0; i < m->v->split_count; i++)
+        for (size_t k = 0; k < m->v->splits[i].part_count; k++) {
+            mr_view_part *p = &m->v->splits[i].parts[k];
+            size_t before = p->condition_count;
+            MR_TRY(add_asked(m, p, err));
+            MR_TRY(list_part(m, p, err));
+            if (argument_of(m, "drop"))
+                drops[count++] = &p->conditions[before]; /* the first that is asked */
+        }
+    warn_of_missed(m, drops, count);
+    return MR_OK;
+}
+
+/* Parts that see nothing are left out; a split of such parts is a mistake. */
+static mr_status keep_parts(const maker *m, mr_view_split *s, mr_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->part_count; i++) {
+        const mr_view_part p = s->parts[i];
+        s->parts[i] = s->parts[kept];
+        s->parts[kept] = p;
+        kept += p.samples > 0;
+    }
+    if (!kept)
+        return mr_fail(err, MR_MISUSE,
+                       "%s: no sample of the split %s meets the conditions; name another split, DATASET:SPLIT, or ask "
+                       "for less",
+                       m->q->from_count == 1 ? m->q->from[0] : m->q->out, s->name);
+    for (size_t i = kept; i < s->part_count; i++)
+        mr_view_part_free(&s->parts[i]);
+    s->part_count = kept;
+    return MR_OK;
+}
+
+mr_status mr_view_make(const mr_view_request *q, mr_view_file **out, mr_error *err)
+{
+    MR_AUTO(free_maker) maker *m = mr_alloc(1, sizeof *m);
+    if (!m)
+        return mr_fail_memory(err, q->out);
+    m->q = q;
+    for (size_t i = 0; mr_condition_kinds[i].name; i++)
+        m->asked += q->arguments[i] != NULL;
+    m->v = mr_alloc(1, sizeof *m->v);
+    if (!m->v)
+        return no_memory(m, err);
+    m->v->sources = mr_alloc(MR_VIEW_DATASETS, sizeof *m->v->sources);
+    if (!m->v->sources)
+        return no_memory(m, err);
+    for (size_t i = 0; i < q->from_count; i++)
+        MR_TRY(add_from(m, q->from[i], err));
+    MR_TRY(rename_classes(m, err));
+    MR_TRY(mr_view_join_classes(m->datasets, m->v->source_count, m->v, &m->classes, &m->class_count, m->labels, err));
+    MR_TRY(list_parts(m, err));
+    for (size_t i = 0; i < m->v->split_count; i++)
+        MR_TRY(keep_parts(m, &m->v->splits[i], err));
+    *out = m->v;
+    for (size_t i = 0; i < m->v->source_count; i++) {
+        mr_dataset_free(m->datasets[i]);
+        free(m->labels[i]);
+    }
+    m->v = NULL;
+    return MR_OK;
+}

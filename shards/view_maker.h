@@ -1,0 +1,20 @@
+/* view_maker.h - a view from the datasets and views that it is to see, and the conditions.
+ * Invariant: what is made opens as it was made: a view of views names the datasets that they are of. */
+#ifndef MR_VIEW_MAKER_H
+#define MR_VIEW_MAKER_H
+
+#include "shards/view/view.h"
+
+typedef struct mr_view_request {
+    const char *out;         /* where the file will be: paths are relative to its folder */
+    const char *const *from; /* DATASET or VIEW, each with :SPLIT for one of its splits */
+    size_t from_count;
+    const char *const *arguments; /* of the conditions, parallel to mr_condition_kinds; NULL: not asked */
+    const char *const *renames;   /* "A=B" */
+    size_t rename_count;
+} mr_view_request;
+
+/* MR_MISUSE: no such dataset, split, class or sample, or datasets whose classes cannot be joined. */
+mr_status mr_view_make(const mr_view_request *q, mr_view_file **out, mr_error *err);
+
+#endif
