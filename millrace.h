@@ -227,7 +227,8 @@ typedef struct mr_sample_facts {
     const char *meta;                            /* with_meta: one JSON object, lent by the batch */
     size_t meta_len;
     uint64_t hash; /* XXH3-64 of the encoded image */
-    uint64_t item; /* index in options.items, otherwise `sample`; random numbers depend on it */
+    uint64_t item; /* index in options.items; of a view with weights, the number among an epoch's items; otherwise
+                    `sample`; random numbers depend on it */
 } mr_sample_facts;
 
 /* What the samples of a batch show: the objects of their metas (FORMAT.md), moved as the image is: cut to

@@ -128,8 +128,9 @@ mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world,
 {
     mr_order order;
     MR_TRY(mr_manifest_find_split(m, q->dir, q->split, split, err));
-    MR_TRY(mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split), &order,
-                         err));
+    MR_TRY(mr_order_make(q->shuffle, mr_draw_items(*split, q->shuffle), q->seed, q->window_bytes,
+                         mr_split_mean_bytes(*split), &order, err));
     MR_TRY(mr_schedule_make(&order, q->global_batch, q->ranks ? q->ranks : world, q->tail, out, err));
+    out->draw = mr_draw_of(*split, q->shuffle);
     return q->batches ? check_batches(q, out->steps, err) : MR_OK;
 }

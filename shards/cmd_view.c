@@ -14,7 +14,9 @@
 
 typedef struct request {
     const char *out;
-    mr_cli_list from, renames;
+    mr_cli_list from, renames, weights;
+    uint64_t repeat;
+    unsigned balance;
 #define X(word, name, value, meta, prepare, help) const char *word;
     MR_CONDITIONS(X)
 #undef X
@@ -28,6 +30,12 @@ static const mr_option options[] = {
 #undef X
         {"rename-class", 0, MR_ARG_LIST, MR_FIELD(request, renames), .value = "OLD=NEW",
          .help = "give a class another name; may be another class's, which takes its samples; may be repeated"},
+    {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W", .group = "In an epoch:",
+     .help = "see each sample of DATASET W times, such as 0.5 or 3; over epochs all equally often; may be repeated"},
+    {"balance", 0, MR_ARG_WORD, MR_FIELD(request, balance), .words = MR_WORDS("none", "class"), .standard = "none",
+     .help = "class: see each class equally often"},
+    {"repeat", 0, MR_ARG_COUNT, MR_FIELD(request, repeat), .value = "N", .low = 1, .high = MR_VIEW_REPEAT,
+     .help = "see everything N times in an epoch"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace OUT, if it is a view"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -49,7 +57,11 @@ static mr_status make(const request *q, mr_view_file **v, mr_error *err)
                                    .from_count = q->from.count,
                                    .arguments = given,
                                    .renames = (const char *const *)q->renames.items,
-                                   .rename_count = q->renames.count};
+                                   .rename_count = q->renames.count,
+                                   .weights = (const char *const *)q->weights.items,
+                                   .weight_count = q->weights.count,
+                                   .repeat = q->repeat,
+                                   .balance = q->balance != 0};
     return mr_view_make(&asked, v, err);
 }
 
@@ -103,6 +115,7 @@ static int start(int argc, char **argv)
         code = cli.code;
     free(q.from.items);
     free(q.renames.items);
+    free(q.weights.items);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #include "shards/view_maker.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@ typedef struct maker {
     int32_t *labels[MR_VIEW_DATASETS];
     mr_class *classes;
     size_t class_count, asked; /* asked: conditions of the request */
+    const char *weight;        /* of what is being added; NULL: none */
+    uint64_t weighed;          /* a bit for each weight of the request that something has */
 } maker;
 
 static void free_maker(maker **m)
@@ -102,7 +105,7 @@ static mr_status find_split(maker *m, const char *name, mr_view_split **out, mr_
         return no_memory(m, err);
     v->splits = grown;
     *out = &v->splits[v->split_count];
-    **out = (mr_view_split){.name = strdup(name)};
+    **out = (mr_view_split){.name = strdup(name), .repeat = 1};
     if (!(*out)->name)
         return no_memory(m, err);
     v->split_count++;
@@ -124,6 +127,21 @@ static mr_status add_condition(const char *kind, const char *argument, bool from
     return MR_OK;
 }
 
+/* The weight of what is being added, times the one that a view gave it. */
+static mr_status weigh(const maker *m, const char *inner, char **out, mr_error *err)
+{
+    char text[32];
+    const char *weight = m->weight ? m->weight : inner;
+    if (m->weight && inner) {
+        snprintf(text, sizeof text, "%.6f", strtod(m->weight, NULL) * strtod(inner, NULL));
+        weight = text;
+        if (!mr_view_weight_ok(text))
+            return mr_fail(err, MR_MISUSE, "--weight: %s times %s of the view is out of range", m->weight, inner);
+    }
+    *out = weight ? strdup(weight) : NULL;
+    return weight && !*out ? no_memory(m, err) : MR_OK;
+}
+
 /* With the conditions of `of`, a part of a view; NULL: all of the split.  What is asked now comes later. */
 static mr_status add_part(maker *m, size_t dataset, const char *split, const char *as, const mr_view_part *of,
                           mr_error *err)
@@ -137,6 +155,7 @@ static mr_status add_part(maker *m, size_t dataset, const char *split, const cha
     s->parts = grown;
     mr_view_part *p = &s->parts[s->part_count++];
     *p = (mr_view_part){.dataset = dataset, .split = strdup(split)};
+    MR_TRY(weigh(m, of ? of->weight : NULL, &p->weight, err));
     p->conditions = mr_alloc(earlier + m->asked, sizeof *p->conditions);
     if (!p->split || !p->conditions)
         return no_memory(m, err);
@@ -182,10 +201,44 @@ static mr_status add_view(maker *m, const char *path, const char *only, mr_error
         if (only && strcmp(only, s->name) != 0)
             continue;
         found = true;
+        if (s->balance || s->repeat > 1)
+            return mr_fail(err, MR_MISUSE,
+                           "%s: is balanced or repeated, and cannot be part of another view; name its "
+                           "datasets",
+                           path);
         for (size_t k = 0; k < s->part_count; k++)
             MR_TRY(add_part(m, numbers[s->parts[k].dataset], s->parts[k].split, s->name, &s->parts[k], err));
     }
     return found ? MR_OK : mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split", only, path);
+}
+
+/* m->weight: of what is named so, with its split or without. */
+static mr_status find_weight(maker *m, const char *from, const char *place, mr_error *err)
+{
+    m->weight = NULL;
+    for (size_t i = 0; i < m->q->weight_count; i++) {
+        const char *text = m->q->weights[i], *equals = strrchr(text, '=');
+        size_t len = equals ? (size_t)(equals - text) : 0;
+        if (!len || !mr_view_weight_ok(equals + 1))
+            return mr_fail(err, MR_MISUSE, "--weight %s: give a dataset and a number above 0, DATASET=W", text);
+        if ((strlen(from) == len && strncmp(text, from, len) == 0) ||
+            (strlen(place) == len && strncmp(text, place, len) == 0)) {
+            m->weight = equals + 1;
+            m->weighed |= i < 64 ? UINT64_C(1) << i : 0;
+        }
+    }
+    return MR_OK;
+}
+
+/* A weight that nothing has is a mistake. */
+static mr_status check_weights(const maker *m, mr_error *err)
+{
+    for (size_t i = 0; i < m->q->weight_count && i < 64; i++)
+        if (!(m->weighed >> i & 1))
+            return mr_fail(err, MR_MISUSE, "--weight %s: the view has no dataset of this name", m->q->weights[i]);
+    if (m->q->balance && m->q->weight_count)
+        return mr_fail(err, MR_MISUSE, "--weight and --balance exclude each other");
+    return MR_OK;
 }
 
 static const char *argument_of(const maker *m, const char *condition)
@@ -204,6 +257,7 @@ static mr_status add_from(maker *m, const char *from, mr_error *err)
         return no_memory(m, err);
     if (only)
         *colon = 0;
+    MR_TRY(find_weight(m, from, place, err));
     if (!mr_view_is_at(place))
         return add_dataset(m, place, only, err);
     if (argument_of(m, "samples"))
@@ -372,11 +426,16 @@ mr_status mr_view_make(const mr_view_request *q, mr_view_file **out, mr_error *e
         return no_memory(m, err);
     for (size_t i = 0; i < q->from_count; i++)
         MR_TRY(add_from(m, q->from[i], err));
+    MR_TRY(check_weights(m, err));
     MR_TRY(rename_classes(m, err));
     MR_TRY(mr_view_join_classes(m->datasets, m->v->source_count, m->v, &m->classes, &m->class_count, m->labels, err));
     MR_TRY(list_parts(m, err));
     for (size_t i = 0; i < m->v->split_count; i++)
         MR_TRY(keep_parts(m, &m->v->splits[i], err));
+    for (size_t i = 0; i < m->v->split_count; i++) {
+        m->v->splits[i].repeat = q->repeat ? q->repeat : 1;
+        m->v->splits[i].balance = q->balance;
+    }
     *out = m->v;
     for (size_t i = 0; i < m->v->source_count; i++) {
         mr_dataset_free(m->datasets[i]);

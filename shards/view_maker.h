@@ -12,6 +12,10 @@ typedef struct mr_view_request {
     const char *const *arguments; /* of the conditions, parallel to mr_condition_kinds; NULL: not asked */
     const char *const *renames;   /* "A=B" */
     size_t rename_count;
+    const char *const *weights; /* "DATASET=W", the dataset as in `from` */
+    size_t weight_count;
+    uint64_t repeat;
+    bool balance;
 } mr_view_request;
 
 /* MR_MISUSE: no such dataset, split, class or sample, or datasets whose classes cannot be joined. */

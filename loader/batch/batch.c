@@ -104,10 +104,10 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
 {
     mr_part *part = &b->parts[i];
     mr_slot slot = mr_schedule_slot(&w->schedule, b->lent.epoch, b->lent.step, w->o.rank, i);
-    uint64_t sample = mr_work_sample(w, slot.sample);
+    uint64_t sample = mr_work_sample(w, b->lent.epoch, slot.item);
     *part = (mr_part){.meta_at = b->meta_used};
     b->facts[i] =
-        (mr_sample_facts){.sample = sample, .item = slot.sample, .weight = slot.weight, .label = -1, .offset = *used};
+        (mr_sample_facts){.sample = sample, .item = slot.item, .weight = slot.weight, .label = -1, .offset = *used};
     mr_error why;
     mr_status status = mr_work_row(w, sample, &part->row, &why);
     if (mr_status_is_bad(status)) {
@@ -262,7 +262,7 @@ static uint64_t position_of(const mr_loading *b, const mr_work *w, uint64_t slot
 static mr_status load_other(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, uint64_t item, mr_error *err)
 {
     mr_part part = {.meta_at = b->meta_used};
-    uint64_t sample = mr_work_sample(w, item);
+    uint64_t sample = mr_work_sample(w, b->lent.epoch, item);
     size_t used = b->lent.data_bytes, more = 0;
     MR_TRY(mr_work_row(w, sample, &part.row, err));
     if (w->o.deliver == MR_DELIVER_ENCODED) {

@@ -8,6 +8,7 @@
 #include "base/scope.h"
 #include "loader/augment/changes.h"
 #include "image/codec/image.h"
+#include "loader/order/draw.h"
 
 typedef unsigned long long ull;
 
@@ -173,6 +174,11 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     MR_TRY(fill_height(&o, err));
     MR_TRY(check_augment(&o, err));
     MR_TRY(check_items(&o, split->samples, err));
+    if (o.items && mr_draw_of(split, o.shuffle))
+        return mr_fail(err, MR_MISUSE,
+                       "%s: the view says how often its samples are seen, which a list of items (of captions, too) "
+                       "cannot be combined with; name a view without weights",
+                       o.split);
     *out = o;
     return MR_OK;
 }

@@ -31,9 +31,11 @@ mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options
     MR_TRY(mr_loader_options_fill(options, mr_dataset_manifest(ds), &w->o, err));
     const mr_split *split = w->split = mr_manifest_split(mr_dataset_manifest(ds), w->o.split);
     w->o.split = split->name; /* the caller's text may be freed */
-    MR_TRY(mr_order_make(w->o.shuffle, w->o.items ? w->o.item_count : split->samples, w->o.seed, w->o.window_bytes,
-                         mr_split_mean_bytes(split), &order, err));
+    MR_TRY(mr_order_make(w->o.shuffle, w->o.items ? w->o.item_count : mr_draw_items(split, w->o.shuffle), w->o.seed,
+                         w->o.window_bytes, mr_split_mean_bytes(split), &order, err));
     MR_TRY(mr_schedule_make(&order, w->o.global_batch, w->o.world, w->o.tail, &w->schedule, err));
+    if (!w->o.items)
+        w->schedule.draw = mr_draw_of(split, w->o.shuffle);
     mr_dataset_fetch_indexes(ds, split, NULL);
     return mr_shard_files_new(ds, split, 0, &w->files, err);
 }

@@ -62,9 +62,9 @@ mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const 
                           const uint8_t *meta, mr_moved *out, mr_error *err);
 
 /* The schedule counts items; without a list of items they are the samples. */
-static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
+static inline uint64_t mr_work_sample(const mr_work *w, uint64_t epoch, uint64_t item)
 {
-    return w->o.items ? w->o.items[item] : item;
+    return w->o.items ? w->o.items[item] : mr_schedule_sample(&w->schedule, epoch, item);
 }
 
 /* The part of the image that is shown.  It depends on the item, not on the sample: an image that occurs several

@@ -57,15 +57,19 @@ uint64_t mr_schedule_count(const mr_schedule *s, uint64_t step, unsigned rank)
     return slots / s->world + (rank < slots % s->world);
 }
 
+uint64_t mr_schedule_sample(const mr_schedule *s, uint64_t epoch, uint64_t item)
+{
+    return s->draw ? mr_draw_sample(s->draw, s->order.seed, epoch, item) : item;
+}
+
 mr_slot mr_schedule_slot(const mr_schedule *s, uint64_t epoch, uint64_t step, unsigned rank, uint64_t i)
 {
     uint64_t slots = step_slots(s, step), longer = slots % s->world;
     uint64_t before = rank * (slots / s->world) + (rank < longer ? rank : longer);
     uint64_t position = step * s->global_batch + before + i, samples = s->order.samples;
-    if (position < samples)
-        return (mr_slot){mr_order_at(&s->order, epoch, position), 1};
-    /* A batch may be larger than the whole split: padding wraps around. */
-    return (mr_slot){mr_order_at(&s->order, epoch, (position - samples) % samples), 0};
+    bool padding = position >= samples; /* a batch may be larger than the whole split: padding wraps around */
+    uint64_t item = mr_order_at(&s->order, epoch, padding ? (position - samples) % samples : position);
+    return (mr_slot){item, mr_schedule_sample(s, epoch, item), padding ? 0 : 1};
 }
 
 mr_status mr_schedule_step_at(const mr_schedule *s, uint64_t position, uint64_t *step, mr_error *err)

@@ -140,8 +140,10 @@ static mr_status open_source(const opening *o, size_t i, mr_error *err)
 
 static void free_seen(mr_manifest *seen)
 {
-    for (size_t i = 0; seen && seen->splits && i < seen->split_count; i++)
+    for (size_t i = 0; seen && seen->splits && i < seen->split_count; i++) {
         free(seen->splits[i].seen);
+        mr_draw_free(seen->splits[i].draw);
+    }
     mr_manifest_free(seen);
 }
 
@@ -182,7 +184,7 @@ const char *mr_dataset_source_path(const mr_dataset *ds, size_t i)
 }
 
 /* The first dataset becomes the view, and owns all else. */
-static void settle(opening *o, mr_dataset **out)
+static mr_dataset *settle(opening *o)
 {
     mr_dataset *ds = o->datasets[0];
     ds->other_count = o->file->source_count - 1;
@@ -195,7 +197,7 @@ static void settle(opening *o, mr_dataset **out)
     o->datasets = NULL;
     o->labels = NULL;
     o->seen = NULL;
-    *out = ds;
+    return ds;
 }
 
 mr_status mr_dataset_open_view(const char *path, mr_dataset **out, mr_error *err)
@@ -210,6 +212,10 @@ mr_status mr_dataset_open_view(const char *path, mr_dataset **out, mr_error *err
     for (size_t i = 0; i < o.file->source_count; i++)
         MR_TRY(open_source(&o, i, err));
     MR_TRY(fill_manifest(&o, err));
-    settle(&o, out);
+    MR_AUTO(mr_dataset_release) mr_dataset *ds = settle(&o);
+    for (size_t i = 0; i < o.file->split_count; i++)
+        MR_TRY(mr_view_draw_make(ds, &o.file->splits[i], &ds->seen->splits[i], err));
+    *out = ds;
+    ds = NULL;
     return MR_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/ranks/shared.h"
 #include "base/json/json.h"
+#include "shards/manifest/draw.h"
 
 typedef struct mr_shard {
     char name[80];           /* "train-00000": files NAME.mdb and NAME.idx */
@@ -39,6 +40,7 @@ typedef struct mr_split {
     size_t shard_count;
     mr_shard *shards;
     uint64_t *seen; /* of a view: the numbers that its samples have in the shards, ascending; NULL: all are seen */
+    mr_draw *draw;  /* of a view: how often its samples are seen in an epoch; NULL: once each */
 } mr_split;
 
 /* The number that a sample of the split has in the shards. */

@@ -27,6 +27,7 @@ void mr_view_part_free(mr_view_part *p)
         mr_condition_free(&p->conditions[i]);
     free(p->conditions);
     free(p->split);
+    free(p->weight);
 }
 
 void mr_view_file_free(mr_view_file *v)
@@ -60,8 +61,8 @@ static json_t *pack_part(const mr_view_part *p)
     mr_hex(p->list, sizeof p->list, list);
     for (size_t i = 0; i < p->condition_count; i++)
         json_array_append_new(conditions, json_pack("[s,s]", p->conditions[i].kind->name, p->conditions[i].argument));
-    return json_pack("{s:I,s:s,s:o,s:I,s:s}", "dataset", (json_int_t)p->dataset, "split", p->split, "conditions",
-                     conditions, "samples", (json_int_t)p->samples, "list", list);
+    return json_pack("{s:I,s:s,s:o,s:I,s:s,s:s*}", "dataset", (json_int_t)p->dataset, "split", p->split, "conditions",
+                     conditions, "samples", (json_int_t)p->samples, "list", list, "weight", p->weight);
 }
 
 static json_t *pack_view(const mr_view_file *v)
@@ -76,7 +77,10 @@ static json_t *pack_view(const mr_view_file *v)
         json_t *parts = json_array();
         for (size_t k = 0; k < v->splits[i].part_count; k++)
             json_array_append_new(parts, pack_part(&v->splits[i].parts[k]));
-        json_array_append_new(splits, json_pack("{s:s,s:o}", "name", v->splits[i].name, "parts", parts));
+        json_array_append_new(splits,
+                              json_pack("{s:s,s:o,s:o*,s:s*}", "name", v->splits[i].name, "parts", parts, "repeat",
+                                        v->splits[i].repeat > 1 ? json_integer((json_int_t)v->splits[i].repeat) : NULL,
+                                        "balance", v->splits[i].balance ? "class" : NULL));
     }
     json_t *renames = v->rename_count ? json_array() : NULL;
     for (size_t i = 0; i < v->rename_count; i++)
@@ -110,6 +114,14 @@ mr_status mr_view_write(mr_view_file *v, mr_buf *out, mr_error *err)
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+bool mr_view_weight_ok(const char *text)
+{
+    char *end;
+    double weight = strtod(text, &end);
+    bool digits = *text && strspn(text, "0123456789.") == strlen(text);
+    return digits && !*end && weight > 0 && weight <= MR_VIEW_REPEAT;
+}
 
 static mr_status parse_conditions(const json_t *list, const char *name, mr_view_part *p, mr_error *err)
 {
@@ -146,9 +158,13 @@ static mr_status parse_part(const json_t *from, const char *name, size_t sources
     if (dataset >= sources || !mr_split_name_ok(split) || !mr_unhex(list, p->list, sizeof p->list))
         return mr_fail(err, MR_BAD_DATA, "%s: a part names no dataset or split of the view, or its list is not a hash",
                        name);
+    const json_t *weight = json_object_get(from, "weight");
+    if (weight && (!json_is_string(weight) || !mr_view_weight_ok(json_string_value(weight))))
+        return mr_fail(err, MR_BAD_DATA, "%s: the weight of a part is not a number above 0", name);
     p->dataset = dataset;
     p->split = strdup(split);
-    return p->split ? parse_conditions(conditions, name, p, err) : mr_fail_memory(err, name);
+    p->weight = weight ? strdup(json_string_value(weight)) : NULL;
+    return p->split && (p->weight || !weight) ? parse_conditions(conditions, name, p, err) : mr_fail_memory(err, name);
 }
 
 static mr_status parse_split(const json_t *from, const char *name, mr_view_file *v, size_t at, mr_error *err)
@@ -164,6 +180,12 @@ static mr_status parse_split(const json_t *from, const char *name, mr_view_file 
             return mr_fail(err, MR_BAD_DATA, "%s: has the split %s twice", name, split);
     if (!mr_split_name_ok(split) || json_array_size(parts) > MR_VIEW_PARTS)
         return mr_fail(err, MR_BAD_DATA, "%s: a split has an invalid name, or more parts than %d", name, MR_VIEW_PARTS);
+    s->repeat = 1;
+    if (json_object_get(from, "repeat"))
+        MR_TRY(mr_json_get_u64(from, "repeat", name, &s->repeat, err));
+    if (s->repeat < 1 || s->repeat > MR_VIEW_REPEAT)
+        return mr_fail(err, MR_BAD_DATA, "%s: a split is repeated 1 to %d times", name, MR_VIEW_REPEAT);
+    s->balance = json_object_get(from, "balance") != NULL;
     s->name = strdup(split);
     s->parts = mr_alloc(json_array_size(parts), sizeof *s->parts);
     if (!s->name || !s->parts)

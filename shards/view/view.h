@@ -15,7 +15,7 @@
 
 #define MR_VIEW_MAX ((uint64_t)256 << 20) /* bytes of a file */
 
-enum { MR_VIEW_DATASETS = 1000, MR_VIEW_PARTS = 10000, MR_VIEW_RENAMES = 10000 };
+enum { MR_VIEW_DATASETS = 1000, MR_VIEW_PARTS = 10000, MR_VIEW_RENAMES = 10000, MR_VIEW_REPEAT = 1000000 };
 
 typedef struct mr_view_source { /* a dataset */
     char *path;
@@ -28,6 +28,7 @@ typedef struct mr_view_part { /* of one split of a dataset, the samples that mee
     mr_condition *conditions;
     size_t condition_count;
     uint64_t samples; /* how many do */
+    char *weight;     /* how often each is seen in an epoch, as a number; NULL: once */
     uint8_t list[16]; /* XXH3-128 of their numbers, 8 bytes each, little-endian */
 } mr_view_part;
 
@@ -35,6 +36,8 @@ typedef struct mr_view_split {
     char *name;
     mr_view_part *parts;
     size_t part_count;
+    uint64_t repeat; /* how often an epoch goes through it, times the weights: 1 to MR_VIEW_REPEAT */
+    bool balance;    /* each class is seen equally often, instead of weights */
 } mr_view_split;
 
 typedef struct mr_view_rename { /* of a class, in all datasets; a class of the other name takes its samples */
@@ -55,6 +58,9 @@ static inline void mr_view_file_release(mr_view_file **v)
 {
     mr_view_file_free(*v);
 }
+
+/* Whether the text is a weight: a number above 0, and at most MR_VIEW_REPEAT. */
+bool mr_view_weight_ok(const char *text);
 
 /* Whether a path that the user named leads to a file, and so to no dataset but a view. */
 bool mr_view_is_at(const char *path);

@@ -198,11 +198,16 @@ static mr_status print_parts(const char *path, mr_error *err)
             printf("  %-7s  ", v->splits[i].name);
             mr_term_text(stdout, v->sources[p->dataset].path);
             printf(":%s", p->split);
+            if (p->weight)
+                printf(" --weight %s", p->weight);
             for (size_t c = 0; c < p->condition_count; c++) {
                 bool lines = strchr(p->conditions[c].argument, '\n') != NULL;
                 printf(" --%s ", p->conditions[c].kind->name);
                 mr_term_text(stdout, lines ? "FILE" : p->conditions[c].argument);
             }
+            printf("%s", v->splits[i].balance ? " --balance class" : "");
+            if (v->splits[i].repeat > 1)
+                printf(" --repeat %llu", (unsigned long long)v->splits[i].repeat);
             printf("\n");
         }
     return MR_OK;

@@ -127,7 +127,7 @@ static mr_status set_schedule(mr_trainer *t, const mr_split *train, mr_error *er
     const mr_settings *s = t->settings;
     mr_order order;
     mr_schedule schedule;
-    uint64_t samples = t->pairs.items ? t->pairs.item_count : train->samples;
+    uint64_t samples = t->pairs.items ? t->pairs.item_count : mr_draw_items(train, MR_SHUFFLE_FULL);
     unsigned world = mr_ranks_world(t->ranks);
     MR_TRY(mr_order_make(MR_SHUFFLE_FULL, samples, s->seed, 0, mr_split_mean_bytes(train), &order, err));
     MR_TRY(mr_schedule_make(&order, s->batch * world, world, mr_trainer_tail(t), &schedule, err));

@@ -36,7 +36,7 @@ static uint64_t expected_slots(const epoch *e, uint64_t step)
 
 static mr_slot expected_slot(const epoch *e, uint64_t position)
 {
-    mr_slot slot = {e->order[position % e->samples], position < e->samples};
+    mr_slot slot = {e->order[position % e->samples], e->order[position % e->samples], position < e->samples};
     return slot;
 }
 
