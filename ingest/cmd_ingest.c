@@ -21,6 +21,7 @@
 #include "ingest/cmd_download.h"
 #include "ingest/commands.h"
 #include "ingest/ingest.h"
+#include "ingest/solid.h"
 
 typedef struct request {
     mr_ingest_options o;
@@ -282,6 +283,73 @@ static mr_status finish(const request *q, mr_ingest *in, mr_status status, mr_er
     return status != MR_OK ? status : extra;
 }
 
+/* ---- a view ------------------------------------------------------------------------------------------------------ */
+
+static bool is_view(const request *q)
+{
+    return q->o.source_count == 1 && q->o.target && mr_solid_is_view(q->o.sources[0]);
+}
+
+/* What a view says, or what was checked when its datasets were made, cannot be asked again. */
+static mr_status check_view(const request *q, const mr_ranks *ranks, mr_error *err)
+{
+    const mr_layout_options *l = &q->o.for_layout;
+    const struct {
+        bool given;
+        const char *option;
+    } others[] = {
+        {q->o.layout != NULL, "layout"},    {l->label_column != NULL, "label-column"}, {l->config != NULL, "config"},
+        {l->map_count > 0, "split-map"},    {q->o.share_count > 0, "split"},           {q->o.shuffle, "shuffle"},
+        {q->left_out.count > 0, "exclude"}, {q->annotations.count > 0, "annotations"}, {q->o.decode, "check"},
+        {q->o.near, "near-duplicates"},     {q->o.fail_on_leak, "fail-on-leak"},       {q->o.dry_run, "dry-run"},
+        {q->report != NULL, "report"}};
+    for (size_t i = 0; i < MR_COUNT(others); i++)
+        if (others[i].given)
+            return mr_fail(err, MR_MISUSE, "--%s: %s is a view, which says what the dataset is to have",
+                           others[i].option, q->o.sources[0]);
+    if (mr_ranks_world(ranks) > 1)
+        return mr_fail(err, MR_MISUSE, "%s: a view is written by one process; run it without mpirun", q->o.sources[0]);
+    return MR_OK;
+}
+
+static mr_status print_solid(const request *q, const mr_solid_result *r, mr_error *err)
+{
+    char samples[32], bytes[32];
+    if (q->json) {
+        json_t *doc = json_pack("{s:b,s:s,s:I,s:I,s:I,s:I,s:s}", "ok", 1, "view", q->o.sources[0], "samples",
+                                (json_int_t)r->samples, "images", (json_int_t)r->images, "bytes",
+                                (json_int_t)r->image_bytes, "shards", (json_int_t)r->shards, "digest", r->digest);
+        mr_status status = mr_json_print(doc, err);
+        json_decref(doc);
+        return status;
+    }
+    if (q->o.quiet)
+        return MR_OK;
+    printf("%s: %s samples in %zu shard%s of %zu split%s, %s\ndigest %s\n", q->o.target,
+           mr_text_count(r->samples, samples), r->shards, r->shards == 1 ? "" : "s", r->splits,
+           r->splits == 1 ? "" : "s", mr_text_bytes(r->image_bytes, bytes), r->digest);
+    return mr_term_flush(err);
+}
+
+static mr_status write_view(request *q, mr_ranks *ranks, mr_error *err)
+{
+    mr_solid_result result;
+    MR_TRY(check_view(q, ranks, err));
+    MR_TRY(catch_signals(&q->o, err));
+    const mr_solid_options o = {.source = q->o.sources[0],
+                                .target = q->o.target,
+                                .shard_size = q->o.shard_size,
+                                .jobs = q->o.jobs,
+                                .force = q->o.force,
+                                .quiet = q->o.for_source.quiet,
+                                .seek = q->o.seek,
+                                .seek_every = q->o.seek_every,
+                                .ranks = ranks,
+                                .published = &published};
+    MR_TRY(mr_solid_write(&o, &result, err));
+    return print_solid(q, &result, err);
+}
+
 static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *err)
 {
     bool leader = mr_ranks_rank(ranks) == 0;
@@ -294,28 +362,41 @@ static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *er
     return mr_ingest_run(&q->o, ranks, in, err);
 }
 
+/* A source of files; `status`: of the start. */
+static mr_status take_source(request *q, mr_ranks *ranks, mr_status status, mr_error *err)
+{
+    mr_ingest in = {0};
+    cmd_download download = {.folder = NULL};
+    if (status == MR_OK)
+        status = mr_cmd_download_begin(q->paths.items, q->o.source_count, q->o.target ? q->o.target : "millrace", ranks,
+                                       &download, err);
+    if (status == MR_OK)
+        status = ingest(q, ranks, &in, err);
+    if (!ranks || mr_ranks_rank(ranks) == 0)
+        status = finish(q, &in, status, err);
+    mr_cmd_download_end(&download, ranks);
+    mr_ingest_release(&in);
+    return status;
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.o = {.seek = true, .published = &published}};
     mr_ranks *ranks = NULL;
-    mr_ingest in = {0};
-    cmd_download download = {.folder = NULL};
     MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err;
     int code;
     if (mr_cli_parse(&cli, &mr_cmd_ingest, argc, argv, &q)) {
         mr_status status = mr_cli_ranks(&cli, q.stall, &ranks, &err);
-        if (status == MR_OK)
-            status = mr_cmd_download_begin(q.paths.items, q.o.source_count, q.o.target ? q.o.target : "millrace", ranks,
-                                           &download, &err);
-        if (status == MR_OK)
-            status = ingest(&q, ranks, &in, &err);
-        if (!ranks || mr_ranks_rank(ranks) == 0)
-            status = finish(&q, &in, status, &err);
+        if (status == MR_OK && is_view(&q)) {
+            status = write_view(&q, ranks, &err);
+            if (status != MR_OK)
+                mr_term_error(&err);
+        } else {
+            status = take_source(&q, ranks, status, &err);
+        }
         code = mr_exit_code(status);
-        mr_cmd_download_end(&download, ranks);
         mr_ranks_end(ranks);
-        mr_ingest_release(&in);
     } else {
         code = cli.code;
     }
@@ -334,8 +415,8 @@ const mr_command mr_cmd_ingest = {
     .summary = "Converts image datasets into shards of their original encoded bytes.",
     .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...), the URL of one (https, s3, gs, hf; "
              "#sha256=HEX at its end is checked) or - for an archive on standard input; several are merged into one "
-             "tree.  A folder with downloaded archives is read "
-             "without unpacking them.  DATASET must not exist yet; it appears at the end, complete, in one "
+             "tree.  A folder's archives are read without unpacking them.  Of a view, what it sees is written.  "
+             "DATASET must not exist yet; it appears at the end, complete, in one "
              "step.  To continue an interrupted ingest, run the same command again.\n"
              "\n"
              "  millrace ingest imagenette2-160.tgz imagenette\n"

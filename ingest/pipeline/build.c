@@ -9,7 +9,7 @@
 
 #include "base/files/file.h"
 #include "base/scope.h"
-#include "shards/format/index.h"
+#include "shards/format/seal_shard.h"
 #include "shards/format/writer.h"
 #include "ingest/pipeline/build_parts.h"
 
@@ -23,31 +23,6 @@ static mr_status put_sample(mr_build *b, mr_writer *w, size_t row, mr_error *err
     MR_TRY(mr_writer_meta(w, number, b->meta.data, b->meta.len, err));
     mr_progress_add(b->in->progress, 1, own ? b->rows[row].image_len : 0);
     return MR_OK;
-}
-
-mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err)
-{
-    mr_hasher *h = NULL;
-    MR_TRY(mr_index_locate(mdb, size, b->mdb, b->cut->first, b->cut->count, b->rows, err));
-    mr_index_pack(b->rows, b->cut->first, b->cut->count, size, index);
-    MR_TRY(mr_buf_status(index, err, b->idx));
-    MR_TRY(mr_hasher_begin(true, &h, err));
-    mr_hasher_add(h, index->data, index->len);
-    return mr_hasher_end(h, &b->shard.idx, err);
-}
-
-/* Syncs the written .mdb to disk, and derives its digest and its index. */
-static mr_status finish(mr_build *b, mr_error *err)
-{
-    MR_AUTO(mr_scope_close) int fd = -1;
-    MR_AUTO(mr_buf_free) mr_buf index = {0};
-    uint64_t size = 0;
-    MR_TRY(mr_file_open(b->dir, b->mdb, false, &fd, &size, err));
-    MR_TRY(mr_file_digest(fd, size, true, b->mdb, &b->shard.mdb, err));
-    MR_TRY(mr_build_index(b, fd, size, &index, err));
-    if (fsync(fd) != 0)
-        return mr_fail_errno(err, errno, "%s: cannot sync", b->mdb);
-    return mr_file_publish(b->dir, b->idx, index.data, index.len, err);
 }
 
 static mr_status write_records(mr_build *b, mr_writer *w, mr_error *err)
@@ -72,7 +47,7 @@ static mr_status build_new(mr_build *b, mr_error *err)
     else
         mr_writer_abandon(w);
     MR_TRY(status);
-    MR_TRY(finish(b, err));
+    MR_TRY(mr_shard_seal(b->dir, &b->shard, b->rows, err));
     return mr_build_write_done(b->dir, &b->shard, err);
 }
 

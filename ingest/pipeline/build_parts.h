@@ -33,9 +33,6 @@ mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
 mr_status mr_build_masks(mr_build *b, const mr_sample *s, const mr_image_facts *picture, uint64_t number,
                          mr_error *err);
 
-/* build.c: sets the offsets from the pages of the .mdb, `index` to the index file and b->shard.idx to its digest. */
-mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
-
 /* build_resume.c: NAME.done, which has the digest of the .mdb. */
 void mr_build_done_name(const char *shard, char name[128]);
 mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err);

@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 #include "shards/format/index.h"
+#include "shards/format/seal_shard.h"
 #include "ingest/pipeline/build_parts.h"
 
 void mr_build_done_name(const char *shard, char name[128])
@@ -82,7 +83,7 @@ static bool same_shard(mr_build *b, int mdb)
     MR_AUTO(mr_scope_free) mr_row *rows = NULL;
     return mr_file_read_all(b->dir, b->idx, MR_INDEX_HEADER + s->samples * MR_INDEX_ROW, &idx, NULL) == MR_OK &&
            mr_index_parse(idx.data, idx.len, s, &rows, NULL) == MR_OK && same_records(b, mdb, rows) &&
-           mr_build_index(b, mdb, s->mdb.bytes, &computed, NULL) == MR_OK && computed.len == idx.len &&
+           mr_shard_index(mdb, s->mdb.bytes, s, b->rows, &computed, NULL) == MR_OK && computed.len == idx.len &&
            memcmp(computed.data, idx.data, idx.len) == 0 &&
            mr_file_digest(mdb, s->mdb.bytes, true, b->mdb, &found, NULL) == MR_OK &&
            memcmp(found.sha256, s->mdb.sha256, 32) == 0 && memcmp(found.xxh3_128, s->mdb.xxh3_128, 16) == 0;

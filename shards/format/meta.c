@@ -205,23 +205,48 @@ static bool begins(const char *text, size_t len, size_t at, const char *with)
     return len - at >= strlen(with) && memcmp(text + at, with, strlen(with)) == 0;
 }
 
+static size_t past_digits(const char *text, size_t len, size_t at)
+{
+    while (at < len && text[at] >= '0' && text[at] <= '9')
+        at++;
+    return at;
+}
+
+static const char source_is[] = "{\"source\":", label_is[] = ",\"label\":", class_is[] = ",\"class\":";
+
+/* Past the source; 0: it is another's meta. */
+static size_t past_source(const char *meta, size_t len)
+{
+    return begins(meta, len, 0, source_is) ? past_string(meta, len, strlen(source_is)) : 0;
+}
+
+void mr_meta_place(mr_buf *out, const char *meta, size_t len, bool has_image_of, uint64_t image_of)
+{
+    static const char place_is[] = ",\"image_of\":";
+    size_t at = past_source(meta, len), rest;
+    if (at && begins(meta, len, at, label_is))
+        at = past_digits(meta, len, at + strlen(label_is));
+    if (at && begins(meta, len, at, class_is))
+        at = past_string(meta, len, at + strlen(class_is));
+    rest = at && begins(meta, len, at, place_is) ? past_digits(meta, len, at + strlen(place_is)) : at;
+    mr_buf_add(out, meta, at);
+    if (at && has_image_of)
+        mr_buf_printf(out, "%s%llu", place_is, (unsigned long long)image_of);
+    mr_buf_add(out, meta + rest, len - rest);
+}
+
 void mr_meta_relabel(mr_buf *out, const char *meta, size_t len, int32_t label, const char *class_name)
 {
-    static const char source[] = "{\"source\":", number[] = ",\"label\":", class[] = ",\"class\":";
-    size_t at = begins(meta, len, 0, source) ? past_string(meta, len, strlen(source)) : len, rest = at;
-    if (begins(meta, len, rest, number)) {
+    size_t at = past_source(meta, len), rest = 0;
+    if (at && begins(meta, len, at, label_is)) {
         mr_buf_add(out, meta, at);
-        mr_buf_printf(out, "%s%d", number, (int)label);
-        rest += strlen(number);
-        while (rest < len && meta[rest] >= '0' && meta[rest] <= '9')
-            rest++;
-        if (class_name && begins(meta, len, rest, class)) {
-            mr_buf_add_text(out, class);
+        mr_buf_printf(out, "%s%d", label_is, (int)label);
+        rest = past_digits(meta, len, at + strlen(label_is));
+        if (class_name && begins(meta, len, rest, class_is)) {
+            mr_buf_add_text(out, class_is);
             mr_json_add_string(out, class_name, strlen(class_name));
-            rest = past_string(meta, len, rest + strlen(class));
+            rest = past_string(meta, len, rest + strlen(class_is));
         }
-    } else {
-        rest = 0;
     }
     mr_buf_add(out, meta + rest, len - rest);
 }

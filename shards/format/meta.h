@@ -32,6 +32,8 @@ mr_status mr_meta_scan_labels(const void *json, size_t len, mr_meta_facts *facts
 /* Appends the opening of an object up to, not including, the layout's own members and the closing brace:
  *      {"source":"...","label":3,"class":"n01"                                                       */
 void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta_facts *facts, const char *class_name);
+/* Appends a meta that mr_meta_begin() began, with this "image_of", or without one. */
+void mr_meta_place(mr_buf *out, const char *meta, size_t len, bool has_image_of, uint64_t image_of);
 /* Appends a meta that mr_meta_begin() began, with this label and class instead of its own, as far as it has them. */
 void mr_meta_relabel(mr_buf *out, const char *meta, size_t len, int32_t label, const char *class_name);
 
