@@ -14,7 +14,7 @@
 
 typedef struct request {
     const char *out;
-    mr_cli_list from, renames, weights;
+    mr_cli_list from, renames, weights, splits, places;
     uint64_t repeat;
     unsigned balance;
 #define X(word, name, value, meta, prepare, help) const char *word;
@@ -30,6 +30,10 @@ static const mr_option options[] = {
 #undef X
         {"rename-class", 0, MR_ARG_LIST, MR_FIELD(request, renames), .value = "OLD=NEW",
          .help = "give a class another name; may be another class's, which takes its samples; may be repeated"},
+    {"split", 0, MR_ARG_LIST, MR_FIELD(request, splits), .value = "NEW=OLD",
+     .help = "call a split NEW, or join it with the one that is; may be repeated"},
+    {"at", 0, MR_ARG_LIST, MR_FIELD(request, places), .value = "DIGEST=PATH",
+     .help = "where a dataset of a view that is named is now; at least 8 digits; may be repeated"},
     {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W", .group = "In an epoch:",
      .help = "see each sample of DATASET W times, such as 0.5 or 3; over epochs all equally often; may be repeated"},
     {"balance", 0, MR_ARG_WORD, MR_FIELD(request, balance), .words = MR_WORDS("none", "class"), .standard = "none",
@@ -58,6 +62,10 @@ static mr_status make(const request *q, mr_view_file **v, mr_error *err)
                                    .arguments = given,
                                    .renames = (const char *const *)q->renames.items,
                                    .rename_count = q->renames.count,
+                                   .splits = (const char *const *)q->splits.items,
+                                   .split_count = q->splits.count,
+                                   .places = (const char *const *)q->places.items,
+                                   .place_count = q->places.count,
                                    .weights = (const char *const *)q->weights.items,
                                    .weight_count = q->weights.count,
                                    .repeat = q->repeat,
@@ -116,6 +124,8 @@ static int start(int argc, char **argv)
     free(q.from.items);
     free(q.renames.items);
     free(q.weights.items);
+    free(q.splits.items);
+    free(q.places.items);
     return code;
 }
 

@@ -11,22 +11,11 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "shards/dataset/view_list.h"
+#include "shards/view_maker_state.h"
 
 enum { LIST_MAX = 64 << 20 }; /* bytes of a file with a list */
 
-typedef struct maker {
-    const mr_view_request *q;
-    mr_view_file *v;
-    mr_dataset *datasets[MR_VIEW_DATASETS]; /* parallel to the sources */
-    int32_t *labels[MR_VIEW_DATASETS];
-    mr_class *classes;
-    size_t class_count, asked; /* asked: conditions of the request */
-    const char *weight;        /* of what is being added; NULL: none */
-    uint64_t weighed;          /* a bit for each weight of the request that something has */
-} maker;
-
-static void free_maker(maker **m)
+static void free_maker(mr_view_maker **m)
 {
     for (size_t i = 0; *m && (*m)->v && i < (*m)->v->source_count; i++) {
         mr_dataset_free((*m)->datasets[i]);
@@ -38,7 +27,7 @@ static void free_maker(maker **m)
     free(*m);
 }
 
-static mr_status no_memory(const maker *m, mr_error *err)
+static mr_status no_memory(const mr_view_maker *m, mr_error *err)
 {
     return mr_fail_memory(err, m->q->out);
 }
@@ -46,7 +35,7 @@ static mr_status no_memory(const maker *m, mr_error *err)
 /* ---- its datasets ------------------------------------------------------------------------------------------------ */
 
 /* `*number`: of the dataset among the sources, where each is once. */
-static mr_status add_source(maker *m, const char *place, const uint8_t *wanted, size_t *number, mr_error *err)
+static mr_status add_source(mr_view_maker *m, const char *place, const uint8_t *wanted, size_t *number, mr_error *err)
 {
     mr_view_file *v = m->v;
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
@@ -65,34 +54,9 @@ static mr_status add_source(maker *m, const char *place, const uint8_t *wanted, 
     return MR_OK;
 }
 
-/* A later name takes over what was renamed to the earlier one. */
-static mr_status add_rename(maker *m, const char *from, const char *to, mr_error *err)
-{
-    mr_view_file *v = m->v;
-    for (size_t i = 0; i < v->rename_count; i++) {
-        if (strcmp(v->renames[i].from, from) == 0 && strcmp(v->renames[i].to, to) != 0)
-            return mr_fail(err, MR_MISUSE, "--rename-class: %s is renamed to %s and to %s", from, v->renames[i].to, to);
-        if (strcmp(v->renames[i].to, from) != 0)
-            continue;
-        free(v->renames[i].to);
-        v->renames[i].to = strdup(to);
-        if (!v->renames[i].to)
-            return no_memory(m, err);
-    }
-    if (v->rename_count == MR_VIEW_RENAMES)
-        return mr_fail(err, MR_MISUSE, "--rename-class: more than %d", MR_VIEW_RENAMES);
-    mr_view_rename *grown = realloc(v->renames, (v->rename_count + 1) * sizeof *grown);
-    if (!grown)
-        return no_memory(m, err);
-    v->renames = grown;
-    v->renames[v->rename_count] = (mr_view_rename){strdup(from), strdup(to)};
-    const mr_view_rename *added = &v->renames[v->rename_count++];
-    return added->from && added->to ? MR_OK : no_memory(m, err);
-}
-
 /* ---- its parts --------------------------------------------------------------------------------------------------- */
 
-static mr_status find_split(maker *m, const char *name, mr_view_split **out, mr_error *err)
+static mr_status find_split(mr_view_maker *m, const char *name, mr_view_split **out, mr_error *err)
 {
     mr_view_file *v = m->v;
     for (size_t i = 0; i < v->split_count; i++) {
@@ -128,7 +92,7 @@ static mr_status add_condition(const char *kind, const char *argument, bool from
 }
 
 /* The weight of what is being added, times the one that a view gave it. */
-static mr_status weigh(const maker *m, const char *inner, char **out, mr_error *err)
+static mr_status weigh(const mr_view_maker *m, const char *inner, char **out, mr_error *err)
 {
     char text[32];
     const char *weight = m->weight ? m->weight : inner;
@@ -143,12 +107,12 @@ static mr_status weigh(const maker *m, const char *inner, char **out, mr_error *
 }
 
 /* With the conditions of `of`, a part of a view; NULL: all of the split.  What is asked now comes later. */
-static mr_status add_part(maker *m, size_t dataset, const char *split, const char *as, const mr_view_part *of,
+static mr_status add_part(mr_view_maker *m, size_t dataset, const char *split, const char *as, const mr_view_part *of,
                           mr_error *err)
 {
     mr_view_split *s = NULL;
     size_t earlier = of ? of->condition_count : 0;
-    MR_TRY(find_split(m, as, &s, err));
+    MR_TRY(find_split(m, mr_maker_split_name(m, as), &s, err));
     mr_view_part *grown = realloc(s->parts, (s->part_count + 1) * sizeof *grown);
     if (!grown)
         return no_memory(m, err);
@@ -166,7 +130,7 @@ static mr_status add_part(maker *m, size_t dataset, const char *split, const cha
 
 /* ---- what is named ----------------------------------------------------------------------------------------------- */
 
-static mr_status add_dataset(maker *m, const char *place, const char *only, mr_error *err)
+static mr_status add_dataset(mr_view_maker *m, const char *place, const char *only, mr_error *err)
 {
     size_t number;
     MR_TRY(add_source(m, place, NULL, &number, err));
@@ -179,7 +143,20 @@ static mr_status add_dataset(maker *m, const char *place, const char *only, mr_e
     return MR_OK;
 }
 
-static mr_status add_view(maker *m, const char *path, const char *only, mr_error *err)
+/* By --at, or as the view says. */
+static char *place_of(const mr_view_maker *m, const char *path, const mr_view_source *source)
+{
+    char digest[65];
+    mr_hex(source->digest, sizeof source->digest, digest);
+    for (size_t i = 0; i < m->q->place_count; i++) {
+        const char *text = m->q->places[i], *equals = strchr(text, '=');
+        if (equals && equals - text >= 8 && strncmp(text, digest, (size_t)(equals - text)) == 0)
+            return strdup(equals + 1);
+    }
+    return mr_view_place(path, source);
+}
+
+static mr_status add_view(mr_view_maker *m, const char *path, const char *only, mr_error *err)
 {
     MR_AUTO(mr_view_file_release) mr_view_file *of = NULL;
     MR_AUTO(mr_scope_free) size_t *numbers = NULL;
@@ -189,13 +166,13 @@ static mr_status add_view(maker *m, const char *path, const char *only, mr_error
     if (!numbers)
         return no_memory(m, err);
     for (size_t i = 0; i < of->source_count; i++) {
-        MR_AUTO(mr_scope_free) char *place = mr_view_place(path, &of->sources[i]);
+        MR_AUTO(mr_scope_free) char *place = place_of(m, path, &of->sources[i]);
         if (!place)
             return no_memory(m, err);
         MR_TRY(add_source(m, place, of->sources[i].digest, &numbers[i], err));
     }
     for (size_t i = 0; i < of->rename_count; i++)
-        MR_TRY(add_rename(m, of->renames[i].from, of->renames[i].to, err));
+        MR_TRY(mr_maker_add_rename(m, of->renames[i].from, of->renames[i].to, err));
     for (size_t i = 0; i < of->split_count; i++) {
         const mr_view_split *s = &of->splits[i];
         if (only && strcmp(only, s->name) != 0)
@@ -212,36 +189,7 @@ static mr_status add_view(maker *m, const char *path, const char *only, mr_error
     return found ? MR_OK : mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split", only, path);
 }
 
-/* m->weight: of what is named so, with its split or without. */
-static mr_status find_weight(maker *m, const char *from, const char *place, mr_error *err)
-{
-    m->weight = NULL;
-    for (size_t i = 0; i < m->q->weight_count; i++) {
-        const char *text = m->q->weights[i], *equals = strrchr(text, '=');
-        size_t len = equals ? (size_t)(equals - text) : 0;
-        if (!len || !mr_view_weight_ok(equals + 1))
-            return mr_fail(err, MR_MISUSE, "--weight %s: give a dataset and a number above 0, DATASET=W", text);
-        if ((strlen(from) == len && strncmp(text, from, len) == 0) ||
-            (strlen(place) == len && strncmp(text, place, len) == 0)) {
-            m->weight = equals + 1;
-            m->weighed |= i < 64 ? UINT64_C(1) << i : 0;
-        }
-    }
-    return MR_OK;
-}
-
-/* A weight that nothing has is a mistake. */
-static mr_status check_weights(const maker *m, mr_error *err)
-{
-    for (size_t i = 0; i < m->q->weight_count && i < 64; i++)
-        if (!(m->weighed >> i & 1))
-            return mr_fail(err, MR_MISUSE, "--weight %s: the view has no dataset of this name", m->q->weights[i]);
-    if (m->q->balance && m->q->weight_count)
-        return mr_fail(err, MR_MISUSE, "--weight and --balance exclude each other");
-    return MR_OK;
-}
-
-static const char *argument_of(const maker *m, const char *condition)
+static const char *argument_of(const mr_view_maker *m, const char *condition)
 {
     size_t i = 0;
     while (strcmp(mr_condition_kinds[i].name, condition) != 0)
@@ -249,7 +197,7 @@ static const char *argument_of(const maker *m, const char *condition)
     return m->q->arguments[i];
 }
 
-static mr_status add_from(maker *m, const char *from, mr_error *err)
+static mr_status add_from(mr_view_maker *m, const char *from, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *place = strdup(from);
     char *colon = place ? strrchr(place, ':') : NULL, *only = colon && !strchr(colon, '/') ? colon + 1 : NULL;
@@ -257,7 +205,7 @@ static mr_status add_from(maker *m, const char *from, mr_error *err)
         return no_memory(m, err);
     if (only)
         *colon = 0;
-    MR_TRY(find_weight(m, from, place, err));
+    MR_TRY(mr_maker_find_weight(m, from, place, err));
     if (!mr_view_is_at(place))
         return add_dataset(m, place, only, err);
     if (argument_of(m, "samples"))
@@ -269,52 +217,14 @@ static mr_status add_from(maker *m, const char *from, mr_error *err)
 
 /* ---- what is seen ------------------------------------------------------------------------------------------------ */
 
-static bool is_class(const maker *m, const char *name)
-{
-    for (size_t i = 0; i < m->class_count; i++)
-        if (strcmp(m->classes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-static void add_name(mr_buf *list, const char *name)
-{
-    mr_buf_printf(list, "%s%s", list->len ? "," : "", name);
-}
-
-/* The names that the datasets have for these classes of the view, so that the condition stays the same when the view is
- * part of another one, which renames them. */
-static mr_status own_names(const maker *m, const char *names, mr_buf *out, mr_error *err)
-{
-    const mr_view_file *v = m->v;
-    MR_AUTO(mr_buf_free) mr_buf name = {0};
-    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        mr_buf_clear(&name);
-        mr_buf_add(&name, at, strcspn(at, ","));
-        if (!is_class(m, mr_buf_text(&name)))
-            return mr_fail(err, MR_MISUSE,
-                           "--class %s: not a class of the dataset; `millrace inspect --classes` lists them",
-                           mr_buf_text(&name));
-        bool moved = false;
-        for (size_t i = 0; i < v->rename_count; i++) {
-            moved = moved || strcmp(v->renames[i].from, mr_buf_text(&name)) == 0;
-            if (strcmp(v->renames[i].to, mr_buf_text(&name)) == 0)
-                add_name(out, v->renames[i].from);
-        }
-        if (!moved)
-            add_name(out, mr_buf_text(&name));
-    }
-    return mr_buf_status(out, err, m->q->out);
-}
-
-static mr_status add_asked(const maker *m, mr_view_part *p, mr_error *err)
+static mr_status add_asked(const mr_view_maker *m, mr_view_part *p, mr_error *err)
 {
     for (size_t i = 0; mr_condition_kinds[i].name; i++) {
         const mr_condition_kind *kind = &mr_condition_kinds[i];
         MR_AUTO(mr_buf_free) mr_buf classes = {0};
         const char *argument = m->q->arguments[i];
         if (argument && strcmp(kind->name, "class") == 0) {
-            MR_TRY(own_names(m, argument, &classes, err));
+            MR_TRY(mr_maker_own_names(m, argument, &classes, err));
             argument = mr_buf_text(&classes);
         }
         if (argument)
@@ -323,30 +233,7 @@ static mr_status add_asked(const maker *m, mr_view_part *p, mr_error *err)
     return MR_OK;
 }
 
-static mr_status rename_classes(maker *m, mr_error *err)
-{
-    for (size_t i = 0; i < m->q->rename_count; i++) {
-        MR_AUTO(mr_scope_free) char *from = strdup(m->q->renames[i]);
-        char *equals = from ? strchr(from, '=') : NULL;
-        if (!from)
-            return no_memory(m, err);
-        if (!equals || equals == from || !equals[1])
-            return mr_fail(err, MR_MISUSE, "--rename-class %s: give the old and the new name, OLD=NEW", from);
-        *equals = 0;
-        bool known = false;
-        for (size_t k = 0; k < m->v->rename_count; k++)
-            known = known || strcmp(m->v->renames[k].to, from) == 0;
-        for (size_t k = 0; !known && k < m->v->source_count; k++)
-            for (size_t c = 0; c < mr_dataset_class_count(m->datasets[k]); c++)
-                known = known || strcmp(mr_dataset_class_name(m->datasets[k], c), from) == 0;
-        if (!known)
-            return mr_fail(err, MR_MISUSE, "--rename-class %s: none of the datasets has a class of this name", from);
-        MR_TRY(add_rename(m, from, equals + 1, err));
-    }
-    return MR_OK;
-}
-
-static mr_status list_part(const maker *m, mr_view_part *p, mr_error *err)
+static mr_status list_part(const mr_view_maker *m, mr_view_part *p, mr_error *err)
 {
     MR_AUTO(mr_view_list_free) mr_view_list list = {0};
     MR_TRY(mr_view_list_make(m->datasets[p->dataset], p, m->labels[p->dataset] != NULL, &list, err));
@@ -356,41 +243,46 @@ static mr_status list_part(const maker *m, mr_view_part *p, mr_error *err)
 }
 
 /* A name that no sample has may be a mistake, by which a sample would stay. */
-static void warn_of_missed(const maker *m, const mr_condition *const *drops, size_t count)
-{
-    mr_error text;
-    const char *first = NULL;
-    size_t missed = count ? mr_conditions_missed(drops, count, &first) : 0;
-    if (!missed)
-        return;
-    mr_fail(&text, MR_OK, "%s: %zu of its lines name%s no sample; the first is %.200s", argument_of(m, "drop"), missed,
-            missed == 1 ? "s" : "", first);
-    mr_term_warn(text.text);
-}
-
-static mr_status list_parts(maker *m, mr_error *err)
+static mr_status warn_of_missed(const mr_view_maker *m, const char *kind, mr_error *err)
 {
     size_t count = 0, parts = 0;
+    const char *file = argument_of(m, kind), *first = NULL;
+    mr_error text;
     for (size_t i = 0; i < m->v->split_count; i++)
         parts += m->v->splits[i].part_count;
-    MR_AUTO(mr_scope_free) const mr_condition **drops = mr_alloc(parts, sizeof *drops);
-    if (!drops)
+    MR_AUTO(mr_scope_free) const mr_condition **lists = mr_alloc(parts, sizeof *lists);
+    if (!lists)
         return no_memory(m, err);
-    for (size_t i = 0; i < m->v->split_count; i++)
+    for (size_t i = 0; file && i < m->v->split_count; i++)
         for (size_t k = 0; k < m->v->splits[i].part_count; k++) {
-            mr_view_part *p = &m->v->splits[i].parts[k];
-            size_t before = p->condition_count;
-            MR_TRY(add_asked(m, p, err));
-            MR_TRY(list_part(m, p, err));
-            if (argument_of(m, "drop"))
-                drops[count++] = &p->conditions[before]; /* the first that is asked */
+            const mr_view_part *p = &m->v->splits[i].parts[k];
+            size_t at = p->condition_count; /* what is asked now comes last */
+            while (strcmp(p->conditions[--at].kind->name, kind) != 0)
+                ;
+            lists[count++] = &p->conditions[at];
         }
-    warn_of_missed(m, drops, count);
+    size_t missed = count ? mr_conditions_missed(lists, count, &first) : 0;
+    if (!missed)
+        return MR_OK;
+    mr_fail(&text, MR_OK, "%s: %zu of its lines name%s no sample; the first is %.200s", file, missed,
+            missed == 1 ? "s" : "", first);
+    mr_term_warn(text.text);
     return MR_OK;
 }
 
+static mr_status list_parts(mr_view_maker *m, mr_error *err)
+{
+    for (size_t i = 0; i < m->v->split_count; i++)
+        for (size_t k = 0; k < m->v->splits[i].part_count; k++) {
+            MR_TRY(add_asked(m, &m->v->splits[i].parts[k], err));
+            MR_TRY(list_part(m, &m->v->splits[i].parts[k], err));
+        }
+    MR_TRY(warn_of_missed(m, "drop", err));
+    return warn_of_missed(m, "sample-list", err);
+}
+
 /* Parts that see nothing are left out; a split of such parts is a mistake. */
-static mr_status keep_parts(const maker *m, mr_view_split *s, mr_error *err)
+static mr_status keep_parts(const mr_view_maker *m, mr_view_split *s, mr_error *err)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->part_count; i++) {
@@ -412,7 +304,7 @@ static mr_status keep_parts(const maker *m, mr_view_split *s, mr_error *err)
 
 mr_status mr_view_make(const mr_view_request *q, mr_view_file **out, mr_error *err)
 {
-    MR_AUTO(free_maker) maker *m = mr_alloc(1, sizeof *m);
+    MR_AUTO(free_maker) mr_view_maker *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, q->out);
     m->q = q;
@@ -424,10 +316,12 @@ mr_status mr_view_make(const mr_view_request *q, mr_view_file **out, mr_error *e
     m->v->sources = mr_alloc(MR_VIEW_DATASETS, sizeof *m->v->sources);
     if (!m->v->sources)
         return no_memory(m, err);
+    MR_TRY(mr_maker_check_splits(m, false, err));
     for (size_t i = 0; i < q->from_count; i++)
         MR_TRY(add_from(m, q->from[i], err));
-    MR_TRY(check_weights(m, err));
-    MR_TRY(rename_classes(m, err));
+    MR_TRY(mr_maker_check_splits(m, true, err));
+    MR_TRY(mr_maker_check_weights(m, err));
+    MR_TRY(mr_maker_rename_classes(m, err));
     MR_TRY(mr_view_join_classes(m->datasets, m->v->source_count, m->v, &m->classes, &m->class_count, m->labels, err));
     MR_TRY(list_parts(m, err));
     for (size_t i = 0; i < m->v->split_count; i++)

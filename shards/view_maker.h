@@ -12,6 +12,10 @@ typedef struct mr_view_request {
     const char *const *arguments; /* of the conditions, parallel to mr_condition_kinds; NULL: not asked */
     const char *const *renames;   /* "A=B" */
     size_t rename_count;
+    const char *const *splits; /* "NEW=OLD": the split is called NEW in the view */
+    size_t split_count;
+    const char *const *places; /* "DIGEST=PATH": where a dataset of a view that is named in `from` is now */
+    size_t place_count;
     const char *const *weights; /* "DATASET=W", the dataset as in `from` */
     size_t weight_count;
     uint64_t repeat;

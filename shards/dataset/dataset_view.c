@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files/path.h"
 #include "base/scope.h"
 #include "shards/dataset/parts.h"
 
@@ -128,10 +130,16 @@ static mr_status open_source(const opening *o, size_t i, mr_error *err)
     if (mr_view_is_at(place))
         return mr_fail(err, MR_BAD_DATA, "%s: %s is a view, not a dataset; make it again by `millrace view`", o->path,
                        place);
+    mr_hex(s->digest, sizeof s->digest, wanted);
+    if (!mr_path_is_url(place) && access(place, F_OK) != 0)
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: its dataset %s is not there; move it back or beside the view, or write a view that knows the "
+            "place: `millrace view NEW %s --at %.12s=PATH`",
+            o->path, place, o->path, wanted);
     mr_status status = mr_dataset_open(place, &o->datasets[i], &why);
     if (status != MR_OK)
         return mr_fail(err, status, "%s: %s", o->path, why.text);
-    mr_hex(s->digest, sizeof s->digest, wanted);
     if (memcmp(o->datasets[i]->digest, s->digest, sizeof s->digest) == 0)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: %s is another dataset than the view was made of: %s, not %s", o->path, place,

@@ -1,7 +1,7 @@
 /* conditions.c - the table of conditions, and what each asks.
  * Invariant: shares and folds are chosen by the hash of the image's bytes, so that copies stay together and what a
  * dataset gains moves nothing that it had. */
-#include "shards/view/conditions.h"
+#include "shards/view/condition_kinds.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
-static mr_status text_make(const char *argument, void **state, mr_error *err)
+static mr_status mr_condition_text_make(const char *argument, void **state, mr_error *err)
 {
     *state = strdup(argument);
     return *state ? MR_OK : mr_fail_memory(err, "reading a condition");
@@ -30,12 +30,12 @@ bool mr_names_list_has(const char *list, const char *name)
     return false;
 }
 
-static bool class_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_class_meets(const void *state, const mr_candidate *c)
 {
     return c->class_is && mr_names_list_has(state, c->class_is);
 }
 
-static bool source_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_source_meets(const void *state, const mr_candidate *c)
 {
     MR_AUTO(mr_buf_free) mr_buf source = {0};
     mr_meta_facts facts;
@@ -43,7 +43,7 @@ static bool source_meets(const void *state, const mr_candidate *c)
            fnmatch(state, mr_buf_text(&source), 0) == 0;
 }
 
-static mr_status number_make(const char *argument, void **state, mr_error *err)
+static mr_status mr_condition_number_make(const char *argument, void **state, mr_error *err)
 {
     uint64_t *n = malloc(sizeof *n);
     *state = n;
@@ -54,13 +54,13 @@ static mr_status number_make(const char *argument, void **state, mr_error *err)
     return mr_fail(err, MR_MISUSE, "%s: is not a whole number above 0", argument);
 }
 
-static bool min_side_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_min_side_meets(const void *state, const mr_candidate *c)
 {
     uint32_t side = c->row->width < c->row->height ? c->row->width : c->row->height;
     return side >= *(const uint64_t *)state;
 }
 
-static bool first_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_first_meets(const void *state, const mr_candidate *c)
 {
     return c->passed < *(const uint64_t *)state;
 }
@@ -74,7 +74,7 @@ static uint64_t hash_for(const mr_candidate *c, uint8_t purpose)
     return mr_hash64(bytes, sizeof bytes);
 }
 
-static mr_status fraction_make(const char *argument, void **state, mr_error *err)
+static mr_status mr_condition_fraction_make(const char *argument, void **state, mr_error *err)
 {
     char *end;
     double share = strtod(argument, &end), *kept = malloc(sizeof *kept);
@@ -87,7 +87,7 @@ static mr_status fraction_make(const char *argument, void **state, mr_error *err
     return MR_OK;
 }
 
-static bool fraction_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_fraction_meets(const void *state, const mr_candidate *c)
 {
     return (double)(hash_for(c, 'f') >> 11) * 0x1p-53 < *(const double *)state;
 }
@@ -97,7 +97,7 @@ typedef struct fold {
     bool others;
 } fold;
 
-static mr_status fold_make(const char *argument, void **state, mr_error *err)
+static mr_status mr_condition_fold_make(const char *argument, void **state, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf number = {0};
     fold *f = malloc(sizeof *f);
@@ -114,107 +114,10 @@ static mr_status fold_make(const char *argument, void **state, mr_error *err)
     return mr_fail(err, MR_MISUSE, "%s: is not a fold such as 1/5, or -1/5 for all of the others", argument);
 }
 
-static bool fold_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_fold_meets(const void *state, const mr_candidate *c)
 {
     const fold *f = state;
     return (hash_for(c, 'k') % f->count + 1 == f->number) != f->others;
-}
-
-/* ---- what is taken down ------------------------------------------------------------------------------------------ */
-
-typedef struct dropped {
-    size_t count;
-    const char **names; /* sorted; into text */
-    bool *found;        /* by name */
-    char *text;
-} dropped;
-
-static bool is_date(const char *text)
-{
-    const char *form = "0000-00-00";
-    for (; *form && (*form == '0' ? *text >= '0' && *text <= '9' : *text == *form); form++)
-        text++;
-    return !*form && !*text;
-}
-
-/* Cuts the line after its name.  False: not a name, a reason and a date. */
-static bool cut_line(char *line)
-{
-    char *reason = strchr(line, '\t'), *date = reason ? strchr(reason + 1, '\t') : NULL;
-    if (!date || reason == line || date == reason + 1 || !is_date(date + 1))
-        return false;
-    *reason = 0;
-    return true;
-}
-
-static mr_status drop_make(const char *argument, void **state, mr_error *err)
-{
-    size_t lines = 1, len = strlen(argument) + 1;
-    for (const char *p = argument; *p; p++)
-        lines += *p == '\n';
-    dropped *d = mr_alloc(1, sizeof *d + lines * (sizeof *d->names + sizeof *d->found) + len);
-    *state = d;
-    if (!d)
-        return mr_fail_memory(err, "reading a condition");
-    d->names = (const char **)(void *)(d + 1);
-    d->found = (bool *)(void *)(d->names + lines);
-    d->text = (char *)(d->found + lines);
-    memcpy(d->text, argument, len);
-    char *line = d->text;
-    for (size_t number = 1; line; number++) {
-        char *end = strchr(line, '\n');
-        if (end)
-            *end = 0;
-        if (*line && !cut_line(line))
-            return mr_fail(err, MR_MISUSE,
-                           "line %zu: is not a source or an image hash, a reason and a date such as 2026-01-31, with "
-                           "tabs between",
-                           number);
-        if (*line)
-            d->names[d->count++] = line;
-        line = end ? end + 1 : NULL;
-    }
-    mr_names_sort(d->names, d->count);
-    return MR_OK;
-}
-
-static int by_name(const void *key, const void *item)
-{
-    return strcmp(key, *(const char *const *)item);
-}
-
-static bool is_listed(const dropped *d, const char *name)
-{
-    const char **at = d->count ? bsearch(name, d->names, d->count, sizeof *d->names, by_name) : NULL;
-    if (at)
-        d->found[at - d->names] = true;
-    return at != NULL;
-}
-
-static bool drop_meets(const void *state, const mr_candidate *c)
-{
-    MR_AUTO(mr_buf_free) mr_buf source = {0};
-    mr_meta_facts facts;
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)c->row->image_hash);
-    if (mr_meta_scan(c->meta, c->meta_len, &facts, &source, NULL) != MR_OK || source.failed)
-        return false; /* what cannot be told from a sample that is taken down is not shown */
-    bool by_source = is_listed(state, mr_buf_text(&source)), by_hash = is_listed(state, hash);
-    return !by_source && !by_hash;
-}
-
-size_t mr_conditions_missed(const mr_condition *const *same, size_t count, const char **name)
-{
-    const dropped *d = count && same[0]->kind->meets == drop_meets ? same[0]->state : NULL;
-    size_t missed = 0;
-    for (size_t i = 0; d && i < d->count; i++) {
-        bool found = false;
-        for (size_t k = 0; k < count; k++)
-            found = found || ((const dropped *)same[k]->state)->found[i];
-        if (!found && !missed++)
-            *name = d->names[i];
-    }
-    return missed;
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -227,7 +130,7 @@ typedef struct ranges {
 } ranges;
 
 /* "0-99,105": in order, without a number twice. */
-static mr_status ranges_make(const char *argument, void **state, mr_error *err)
+static mr_status mr_condition_ranges_make(const char *argument, void **state, mr_error *err)
 {
     size_t room = 1;
     for (const char *p = argument; *p; p++)
@@ -249,7 +152,7 @@ static mr_status ranges_make(const char *argument, void **state, mr_error *err)
     return MR_OK;
 }
 
-static bool samples_meets(const void *state, const mr_candidate *c)
+static bool mr_condition_samples_meets(const void *state, const mr_candidate *c)
 {
     const ranges *r = state;
     size_t low = 0, high = r->count;
@@ -266,7 +169,8 @@ static bool samples_meets(const void *state, const mr_candidate *c)
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 const mr_condition_kind mr_condition_kinds[] = {
-#define X(word, name, value, meta, prepare, help) {name, value, help, meta, prepare##_make, word##_meets},
+#define X(word, name, value, meta, prepare, help)                                                                      \
+    {name, value, help, meta, mr_condition_##prepare##_make, mr_condition_##word##_meets},
     MR_CONDITIONS(X)
 #undef X
         {0},

@@ -21,9 +21,12 @@ typedef struct mr_candidate {
 #define MR_CONDITIONS(X)                                                                                               \
     X(drop, "drop", "FILE", true, drop,                                                                                \
       "all but what FILE lists: a source or an image hash, the reason and the date, with tabs between, a line each")   \
+    X(sample_list, "sample-list", "FILE", true, list, "only what FILE lists: a source or an image hash a line")        \
     X(class, "class", "NAMES", false, text, "samples of these classes, separated by commas")                           \
     X(source, "source", "GLOB", true, text,                                                                            \
       "samples whose path in the source matches the pattern; * stands for / too")                                      \
+    X(column, "column", "NAME=VALUE", true, column, "samples of whose table row this column has this value")           \
+    X(objects, "objects", "N..M", true, objects, "samples with so many objects, such as 1.. or 0..20")                 \
     X(min_side, "min-side", "PIXELS", false, number, "images whose shorter side has at least so many pixels")          \
     X(fraction, "fraction", "F", false, fraction,                                                                      \
       "this share, by the hash of the image; stable when the dataset grows")                                           \
@@ -56,8 +59,8 @@ void mr_condition_free(mr_condition *c);
 /* Whether the candidate meets all of them, asked in order; `c->passed` is filled in here. */
 bool mr_conditions_meet(mr_condition *conditions, size_t count, mr_candidate *c);
 bool mr_conditions_need_meta(const mr_condition *conditions, size_t count);
-/* How many names of a --drop no sample had, in all of the parts that were asked about with the same argument; *name:
- * the first of them, lent by the conditions.  0 of other kinds. */
+/* How many names of a --drop or --sample-list no sample had, in all of the parts that were asked about with the same
+ * argument; *name: the first of them, lent by the conditions.  0 of other kinds. */
 size_t mr_conditions_missed(const mr_condition *const *same, size_t count, const char **name);
 /* Forgets the candidates so far, before another split is looked at. */
 void mr_conditions_restart(mr_condition *conditions, size_t count);

@@ -2,6 +2,7 @@
  * Invariant: mr_view_place() leads to what mr_view_relate() was given. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files/path.h"
 #include "base/scope.h"
@@ -34,10 +35,17 @@ mr_status mr_view_relate(const char *out, const char *dataset, char **path, mr_e
 
 char *mr_view_place(const char *path, const mr_view_source *source)
 {
-    MR_AUTO(mr_buf_free) mr_buf place = {0};
-    const char *slash = strrchr(path, '/');
-    if (slash && source->path[0] != '/' && !mr_path_is_url(source->path))
+    MR_AUTO(mr_buf_free) mr_buf place = {0}, beside = {0};
+    const char *slash = strrchr(path, '/'), *name = strrchr(source->path, '/');
+    bool url = mr_path_is_url(source->path);
+    if (slash && source->path[0] != '/' && !url)
         mr_buf_add(&place, path, (size_t)(slash - path) + 1);
     mr_buf_add_text(&place, source->path);
+    if (name && !url && access(mr_buf_text(&place), F_OK) != 0) { /* moved with the view, which pins its digest */
+        mr_buf_add(&beside, path, slash ? (size_t)(slash - path) + 1 : 0);
+        mr_buf_add_text(&beside, name + 1);
+        if (!beside.failed && access(mr_buf_text(&beside), F_OK) == 0)
+            return strdup(mr_buf_text(&beside));
+    }
     return place.failed ? NULL : strdup(mr_buf_text(&place));
 }

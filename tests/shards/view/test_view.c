@@ -1,7 +1,9 @@
 /* test_view.c - `millrace view`: what is seen is what the conditions say, through every reader that takes a view.
- * Covers shards/cmd_view.c, shards/view/view.c, shards/view/conditions.c, shards/dataset/dataset_view.c. */
+ * Covers shards/cmd_view.c, shards/view_maker_names.c, shards/view/view.c, shards/view/conditions.c,
+ * shards/view/condition_lists.c, shards/view/condition_metas.c, shards/dataset/dataset_view.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "millrace.h"
@@ -267,6 +269,77 @@ static void what_is_not_so_is_refused(void **state)
     free(none);
 }
 
+static void sources_and_columns_are_asked(void **state)
+{
+    (void)state;
+    mr_dataset *all = open_dataset(dataset);
+    uint64_t samples = mr_dataset_samples(all, "train"), valid = 0, listed = 0;
+    mr_buf list = {0};
+    mr_sample_view v = {0};
+    mr_error err;
+    for (uint64_t n = 0; n < samples; n++) {
+        assert_int_equal(mr_dataset_read(all, "train", n, &v, &err), MR_OK);
+        valid += memmem(v.meta, v.meta_len, "\"is_valid\":\"False\"", 18) != NULL;
+        if (n % 5 == 0)
+            mr_buf_printf(&list, "%016llx\tsome remark\n", (unsigned long long)mr_hash64(v.image, v.image_len));
+        listed += n % 5 == 0;
+    }
+    char *file = support_path("%s/kept.txt", dir);
+    support_write(file, list.data, list.len);
+    char *some = make("some", "--sample-list", file), *column = make("column", "--column", "is_valid=False");
+    assert_int_equal(samples_of(some), listed);
+    assert_int_equal(samples_of(column), valid);
+    support_expect(2, "view", file, dataset, "--column", "is_valid", (char *)NULL);
+    support_expect(2, "view", column, dataset, "--force", "--objects", "3-4", (char *)NULL);
+    support_expect(2, "view", column, dataset, "--force", "--objects", "1..", (char *)NULL); /* none has any */
+    char *none = make("none", "--objects", "0");
+    assert_int_equal(samples_of(none), samples);
+    mr_sample_view_free(&v);
+    mr_dataset_free(all);
+    mr_buf_free(&list);
+    free(file);
+    free(some);
+    free(column);
+    free(none);
+}
+
+/* Called otherwise, joined, and found where they are now. */
+static void splits_and_places_have_other_names(void **state)
+{
+    (void)state;
+    char *view = support_path("%s/renamed.view", dir), *moved = support_path("%s/elsewhere", dir);
+    char *place = support_path("%s/ds", moved), *beside = support_path("%s/renamed.view", moved);
+    char *again = support_path("%s/again.view", dir);
+    mr_dataset *all = open_dataset(dataset);
+    uint64_t train = mr_dataset_samples(all, "train"), val = mr_dataset_samples(all, "val");
+    support_expect(0, "view", view, dataset, "--split", "everything=train", "--split", "everything=val", (char *)NULL);
+    mr_dataset *seen = open_dataset(view);
+    assert_int_equal(mr_dataset_split_count(seen), 1);
+    assert_int_equal(mr_dataset_samples(seen, "everything"), train + val);
+    char *at = support_path("%.8s=%s", mr_dataset_sha256(all), place);
+    mr_dataset_free(seen);
+    mr_dataset_free(all);
+    support_expect(2, "view", again, dataset, "--split", "x=nothing", (char *)NULL);
+    support_expect(2, "view", again, dataset, "--split", "x", (char *)NULL);
+    assert_int_equal(mkdir(moved, 0755), 0);
+    assert_int_equal(rename(dataset, place), 0);
+    support_result r = support_millrace("inspect", view, (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "is not there; move it back or beside the view"));
+    support_result_free(&r);
+    support_expect(0, "view", again, view, "--at", at, (char *)NULL);
+    support_expect(0, "inspect", again, (char *)NULL);
+    assert_int_equal(rename(view, beside), 0);
+    support_expect(0, "inspect", beside, (char *)NULL);
+    assert_int_equal(rename(place, dataset), 0);
+    free(view);
+    free(moved);
+    free(place);
+    free(beside);
+    free(again);
+    free(at);
+}
+
 /* Each byte of a file changed: it is refused, or says the same. */
 static void edits_are_noticed(void **state)
 {
@@ -300,6 +373,7 @@ int main(void)
         cmocka_unit_test(samples_are_those_of_the_dataset), cmocka_unit_test(a_loader_sees_each_sample_once),
         cmocka_unit_test(conditions_divide_a_split),        cmocka_unit_test(what_is_there_stays),
         cmocka_unit_test(what_is_not_so_is_refused),        cmocka_unit_test(edits_are_noticed),
+        cmocka_unit_test(sources_and_columns_are_asked),    cmocka_unit_test(splits_and_places_have_other_names),
         cmocka_unit_test(what_is_listed_is_dropped),        cmocka_unit_test(a_view_differs_by_what_it_leaves_out),
     };
     return cmocka_run_group_tests_name("view", tests, set_up, tear_down);
