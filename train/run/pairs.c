@@ -187,7 +187,7 @@ static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char 
     return status;
 }
 
-static mr_status list_train(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_error *err)
+mr_status mr_pairs_list(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_error *err)
 {
     if (!o->expand) {
         MR_TRY(list_pairs(p, ds, o->train_split, &p->items, &p->item_count, err));
@@ -204,7 +204,7 @@ static mr_status find(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options 
 {
     MR_TRY(choose(p, ds, o->train_split ? o->train_split : o->eval_split, o->column, err));
     if (o->train_split)
-        MR_TRY(list_train(p, ds, o, err));
+        MR_TRY(mr_pairs_list(p, ds, o, err));
     return o->eval_split ? list_pairs(p, ds, o->eval_split, &p->eval_items, &p->eval_count, err) : MR_OK;
 }
 

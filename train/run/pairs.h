@@ -36,6 +36,9 @@ typedef struct mr_pairs_options {
 /* The column, and the samples with text.  Those without are left out, damaged ones are left to the loader.  Collective:
  * rank 0 reads, all ranks have its lists.  MR_MISUSE: no such column, or no sample with text. */
 mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_ranks *ranks, mr_error *err);
+/* The samples of o->train_split to train on alone, by the column that p->column names; the rest of *p stays as it is.
+ */
+mr_status mr_pairs_list(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_error *err);
 void mr_pairs_close(mr_pairs *p); /* a zeroed one is fine */
 
 /* How images are prepared, in training and evaluation: short side to `size`, bicubic, in floats, centre crop,

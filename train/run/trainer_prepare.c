@@ -34,8 +34,7 @@ const char *mr_transform_word(const mr_transform *t)
 
 mr_tail mr_trainer_tail(const mr_trainer *t)
 {
-    const char *word = t->settings->tail;
-    return word[0] == 'd' ? MR_TAIL_DROP : word[1] == 'a' && word[2] == 'd' ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
+    return mr_settings_tail(t->settings->tail);
 }
 
 size_t mr_trainer_eval_batch(const mr_trainer *t)

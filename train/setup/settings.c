@@ -206,3 +206,8 @@ mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err
     }
     return MR_OK;
 }
+
+mr_tail mr_settings_tail(const char *word)
+{
+    return strcmp(word, "drop") == 0 ? MR_TAIL_DROP : strcmp(word, "pad") == 0 ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
+}

@@ -215,4 +215,7 @@ json_t *mr_settings_json(const mr_settings *s);
 /* Options not given become those of `options`.  MR_MISUSE: a fixed one was given and differs. */
 mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err);
 
+/* What a word of --tail stands for. */
+mr_tail mr_settings_tail(const char *word);
+
 #endif
