@@ -76,6 +76,16 @@ static mr_status find_split(mr_view_maker *m, const char *name, mr_view_split **
     return MR_OK;
 }
 
+/* Numbers, a line each or several, as one list. */
+static void join_lines(char *text)
+{
+    size_t len = strlen(text);
+    while (len && (text[len - 1] == '\n' || text[len - 1] == ','))
+        text[--len] = 0;
+    for (char *at = text; (at = strchr(at, '\n')); at++)
+        *at = ',';
+}
+
 /* The argument itself, or what is in the file that it names. */
 static mr_status add_condition(const char *kind, const char *argument, bool from_file, mr_view_part *p, mr_error *err)
 {
@@ -85,6 +95,8 @@ static mr_status add_condition(const char *kind, const char *argument, bool from
         argument = mr_buf_text(&text);
         if (strlen(argument) != text.len || !mr_utf8_valid(argument, text.len))
             return mr_fail(err, MR_MISUSE, "--%s: the file is not text in UTF-8", kind);
+        if (strcmp(kind, "samples") == 0)
+            join_lines((char *)text.data);
     }
     MR_TRY(mr_condition_make(kind, argument, &p->conditions[p->condition_count], err));
     p->condition_count++;
@@ -227,8 +239,10 @@ static mr_status add_asked(const mr_view_maker *m, mr_view_part *p, mr_error *er
             MR_TRY(mr_maker_own_names(m, argument, &classes, err));
             argument = mr_buf_text(&classes);
         }
+        bool numbers = argument && argument[0] == '@' && strcmp(kind->name, "samples") == 0;
+        bool file = numbers || strcmp(kind->value, "FILE") == 0;
         if (argument)
-            MR_TRY(add_condition(kind->name, argument, strcmp(kind->value, "FILE") == 0, p, err));
+            MR_TRY(add_condition(kind->name, argument + numbers, file, p, err));
     }
     return MR_OK;
 }

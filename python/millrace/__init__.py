@@ -20,7 +20,7 @@ from ._dataset import Dataset, Sample, Split
 from ._errors import BadDataError, BadSampleError, Error, MisuseError, SystemFailure
 from ._loader import Batch, Loader
 from ._millrace import __version__
-from ._program import VerifyReport, cli, export, ingest, verify
+from ._program import VerifyReport, cli, export, ingest, verify, view
 from ._ragged import Ragged
 from ._views import Center, Crop, Square, View
 from ._write import Writer, WriteSample, write
@@ -50,5 +50,6 @@ __all__ = [
     "export",
     "ingest",
     "verify",
+    "view",
     "write",
 ]

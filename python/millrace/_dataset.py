@@ -90,9 +90,10 @@ class Dataset(Mapping[str, "Split"]):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The whole manifest.json."""
+        """The whole manifest.json; of a view, its file."""
         if self._manifest is None:
-            with open(os.path.join(self._handle.folder(), "manifest.json"), "rb") as file:
+            view = os.path.isfile(self._place)
+            with open(self._place if view else os.path.join(self._handle.folder(), "manifest.json"), "rb") as file:
                 self._manifest = json.load(file)
         return self._manifest
 
@@ -101,6 +102,8 @@ class Dataset(Mapping[str, "Split"]):
         """What `ingest` wrote about the source, report.json: rejects, leaks, what was left out, classes by split."""
         if "://" in self.path:
             raise MisuseError(f"{self.path}: report.json is beside a dataset, and is not fetched from a URL")
+        if os.path.isfile(self._place):
+            raise MisuseError(f"{self.path}: is a view; each of its datasets has a report")
         with open(os.path.join(self._place, "report.json"), "rb") as file:
             report: dict[str, Any] = json.load(file)
         return report

@@ -6,7 +6,7 @@ Invariant: each is an option of the program, or of Loader, under the same name; 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._augment import Augment
     from ._views import View
 
-__all__ = ["ExportOptions", "IngestOptions", "LoaderOptions"]
+__all__ = ["ExportOptions", "IngestOptions", "LoaderOptions", "ViewOptions"]
 
 Path = str | os.PathLike[str]
 
@@ -96,4 +96,27 @@ class ExportOptions(TypedDict, total=False):
     task: Literal["auto", "detect", "segment", "obb", "pose"]
     shard_size: int | str
     link: Path
+    force: bool
+
+
+class ViewOptions(TypedDict, total=False):
+    """See `millrace view --help` and docs/views.md."""
+
+    classes: Sequence[str]
+    source: str
+    column: tuple[str, str]
+    objects: str
+    min_side: int
+    fraction: float
+    fold: str
+    samples: Iterable[int]
+    first: int
+    drop: Path
+    sample_list: Path
+    rename_class: Mapping[str, str]
+    split: Mapping[str, str]
+    weight: Mapping[Path, float]
+    balance: Literal["class"]
+    repeat: int
+    at: Mapping[str, Path]
     force: bool

@@ -7,20 +7,22 @@ variable of a launcher that started this process.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, Literal, TypedDict, Unpack
 
 from ._dataset import Dataset, Path
 from ._errors import SystemFailure, from_exit_code
-from ._options import ExportOptions, IngestOptions
+from ._options import ExportOptions, IngestOptions, ViewOptions
 
-__all__ = ["VerifyReport", "cli", "export", "ingest", "verify"]
+__all__ = ["VerifyReport", "cli", "export", "ingest", "verify", "view"]
 
 Progress = Callable[[str, int, int], None]
 
@@ -199,6 +201,58 @@ def _remarks(report: Mapping[str, Any]) -> str:
         where = f" ({first['file']}: {first['reason']})" if first else ""
         parts.append(f"{note['count']} {note['what']}{where}")
     return "; ".join(parts)
+
+
+def _ranges(samples: Iterable[int]) -> str:
+    """Numbers of samples as the program takes them, ascending: 0-99,105."""
+    words: list[str] = []
+    first = last = -1
+    for number in sorted({operator.index(number) for number in samples}):
+        if first >= 0 and number == last + 1:
+            last = number
+            continue
+        if first >= 0:
+            words.append(f"{first}-{last}" if last > first else str(first))
+        first = last = number
+    if first >= 0:
+        words.append(f"{first}-{last}" if last > first else str(first))
+    return ",".join(words)
+
+
+def view(to: Path, *datasets: Path | Dataset, **options: Unpack[ViewOptions]) -> Dataset:
+    """Writes a view of datasets (or of views), as `millrace view OUT DATASET...`, and opens it (docs/views.md).
+
+    Args:
+        to: the file; an existing view is replaced with force=True only.
+        datasets: paths, with ":SPLIT" added for one split, or open datasets.
+        options: the program's conditions, by keyword: classes=["rose"], samples=[0, 5, 7] (or any integers, such as a
+            range or an array), fold="1/5", first=100, column=("licence", "CC0"), drop="takedown.tsv",
+            rename_class={"tulipa": "tulip"}, split={"val": "test"}, weight={"flowers": 2.0}, balance="class", repeat=3.
+
+    Raises:
+        MisuseError: no sample meets the conditions, or one of them cannot be.
+        BadDataError: a dataset is damaged.
+
+    >>> import millrace
+    >>> millrace.view("few.view", "flowers:train", samples=range(10))
+    millrace.Dataset('few.view', train: 10, 10 classes)
+    """
+    sources = [one.path if isinstance(one, Dataset) else os.fspath(one) for one in datasets]
+    chosen: dict[str, Any] = dict(options)
+    with tempfile.NamedTemporaryFile("w", prefix="millrace-samples-") as numbers:
+        if "samples" in chosen:
+            numbers.write(_ranges(chosen["samples"]))
+            numbers.flush()
+            chosen["samples"] = "@" + numbers.name
+        if "classes" in chosen:
+            chosen["class"] = ",".join(chosen.pop("classes"))
+        if "column" in chosen:
+            chosen["column"] = "=".join(chosen["column"])
+        for name in ("rename_class", "split", "weight", "at"):
+            if name in chosen:
+                chosen[name] = [f"{os.fspath(key)}={value}" for key, value in chosen[name].items()]
+        _run(["view", os.fspath(to), *sources, *option_words(chosen)], None)
+    return Dataset(to)
 
 
 def verify(

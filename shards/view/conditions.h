@@ -32,7 +32,8 @@ typedef struct mr_candidate {
       "this share, by the hash of the image; stable when the dataset grows")                                           \
     X(fold, "fold", "I/N", false, fold,                                                                                \
       "fold I of N, or with -I/N all of the others; copies of an image stay together")                                 \
-    X(samples, "samples", "NUMBERS", false, ranges, "samples by their numbers, such as 0-99,105")                      \
+    X(samples, "samples", "NUMBERS", false, ranges,                                                                    \
+      "samples by their numbers, such as 0-99,105; @FILE: those in a file")                                            \
     X(first, "first", "N", false, number, "the first so many of those that meet the other conditions")
 
 typedef struct mr_condition_kind {
