@@ -60,7 +60,7 @@ mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *la
     MR_TRY(mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, &s, err));
     if (!s->seen) {
         for (size_t i = 0; i < s->shard_count; i++)
-            MR_TRY(shard_labels(ds, &s->shards[i], labels + s->shards[i].first, err));
+            MR_TRY(shard_labels(ds, &s->shards[i], labels + mr_shard_begin(&s->shards[i]), err));
         return MR_OK;
     }
     for (uint64_t n = 0; n < s->samples;) { /* in order: those of a shard follow one another */

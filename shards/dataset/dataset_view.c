@@ -58,16 +58,28 @@ static mr_status add_shards(const opening *o, const mr_view_part *p, uint64_t be
     return MR_OK;
 }
 
+static uint64_t *grow_seen(mr_split *to, uint64_t more)
+{
+    uint64_t *seen = realloc(to->seen, (to->samples + more + 1) * sizeof *seen);
+    if (seen && !to->seen) /* all before were seen */
+        for (uint64_t n = 0; n < to->samples; n++)
+            seen[n] = n;
+    to->seen = seen ? seen : to->seen;
+    return seen;
+}
+
+/* A split of which all is seen has no list. */
 static mr_status add_seen(const mr_view_list *list, uint64_t before, mr_split *to, mr_error *err)
 {
-    uint64_t *seen = realloc(to->seen, (to->samples + list->samples + 1) * sizeof *seen);
-    if (!seen)
+    bool all = list->all && !to->seen && to->samples == before;
+    uint64_t *seen = all ? NULL : grow_seen(to, list->samples);
+    if (!all && !seen)
         return mr_fail_memory(err, "a view");
-    to->seen = seen;
-    for (uint64_t i = 0; i < list->samples; i++)
-        seen[to->samples++] = before + ((const uint64_t *)(const void *)list->numbers.data)[i];
+    for (uint64_t i = 0; !all && i < list->samples; i++)
+        seen[to->samples + i] = before + (list->all ? i : ((const uint64_t *)(const void *)list->numbers.data)[i]);
+    to->samples += list->samples;
+    to->images += list->images;
     to->image_bytes += list->image_bytes;
-    to->images = to->samples;
     return MR_OK;
 }
 

@@ -7,8 +7,9 @@
 #include "shards/view/view.h"
 
 typedef struct mr_view_list {
-    mr_buf numbers; /* uint64_t each, of the dataset's split, ascending */
-    uint64_t samples, image_bytes;
+    mr_buf numbers; /* uint64_t each, of the dataset's split, ascending; empty if `all` */
+    bool all;       /* the part has no condition: the numbers are 0, 1, 2 ..., and no row was read */
+    uint64_t samples, images, image_bytes;
     uint8_t hash[16]; /* XXH3-128 of the numbers */
 } mr_view_list;
 

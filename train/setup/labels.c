@@ -28,7 +28,7 @@ static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, unlabell
             continue;
         for (size_t k = 0; k < count; k++)
             if (mr_dataset_row_from(rows[k], shard, at + k, &row, NULL) == MR_OK && row.label < 0)
-                u->first = u->count++ ? u->first : shard->first + at + k;
+                u->first = u->count++ ? u->first : mr_shard_begin(shard) + at + k;
     }
 }
 
