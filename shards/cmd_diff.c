@@ -1,26 +1,32 @@
 /* cmd_diff.c - `millrace diff A B`: what differs between two datasets, for people and for scripts.
  * Invariant: exit code 0 says that all samples and the classes agree, 1 that they do not; like diff(1). */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cli/term.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/json/json.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/commands.h"
 #include "shards/diff/diff.h"
+#include "shards/report/differences.h"
 
 enum { SHOWN = 20 }; /* of each kind */
 
 typedef struct request {
-    const char *a, *b;
+    const char *a, *b, *html;
     bool json, summary;
 } request;
 
 static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .help = "print one JSON object with every difference"},
     {"summary", 0, MR_ARG_FLAG, MR_FIELD(request, summary), .help = "only counts, no samples"},
+    {"html", 0, MR_ARG_PATH, MR_FIELD(request, html), .value = "FILE",
+     .help = "also write a page with the images of samples that differ, side by side"},
     MR_OPTION_QUIET_IGNORED,
     {0},
 };
@@ -217,15 +223,34 @@ static mr_status print_human(const request *q, const mr_dataset *a, const mr_dat
     return mr_term_flush(err);
 }
 
+static mr_status check_page(const request *q, mr_error *err)
+{
+    MR_TRY(mr_path_keep_out(q->html, q->a, err));
+    MR_TRY(mr_path_keep_out(q->html, q->b, err));
+    return mr_output_check(q->html, err);
+}
+
+static mr_status write_page(const request *q, const mr_dataset *a, const mr_dataset *b, const mr_diff *d, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf page = {0};
+    const mr_compared c = {q->a, q->b, a, b, d};
+    MR_TRY(mr_differences_page(&c, &page, err));
+    return mr_file_publish(AT_FDCWD, q->html, page.data, page.len, err);
+}
+
 static mr_status compare(const request *q, bool *equal, mr_error *err)
 {
     MR_AUTO(mr_dataset_release) mr_dataset *a = NULL;
     MR_AUTO(mr_dataset_release) mr_dataset *b = NULL;
     MR_AUTO(mr_diff_free) mr_diff d = {0};
+    if (q->html)
+        MR_TRY(check_page(q, err));
     MR_TRY(mr_dataset_open(q->a, &a, err));
     MR_TRY(mr_dataset_open(q->b, &b, err));
     MR_TRY(mr_diff_find(a, b, q->a, q->b, &d, err));
     *equal = mr_diff_equal(&d);
+    if (q->html)
+        MR_TRY(write_page(q, a, b, &d, err));
     return q->json ? print_json(q, a, b, &d, err) : print_human(q, a, b, &d, err);
 }
 
@@ -257,6 +282,7 @@ const mr_command mr_cmd_diff = {
         "Examples:\n"
         "  millrace diff flowers-v1 flowers-v2\n"
         "  millrace diff flowers-v1 flowers-v2 --json | jq '.counts'\n"
+        "  millrace diff flowers-v1 flowers-v2 --html diff.html\n"
         "\n"
         "Indexes tell which samples agree; metas are read of the others, and no image is. `millrace verify` proves "
         "that "
