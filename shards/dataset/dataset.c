@@ -166,7 +166,7 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
     mr_dataset *ds = NULL;
     mr_dataset_source read = {.manifest = NULL};
     if (mr_view_is_at(path))
-        return mr_dataset_open_view(path, out, err);
+        return mr_dataset_open_view(path, NULL, out, err);
     MR_TRY(mr_dataset_begin(path, &ds, err));
     read.status = mr_manifest_open(path, &read.manifest, read.digest, err);
     return mr_dataset_end(ds, &read, out, err);

@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "base/cli/term.h"
 #include "shards/view/view.h"
+#include "shards/dataset/parts.h"
 
 enum { DIGEST = 32 };
 
@@ -112,14 +113,23 @@ static mr_status read_manifest(const char *path, mr_ranks *ranks, mr_dataset_sou
     return status;
 }
 
+static mr_status open_view(const char *path, mr_ranks *ranks, mr_dataset **out, mr_error *err)
+{
+    mr_ranks *host = NULL;
+    MR_TRY(mr_ranks_split(ranks, MR_RANKS_SAME_HOST, &host, err));
+    mr_status status = mr_dataset_open_view(path, mr_ranks_world(host) > 1 ? host : NULL, out, err);
+    mr_ranks_end(host);
+    return mr_ranks_agree(ranks, status, err);
+}
+
 mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = NULL;
     mr_dataset_source read = {.manifest = NULL};
     if (mr_ranks_world(ranks) == 1)
         return mr_dataset_open(path, out, err);
-    if (mr_view_is_at(path)) /* a copy of the list for each rank */
-        return mr_ranks_agree(ranks, mr_dataset_open(path, out, err), err);
+    if (mr_view_is_at(path))
+        return open_view(path, ranks, out, err);
     mr_status status = mr_ranks_agree(ranks, mr_dataset_begin(path, &ds, err), err);
     if (status == MR_OK)
         status = read.status = read_manifest(path, ranks, &read, err);

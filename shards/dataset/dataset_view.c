@@ -22,6 +22,7 @@ typedef struct opening {
     mr_dataset **datasets; /* of all of its sources */
     int32_t **labels;
     mr_manifest *seen;
+    mr_ranks *host; /* NULL: alone */
 } opening;
 
 /* ---- its splits -------------------------------------------------------------------------------------------------- */
@@ -83,16 +84,25 @@ static mr_status add_seen(const mr_view_list *list, uint64_t before, mr_split *t
     return MR_OK;
 }
 
+static bool finds(const opening *o)
+{
+    return !o->host || mr_ranks_rank(o->host) == 0;
+}
+
 static mr_status fill_split(const opening *o, const mr_view_split *from, mr_split *to, mr_error *err)
 {
     uint64_t before = 0;
     snprintf(to->name, sizeof to->name, "%s", from->name);
     for (size_t i = 0; i < from->part_count; i++) {
         mr_view_part *p = &from->parts[i];
-        MR_AUTO(mr_view_list_free) mr_view_list list = {0};
-        MR_TRY(list_part(o, p, from->name, &list, err));
+        MR_AUTO(mr_view_list_free) mr_view_list list = {.samples = p->samples};
         MR_TRY(add_shards(o, p, before, to, err));
-        MR_TRY(add_seen(&list, before, to, err));
+        if (finds(o)) {
+            MR_TRY(list_part(o, p, from->name, &list, err));
+            MR_TRY(add_seen(&list, before, to, err));
+        } else {
+            to->samples += list.samples; /* the rest comes from the first rank */
+        }
         before += mr_manifest_split(o->datasets[p->dataset]->manifest, p->split)->samples;
     }
     return MR_OK;
@@ -161,7 +171,10 @@ static mr_status open_source(const opening *o, size_t i, mr_error *err)
 static void free_seen(mr_manifest *seen)
 {
     for (size_t i = 0; seen && seen->splits && i < seen->split_count; i++) {
-        free(seen->splits[i].seen);
+        if (seen->splits[i].list)
+            mr_shared_free(seen->splits[i].list);
+        else
+            free(seen->splits[i].seen);
         mr_draw_free(seen->splits[i].draw);
     }
     mr_manifest_free(seen);
@@ -220,18 +233,69 @@ static mr_dataset *settle(opening *o)
     return ds;
 }
 
-mr_status mr_dataset_open_view(const char *path, mr_dataset **out, mr_error *err)
+static mr_status open_parts(opening *o, mr_error *err)
 {
-    MR_AUTO(free_opening) opening o = {.path = path};
-    MR_TRY(mr_view_read(path, &o.file, err));
-    o.datasets = mr_alloc(o.file->source_count, sizeof *o.datasets);
-    o.labels = mr_alloc(o.file->source_count, sizeof *o.labels);
-    o.seen = mr_alloc(1, sizeof *o.seen);
-    if (!o.datasets || !o.labels || !o.seen)
-        return mr_fail_memory(err, path);
-    for (size_t i = 0; i < o.file->source_count; i++)
-        MR_TRY(open_source(&o, i, err));
-    MR_TRY(fill_manifest(&o, err));
+    MR_TRY(mr_view_read(o->path, &o->file, err));
+    o->datasets = mr_alloc(o->file->source_count, sizeof *o->datasets);
+    o->labels = mr_alloc(o->file->source_count, sizeof *o->labels);
+    o->seen = mr_alloc(1, sizeof *o->seen);
+    if (!o->datasets || !o->labels || !o->seen)
+        return mr_fail_memory(err, o->path);
+    for (size_t i = 0; i < o->file->source_count; i++)
+        MR_TRY(open_source(o, i, err));
+    return fill_manifest(o, err);
+}
+
+/* What the first rank of a host found in a split. */
+typedef struct found {
+    uint64_t listed, images, image_bytes; /* listed: its list has so many numbers, 0: all are seen */
+} found;
+
+/* Collective. */
+static mr_status share_split(const opening *o, const found *f, mr_split *to, mr_error *err)
+{
+    to->images = f->images;
+    to->image_bytes = f->image_bytes;
+    if (!f->listed)
+        return MR_OK;
+    bool first = finds(o);
+    MR_TRY(mr_shared_make(o->host, first ? to->seen : NULL, first ? f->listed * sizeof *to->seen : 0, &to->list, err));
+    free(to->seen);
+    to->seen = (uint64_t *)(uintptr_t)mr_shared_bytes(to->list); /* nothing writes to it */
+    return MR_OK;
+}
+
+/* Collective: each list is in the memory of a host once. */
+static mr_status share_lists(const opening *o, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf facts = {0};
+    for (size_t i = 0; finds(o) && i < o->seen->split_count; i++) {
+        const mr_split *s = &o->seen->splits[i];
+        const found f = {s->seen ? s->samples : 0, s->images, s->image_bytes};
+        mr_buf_add(&facts, &f, sizeof f);
+    }
+    MR_TRY(mr_ranks_agree(o->host, mr_buf_status(&facts, err, o->path), err));
+    MR_TRY(mr_ranks_share(o->host, &facts, err));
+    size_t count = facts.len / sizeof(found); /* of another view, if the hosts' ranks see other files */
+    MR_TRY(mr_ranks_agree(o->host,
+                          count == o->seen->split_count
+                              ? MR_OK
+                              : mr_fail(err, MR_BAD_DATA, "%s: the ranks of a host see different files", o->path),
+                          err));
+    for (size_t i = 0; i < count; i++)
+        MR_TRY(share_split(o, (const found *)(const void *)facts.data + i, &o->seen->splits[i], err));
+    return MR_OK;
+}
+
+mr_status mr_dataset_open_view(const char *path, mr_ranks *host, mr_dataset **out, mr_error *err)
+{
+    MR_AUTO(free_opening) opening o = {.path = path, .host = host};
+    mr_status status = open_parts(&o, err);
+    if (host)
+        status = mr_ranks_agree(host, status, err);
+    MR_TRY(status);
+    if (host)
+        MR_TRY(share_lists(&o, err));
     MR_AUTO(mr_dataset_release) mr_dataset *ds = settle(&o);
     for (size_t i = 0; i < o.file->split_count; i++)
         MR_TRY(mr_view_draw_make(ds, &o.file->splits[i], &ds->seen->splits[i], err));

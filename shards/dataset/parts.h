@@ -30,7 +30,8 @@ struct mr_dataset {
 };
 
 /* dataset_view.c */
-mr_status mr_dataset_open_view(const char *path, mr_dataset **out, mr_error *err);
+/* `host`: the ranks of this host, of which the first finds what is seen for all (collective); NULL: alone. */
+mr_status mr_dataset_open_view(const char *path, mr_ranks *host, mr_dataset **out, mr_error *err);
 void mr_dataset_free_seen(mr_dataset *ds);
 /* view_draw.c: fills split->draw, if the view's split asks for it.  `ds`: the view. */
 mr_status mr_view_draw_make(const mr_dataset *ds, const mr_view_split *from, mr_split *split, mr_error *err);

@@ -39,8 +39,9 @@ typedef struct mr_split {
     uint64_t samples, images, image_bytes;
     size_t shard_count;
     mr_shard *shards;
-    uint64_t *seen; /* of a view: the numbers that its samples have in the shards, ascending; NULL: all are seen */
-    mr_draw *draw;  /* of a view: how often its samples are seen in an epoch; NULL: once each */
+    uint64_t *seen;  /* of a view: the numbers that its samples have in the shards, ascending; NULL: all are seen */
+    mr_shared *list; /* what has them, if the ranks of this host have it in common; NULL: they are the split's own */
+    mr_draw *draw;   /* of a view: how often its samples are seen in an epoch; NULL: once each */
 } mr_split;
 
 /* The number that a sample of the split has in the shards. */

@@ -132,6 +132,27 @@ static void splits_follow_one_another(void **state)
     free(view);
 }
 
+/* One rank of a host finds what is seen, and the others read its list. */
+static void ranks_of_a_host_see_the_same(void **state)
+{
+    (void)state;
+    static const char *const conditions[] = {"*e*", "*"};
+    char *view = place("ranks");
+    for (size_t i = 0; i < MR_COUNT(conditions); i++) {
+        support_expect(0, "view", view, a, b, "--source", conditions[i], "--force", (char *)NULL);
+        const char *const argv[] = {
+            support_millrace_path(), "replay",  view, "--split", "train", "--global-batch", "6", "--shuffle",
+            "window:40KiB",          "--quiet", NULL};
+        support_result alone = support_run(argv, NULL), ranks = support_mpirun(3, argv);
+        support_assert_status(&alone, 0);
+        support_assert_status(&ranks, 0);
+        assert_string_equal(alone.out, ranks.out);
+        support_result_free(&alone);
+        support_result_free(&ranks);
+    }
+    free(view);
+}
+
 static char *line_of(const char *view, const char *begins)
 {
     support_result r = support_millrace("inspect", view, "--classes", (char *)NULL);
@@ -244,9 +265,8 @@ static void each_dataset_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(splits_follow_one_another),
-        cmocka_unit_test(views_of_views_are_flat),
-        cmocka_unit_test(what_cannot_be_joined_is_refused),
+        cmocka_unit_test(splits_follow_one_another), cmocka_unit_test(ranks_of_a_host_see_the_same),
+        cmocka_unit_test(views_of_views_are_flat),   cmocka_unit_test(what_cannot_be_joined_is_refused),
         cmocka_unit_test(each_dataset_counts),
     };
     return cmocka_run_group_tests_name("joined views", tests, set_up, tear_down);
