@@ -35,8 +35,10 @@ static mr_status make_local(const mr_dataset *ds, const char *dir, uint64_t max_
 
 mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err)
 {
-    if (ds->seen)
-        return mr_fail(err, MR_MISUSE, "%s: is seen through a view, which cannot be copied to a local disk", ds->path);
+    for (size_t i = 0; i < ds->other_count; i++)
+        MR_TRY(mr_dataset_stage(ds->others[i], dir, max_bytes, copies, err));
+    if (!dir && !ds->remote) /* of a view, beside one that is */
+        return MR_OK;
     if (ds->local)
         return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
     if (dir && ds->place && mr_path_inside(dir, ds->place))
@@ -61,6 +63,9 @@ static mr_local *local_of(const mr_dataset *shared)
 
 mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out)
 {
+    for (size_t i = 0; i < ds->other_count; i++)
+        if (mr_dataset_stage_remark(ds->others[i], out) == MR_OK)
+            return MR_OK;
     return ds->local && mr_local_remark(ds->local, out) ? MR_OK : MR_END;
 }
 
@@ -175,5 +180,12 @@ void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard)
 
 mr_local_counts mr_dataset_copies(const mr_dataset *ds)
 {
-    return ds->local ? mr_local_count(ds->local) : (mr_local_counts){0};
+    mr_local_counts all = ds->local ? mr_local_count(ds->local) : (mr_local_counts){0};
+    for (size_t i = 0; i < ds->other_count; i++) {
+        mr_local_counts one = mr_dataset_copies(ds->others[i]);
+        all.copied += one.copied;
+        all.bytes += one.bytes;
+        all.found += one.found;
+    }
+    return all;
 }

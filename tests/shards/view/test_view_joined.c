@@ -121,6 +121,11 @@ static void splits_follow_one_another(void **state)
         same_sample(ds, before + n, second, n);
     load_all(ds, 0);
     load_all(ds, 3);
+    char *copies = support_path("%s/copies", dir);
+    mr_error err;
+    assert_int_equal(mr_dataset_stage(ds, copies, 0, 1, &err), MR_OK);
+    load_all(ds, 2);
+    free(copies);
     mr_dataset_free(ds);
     mr_dataset_free(first);
     mr_dataset_free(second);
