@@ -1,5 +1,8 @@
 /* millrace.c - the program: one table of commands, and nothing that belongs to one command. */
+#include <archive.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <lmdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +18,9 @@
 #include "base/cli/term.h"
 #include "base/system/processor.h"
 #include "base/text.h"
+#include "shards/manifest/manifest.h"
 #include "train/commands.h"
+#include "millrace.h"
 
 static const mr_command *const commands[] = {
     &mr_cmd_ingest,    &mr_cmd_verify, &mr_cmd_inspect,    &mr_cmd_show,    &mr_cmd_diff,
@@ -94,6 +99,28 @@ static void fill_descriptors(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* What a report of a fault needs. */
+static void print_version(void)
+{
+    static const struct {
+        mr_processor_set set;
+        const char *name;
+    } sets[] = {{MR_NEON, "neon"},
+                {MR_AVX2, "avx2"},
+                {MR_AVX512, "avx512"},
+                {MR_AVX512_VNNI, "avx512-vnni"},
+                {MR_AVX512_BF16, "avx512-bf16"}};
+    printf("millrace %s\ndataset format %d\nlibraries: %s, %s, jansson %s\ninstruction sets:", mr_version(), MR_FORMAT,
+           archive_version_details(), mdb_version(NULL, NULL, NULL), jansson_version_str());
+    bool any = false;
+    for (size_t i = 0; i < MR_COUNT(sets); i++)
+        if (mr_processor_has(sets[i].set)) {
+            printf(" %s", sets[i].name);
+            any = true;
+        }
+    printf(any ? "\n" : " none beyond the processor's base\n");
+}
+
 int main(int argc, char **argv)
 {
     char help[] = "--help";
@@ -115,7 +142,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("millrace %s, dataset formats 1 and 2\n", MILLRACE_VERSION);
+        print_version();
         return 0;
     }
     mr_error err;

@@ -21,6 +21,13 @@
 extern "C" {
 #endif
 
+/* The version of these declarations; mr_version() is that of the library that was loaded, as text like MR_VERSION. */
+#define MR_VERSION_MAJOR 0
+#define MR_VERSION_MINOR 1
+#define MR_VERSION_PATCH 0
+#define MR_VERSION       "0.1.0"
+const char *mr_version(void);
+
 /* The result of a call: what the caller can do next. */
 typedef enum mr_status {
     MR_OK = 0,          /* go on */

@@ -231,6 +231,13 @@ static void seed_view(const char *dir, const char *name)
     support_expect(0, "view", view, dir, "--fraction", "0.9", "--fold=-1/9", "--samples", "0-3,5", "--first", "4",
                    (char *)NULL);
     seed_file("view", name, view);
+    char *again = support_path("%s-twice", name), *twice = support_path("%s.twice.view", dir);
+    char *weight = support_path("%s=0.5", dir);
+    support_expect(0, "view", twice, dir, dir, "--objects", "0..", "--weight", weight, "--repeat", "3", (char *)NULL);
+    seed_file("view", again, twice);
+    free(again);
+    free(twice);
+    free(weight);
     free(view);
 }
 
