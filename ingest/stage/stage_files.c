@@ -31,7 +31,8 @@ static size_t shard_of(const char *name)
 /* A name that millrace gives to a file of a dataset, finished or not. */
 static bool is_our_name(const char *name, const mr_folder_shards *s)
 {
-    static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
+    static const char *const whole[] = {MR_MANIFEST,        MR_REPORT,        MR_CROISSANT,
+                                        MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
     for (size_t i = 0; i < MR_COUNT(whole); i++)
         if (strcmp(name, whole[i]) == 0)
             return true;

@@ -101,10 +101,15 @@ static double y_of(const axes *a, double value)
 
 static void add_value(mr_buf *out, const mr_chart *c, double value)
 {
+    char count[32];
     if (c->percent)
         mr_buf_printf(out, "%.3g %%", value * 100);
+    else if (value >= 1e6)
+        mr_buf_printf(out, "%.4g M", value / 1e6);
+    else if (value >= 1e4)
+        mr_buf_add_text(out, mr_text_count((uint64_t)llround(value), count));
     else
-        mr_buf_printf(out, fabs(value) >= 1e5 || (fabs(value) < 1e-3 && value != 0) ? "%.2g" : "%.4g", value);
+        mr_buf_printf(out, fabs(value) < 1e-3 && value != 0 ? "%.2g" : "%.4g", value);
 }
 
 static void add_axes(mr_buf *out, const mr_chart *c, const axes *a)
@@ -159,7 +164,8 @@ void mr_chart_add(mr_buf *out, const mr_chart *c)
     uint64_t left_out = 0;
     if (!find_axes(c, &a))
         return;
-    mr_buf_printf(out, "<figure class=\"chart\" tabindex=\"0\"><figcaption><b>%s</b></figcaption>\n", c->title);
+    mr_buf_printf(out, "<figure class=\"chart\" tabindex=\"0\"><figcaption><b>%s</b> by update</figcaption>\n",
+                  c->title);
     mr_buf_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
     for (size_t k = 0; k < CURVES && c->curves[k].curve; k++)
         if (c->curves[k].curve->count)

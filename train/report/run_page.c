@@ -2,6 +2,7 @@
  * Invariant: a figure that the run did not keep is left out. */
 #include "train/report/run_page.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,12 +41,18 @@ static const char *score_name(const mr_run_facts *f)
 
 static void add_rate(const mr_run_facts *f, mr_buf *out)
 {
-    const char *rate = json_string_value(json_object_get(f->options, "lr"));
-    char text[40];
-    if (!rate)
-        return;
-    snprintf(text, sizeof text, "%g", strtod(rate, NULL));
-    mr_frame_fact(out, "Learning rate", strtod(rate, NULL) > 0 ? text : "the optimizer's own");
+    const char *text_given = json_string_value(json_object_get(f->options, "lr"));
+    double given = text_given ? strtod(text_given, NULL) : 0, highest = 0;
+    const mr_curve *used = &f->curves[MR_CURVE_LR];
+    char text[80];
+    for (size_t i = 0; i < used->count; i++)
+        highest = fmax(highest, (double)used->points[i].value);
+    if (given > 0)
+        snprintf(text, sizeof text, "%g", given);
+    else if (highest > 0)
+        snprintf(text, sizeof text, "%.3g, the optimizer's default", highest);
+    if (given > 0 || highest > 0)
+        mr_frame_fact(out, "Learning rate", text);
 }
 
 static void add_facts(const mr_run_facts *f, mr_buf *out)
@@ -54,7 +61,7 @@ static void add_facts(const mr_run_facts *f, mr_buf *out)
     const char *digest = json_string_value(json_object_get(c->facts, "dataset"));
     const char *steps = json_string_value(json_object_get(f->options, "steps"));
     double rate = json_number_value(json_object_get(f->results, "train_samples_per_second"));
-    char text[64];
+    char text[64], count[32];
     mr_buf_printf(out, "<p class=\"note\">A model trained by millrace %s, after ", c->version);
     mr_html_count(out, c->update);
     mr_buf_printf(out, " update%s.</p>\n<dl>\n", c->update == 1 ? "" : "s");
@@ -76,7 +83,10 @@ static void add_facts(const mr_run_facts *f, mr_buf *out)
     mr_frame_fact(out, "Update", text);
     snprintf(text, sizeof text, "%" PRIu64, c->seed);
     mr_frame_fact(out, "Seed", text);
-    snprintf(text, sizeof text, "%.4g samples per second", rate);
+    if (rate >= 1000)
+        snprintf(text, sizeof text, "%s samples per second", mr_text_count((uint64_t)rate, count));
+    else
+        snprintf(text, sizeof text, "%.4g samples per second", rate);
     if (rate > 0)
         mr_frame_fact(out, "Throughput", text);
     mr_buf_add_text(out, "</dl>\n");

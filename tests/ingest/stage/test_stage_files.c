@@ -35,6 +35,21 @@ static void put_text(const char *text, const char *format, const char *a)
     free(full);
 }
 
+/* What `inspect --croissant` is told to be written beside a dataset describes that one, and goes with it. */
+static void test_a_croissant_goes_with_its_dataset(void **state)
+{
+    (void)state;
+    char *target = support_path("%s/described", dir);
+    support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
+    put_text("{}", "described/", "croissant.json");
+    support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
+    char *path = support_path("%s/croissant.json", target);
+    assert_false(support_exists(path));
+    support_expect(0, "verify", target, "--quiet", (char *)NULL);
+    free(path);
+    free(target);
+}
+
 static void test_files_of_others_are_left_alone(void **state)
 {
     (void)state;
@@ -71,6 +86,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_files_of_others_are_left_alone),
+        TEST(test_a_croissant_goes_with_its_dataset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
