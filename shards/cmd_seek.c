@@ -32,7 +32,7 @@ typedef struct request {
 
 static const mr_option options[] = {
     {"every", 0, MR_ARG_COUNT, MR_FIELD(request, options.every), .value = "N", .high = MR_SEEK_EVERY_MAX,
-     .standard = "16", .given = offsetof(request, every_given),
+     .standard = "8", .given = offsetof(request, every_given),
      .help = "one entry every N MCUs of a row (0: one per row, the smallest index)"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force), .help = "rebuild intact indexes, too"},
     {"check", 0, MR_ARG_FLAG, MR_FIELD(request, options.check),

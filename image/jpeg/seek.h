@@ -13,8 +13,8 @@
  * use. */
 
 enum {
-    MR_JPEG_SEEK_ROWS = 0,   /* `every`: one entry per row of MCUs */
-    MR_JPEG_SEEK_EVERY = 16, /* MCUs between two entries of a row, by default */
+    MR_JPEG_SEEK_ROWS = 0,  /* `every`: one entry per row of MCUs */
+    MR_JPEG_SEEK_EVERY = 8, /* MCUs between two entries of a row, by default */
 };
 
 /* Measured on photographs of 136 KB, 4:4:4, random crops of 0.38 of the area to 224 pixels, CPU time relative to a full

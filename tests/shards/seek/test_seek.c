@@ -63,7 +63,7 @@ static void test_made_and_dropped(void **state)
     uint64_t before = support_tree_hash(dir);
     expect_words(0, "3 seek indexes made, 0 kept", "seek", NULL, dir);
     expect_words(0, ", with 3 seek indexes\n", "verify", "--decode", dir);
-    expect_words(0, "an entry every 16 MCUs", "inspect", NULL, dir);
+    expect_words(0, "an entry every 8 MCUs", "inspect", NULL, dir);
     expect_words(0, "\"shards\": 3", "inspect", "--json", dir);
     expect_words(0, "0 seek indexes made, 3 kept", "seek", NULL, dir);
     char *list = support_list(dir), *first = seek_path(dir, 0);
@@ -91,7 +91,7 @@ static void test_json(void **state)
     /* 14 PNGs, 14 WebPs; of the JPEGs those with i % 7 == 0 are progressive. */
     static const char *const words[] = {
         "\"ok\": true",           "\"made\": 3",     "\"pictures\": 70", "\"no_jpeg\": 28",
-        "\"left_to_libjpeg\": 6", "\"indexed\": 36", "\"every\": 16"};
+        "\"left_to_libjpeg\": 6", "\"indexed\": 36", "\"every\": 8"};
     for (size_t i = 0; i < MR_COUNT(words); i++)
         if (!strstr(r.out, words[i]))
             fail_msg("%s is not in:\n%s", words[i], r.out);
@@ -258,24 +258,24 @@ static void test_ingest(void **state)
     char *stale = support_path("%s/train-00000.seek", partial);
     support_expect(0, "sample", source, "-q", "--layout=imagenette", "--images=90", "--size=40:120", (char *)NULL);
     support_expect(0, "ingest", source, one, "-q", "--shard-size=100KiB", "--no-seek-index", (char *)NULL);
-    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=8", (char *)NULL);
-    support_expect(0, "seek", "-q", "--every=8", one, (char *)NULL);
+    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=16", (char *)NULL);
+    support_expect(0, "seek", "-q", "--every=16", one, (char *)NULL);
     uint64_t want = support_dataset_hash(one);
     assert_true(support_dataset_hash(two) == want);
     support_expect(0, "verify", "--decode", two, (char *)NULL);
     /* What a run that was killed left is swept or rebuilt; what stood there is replaced, seek indexes and all. */
     support_write_text(half, "half");
     support_write_text(stale, MR_SEEK_MAGIC "stale");
-    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=8", "--force", (char *)NULL);
+    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=16", "--force", (char *)NULL);
     assert_true(support_dataset_hash(two) == want);
-    const char *argv[] = {support_millrace_path(), "ingest",         source, two, "--force", "-q",
-                          "--shard-size=100KiB",   "--seek-index=8", NULL};
+    const char *argv[] = {support_millrace_path(), "ingest",          source, two, "--force", "-q",
+                          "--shard-size=100KiB",   "--seek-index=16", NULL};
     support_result r = support_mpirun(3, argv);
     support_assert_status(&r, 0);
     support_result_free(&r);
     assert_true(support_dataset_hash(two) == want);
     support_expect(0, "seek", "-q", "--drop", one, (char *)NULL);
-    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--force", (char *)NULL); /* every 16 */
+    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--force", (char *)NULL); /* every 8 */
     assert_true(support_dataset_hash(two) != want);
     expect_words(0, "0 seek indexes made", "seek", NULL, two);
     support_expect(0, "seek", "-q", "--drop", two, (char *)NULL);
