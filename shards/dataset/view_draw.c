@@ -8,6 +8,9 @@
 #include "base/scope.h"
 #include "shards/dataset/parts.h"
 
+/* Of a part; a loader takes far fewer, and says so. */
+#define ITEMS_MOST 1e15
+
 void mr_draw_free(mr_draw *d)
 {
     if (!d)
@@ -29,15 +32,17 @@ static void add_group(mr_draw *d, mr_draw_group g)
     d->groups[d->group_count++] = g;
 }
 
-/* A group for each part. */
+/* A group for each part that sees something: a stranger's view may have others. */
 static void weigh(const mr_view_split *from, mr_draw *d)
 {
     uint64_t first = 0;
     for (size_t i = 0; i < from->part_count; first += from->parts[i++].samples) {
         const mr_view_part *p = &from->parts[i];
         double items = (double)p->samples * (p->weight ? strtod(p->weight, NULL) : 1) * (double)from->repeat;
-        add_group(d, (mr_draw_group){
-                         .samples = p->samples, .items = items < 1 ? 1 : (uint64_t)llround(items), .first = first});
+        if (p->samples)
+            add_group(d, (mr_draw_group){.samples = p->samples,
+                                         .items = (uint64_t)llround(fmin(fmax(items, 1), ITEMS_MOST)),
+                                         .first = first});
     }
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "millrace.h"
+#include "base/hash.h"
+#include "shards/view/view.h"
 #include "tests/support/support.h"
 
 enum { BATCH = 8 };
@@ -151,6 +153,48 @@ static void classes_are_balanced(void **state)
     mr_dataset_free(ds);
 }
 
+/* A view that somebody made without the program: one part sees nothing, the other one is seen very often. */
+static void a_strangers_view_is_survived(void **state)
+{
+    (void)state;
+    char *twice = support_path("%s=2", a);
+    support_expect(0, "view", view, a, b, "--weight", twice, "--first", "3", "--force", (char *)NULL);
+    mr_view_file *v = NULL;
+    mr_buf bytes = {0};
+    mr_error err;
+    assert_int_equal(mr_view_read(view, &v, &err), MR_OK);
+    mr_view_part *p = v->splits[0].parts;
+    mr_condition_free(&p->conditions[0]);
+    assert_int_equal(mr_condition_make("min-side", "99999", &p->conditions[0], &err), MR_OK);
+    p->samples = 0;
+    mr_hash128("", 0, p->list);
+    p[1].weight = strdup("1000000");
+    for (v->splits[0].repeat = 1; v->splits[0].repeat <= MR_VIEW_REPEAT; v->splits[0].repeat *= 100) {
+        mr_buf_clear(&bytes);
+        assert_int_equal(mr_view_write(v, &bytes, &err), MR_OK);
+        support_write(view, bytes.data, bytes.len);
+        mr_dataset *ds = open_dataset(view);
+        assert_int_equal(mr_dataset_samples(ds, "train"), 3);
+        mr_loader_options o = {
+            .struct_size = sizeof o, .split = "train", .global_batch = 4, .shuffle = MR_SHUFFLE_FULL, .seed = 5};
+        mr_loader *loader = NULL;
+        const mr_batch *batch;
+        if (mr_loader_open(ds, &o, &loader, &err) == MR_OK) {
+            assert_int_equal(mr_loader_next(loader, &batch, &err), MR_OK);
+            for (uint64_t i = 0; i < batch->count; i++)
+                assert_in_range(batch->samples[i].sample, 0, 2);
+            mr_batch_release(loader, batch);
+        } else {
+            assert_int_equal(err.status, MR_MISUSE);
+        }
+        mr_loader_free(loader);
+        mr_dataset_free(ds);
+    }
+    mr_view_file_free(v);
+    mr_buf_free(&bytes);
+    free(twice);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
@@ -184,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_kept),
         cmocka_unit_test(classes_are_balanced),
+        cmocka_unit_test(a_strangers_view_is_survived),
         cmocka_unit_test(what_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests_name("drawn views", tests, set_up, tear_down);
