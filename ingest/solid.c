@@ -49,24 +49,28 @@ typedef struct cutting {
     size_t room;
 } cutting;
 
+static mr_status begin_shard(cutting *c, uint64_t first, mr_error *err)
+{
+    mr_split *split = c->split;
+    if (split->shard_count == MR_SHARDS_MAX)
+        return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than the %d shards that split '%s' may have",
+                       (unsigned long long)c->s->o->shard_size, MR_SHARDS_MAX, split->name);
+    if (!MR_GROW(split->shards, split->shard_count, c->room))
+        return mr_fail_memory(err, "planning shards");
+    mr_shard *s = &split->shards[split->shard_count];
+    *s = (mr_shard){.first = first};
+    snprintf(s->name, sizeof s->name, "%.63s-%05zu", split->name, split->shard_count++);
+    c->bytes = 0;
+    return MR_OK;
+}
+
 static mr_status cut(void *ctx, uint64_t number, const mr_row *row, mr_error *err)
 {
     cutting *c = ctx;
-    mr_split *split = c->split;
-    mr_shard *last = split->shard_count ? &split->shards[split->shard_count - 1] : NULL;
     uint64_t more = (uint64_t)row->image_len + row->meta_len;
-    if (!last || c->bytes + more > c->s->o->shard_size) {
-        if (split->shard_count == MR_SHARDS_MAX)
-            return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than the %d shards that split '%s' may have",
-                           (unsigned long long)c->s->o->shard_size, MR_SHARDS_MAX, split->name);
-        if (!MR_GROW(split->shards, split->shard_count, c->room))
-            return mr_fail_memory(err, "planning shards");
-        last = &split->shards[split->shard_count];
-        *last = (mr_shard){.first = number};
-        snprintf(last->name, sizeof last->name, "%.63s-%05zu", split->name, split->shard_count++);
-        c->bytes = 0;
-    }
-    last->samples++;
+    if (!c->split->shard_count || c->bytes + more > c->s->o->shard_size)
+        MR_TRY(begin_shard(c, number, err));
+    c->split->shards[c->split->shard_count - 1].samples++;
     c->bytes += more;
     return MR_OK;
 }

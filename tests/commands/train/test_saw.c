@@ -18,13 +18,13 @@ static int set_up(void **state)
     dataset = support_path("%s/ds", dir);
     view = support_path("%s/part.view", dir);
     char *source = support_path("%s/source", dir), *weight = support_path("%s:train=1.5", dataset);
-    char *train = support_path("%s:train", dataset);
+    char *split = support_path("%s:train", dataset);
     support_expect(0, "sample", source, "--layout", "imagenette", "--images", "50", "--quiet", (char *)NULL);
     support_expect(0, "ingest", source, dataset, "--quiet", (char *)NULL);
-    support_expect(0, "view", view, train, "--samples", "3-22", "--weight", weight, (char *)NULL);
+    support_expect(0, "view", view, split, "--samples", "3-22", "--weight", weight, (char *)NULL);
     free(source);
     free(weight);
-    free(train);
+    free(split);
     return 0;
 }
 
