@@ -29,6 +29,8 @@ static int by_item(const void *key, const void *group)
 uint64_t mr_draw_sample(const mr_draw *d, uint64_t seed, uint64_t epoch, uint64_t item)
 {
     const mr_draw_group *g = bsearch(&item, d->groups, d->group_count, sizeof *d->groups, by_item);
+    if (!g) /* cannot be: the groups have all items */
+        return 0;
     unsigned __int128 count = (unsigned __int128)epoch * g->items + (item - g->first_item);
     uint64_t round = (uint64_t)(count / g->samples), place = (uint64_t)(count % g->samples);
     uint64_t at = mr_permute(g->samples, seed ^ mr_mix((uint64_t)(g - d->groups)), round, place);
