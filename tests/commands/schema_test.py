@@ -66,6 +66,12 @@ def main():
             for options in [], ["--classes"], ["--objects"], ["--near-duplicates"]:
                 wrong = inspect(millrace, dst, *options)
                 check(wrong, schema, schema)
+        view = os.path.join(work, "joined.view")
+        subprocess.run([millrace, "view", view, os.path.join(work, "imagenette.mr"), os.path.join(work, "roboflow.mr")], check=True, capture_output=True)
+        for options in [], ["--classes"], ["--near-duplicates"]:
+            found = inspect(millrace, view, *options)
+            check(found, schema, schema)
+        assert [one["path"] for one in found["datasets"]] == ["imagenette.mr", "roboflow.mr"]
         copies = os.path.join(work, "copies")  # the same images in both splits: pairs to list
         shutil.copytree(os.path.join(work, "imagenette"), copies)
         (train,) = glob.glob(os.path.join(copies, "**/train"), recursive=True)

@@ -95,7 +95,24 @@ typedef struct counted { /* what was asked for, besides the manifest */
     cmd_seek_found seeks;
 } counted;
 
-static mr_status print_json(const mr_dataset *ds, const char *digest, const counted *found, mr_error *err)
+/* What a view is of: its datasets, in order. */
+static mr_status add_view(const char *path, json_t *doc, mr_error *err)
+{
+    MR_AUTO(mr_view_file_release) mr_view_file *v = NULL;
+    char digest[65];
+    MR_TRY(mr_view_read(path, &v, err));
+    json_t *list = json_array();
+    for (size_t i = 0; i < v->source_count; i++) {
+        mr_hex(v->sources[i].digest, sizeof v->sources[i].digest, digest);
+        json_array_append_new(list, json_pack("{s:o,s:s}", "path",
+                                              mr_json_path(v->sources[i].path, strlen(v->sources[i].path)), "digest",
+                                              digest));
+    }
+    return json_object_set_new(doc, "datasets", list) == 0 ? MR_OK : mr_fail_memory(err, "writing JSON");
+}
+
+static mr_status print_json(const char *path, const mr_dataset *ds, const char *digest, const counted *found,
+                            mr_error *err)
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
     const mr_class_counts *c = &found->classes;
@@ -111,6 +128,8 @@ static mr_status print_json(const mr_dataset *ds, const char *digest, const coun
         json_object_set_new(doc, "objects", mr_cmd_objects_json(m, &found->objects));
     mr_status status = found->near.found ? mr_cmd_near_json(ds, &found->near, found->distance, doc, err) : MR_OK;
     json_object_set_new(doc, "seek_index", mr_cmd_seek_found_json(&found->seeks));
+    if (status == MR_OK && mr_dataset_source_count(ds))
+        status = add_view(path, doc, err);
     if (status == MR_OK)
         status = mr_json_print(doc, err);
     json_decref(doc);
@@ -289,7 +308,7 @@ static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
     if (!mr_dataset_source_count(ds))
         MR_TRY(mr_cmd_seek_find(q->dir, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
-    return q->json ? print_json(ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
+    return q->json ? print_json(q->dir, ds, hex, &found, err) : print_human(q, ds, hex, &found, err);
 }
 
 static mr_status inspect_run(const request *q, mr_error *err)
