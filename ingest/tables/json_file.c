@@ -105,3 +105,15 @@ mr_status mr_json_file_read(const mr_json_file *f, const mr_json_rules *rules, m
         *err = first; /* nothing was repaired */
     return status;
 }
+
+mr_status mr_json_text_read(const mr_buf *text, const mr_json_rules *rules, const char *what, mr_error *err)
+{
+    MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
+    MR_TRY(mr_json_stream_open(rules, what, &stream, err));
+    mr_status status = mr_json_stream_feed(stream, text->data, text->len, 0, err);
+    if (status == MR_OK)
+        status = mr_json_stream_end(stream, err);
+    return status == MR_BAD_DATA
+               ? mr_fail(err, MR_BAD_DATA, "an annotation file has changed since it was parsed; run again")
+               : status;
+}

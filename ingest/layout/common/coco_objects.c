@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "ingest/layout/common/coco_classes.h"
 #include "ingest/layout/common/coco_segmentation.h"
-#include "base/json/json_stream.h"
+#include "ingest/tables/json_file.h"
 
 enum { LEVELS = 5, SEGMENTS_DEPTH = 2, DEPTH_MAX = 300 };
 
@@ -292,19 +292,6 @@ static mr_status take_size(void *ctx, const mr_json_token *t)
     return MR_OK;
 }
 
-/* Text that has been parsed before, so it is valid. */
-static mr_status read_text(const mr_buf *text, const mr_json_rules *rules, mr_error *err)
-{
-    MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
-    MR_TRY(mr_json_stream_open(rules, "reading COCO annotations", &stream, err));
-    mr_status status = mr_json_stream_feed(stream, text->data, text->len, 0, err);
-    if (status == MR_OK)
-        status = mr_json_stream_end(stream, err);
-    return status == MR_BAD_DATA
-               ? mr_fail(err, MR_BAD_DATA, "an annotation file has changed since it was parsed; run again")
-               : status;
-}
-
 static void free_reader(reader *r)
 {
     free(r->known);
@@ -315,6 +302,7 @@ static void free_reader(reader *r)
 mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, const mr_plan *plan,
                           const uint8_t *const *shown, mr_objects *out, mr_error *err)
 {
+    static const char reading[] = "reading COCO annotations";
     bool panoptic = f->has & MR_COCO_HAS_SEGMENTS;
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     MR_AUTO(free_reader) reader r = {.plan = plan, .file = f, .shown = shown, .out = out, .err = err};
@@ -326,11 +314,11 @@ mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, c
     const mr_json_rules size_rules = {.handler = take_size, .ctx = &size, .levels = 2, .depth_max = DEPTH_MAX};
     out->known = true;
     MR_TRY(mr_coco_image_text(s, f, n, &text, err));
-    MR_TRY(read_text(&text, &size_rules, err));
+    MR_TRY(mr_json_text_read(&text, &size_rules, reading, err));
     mr_buf_clear(&text);
     if (!f->images[n].count)
         return MR_OK;
     MR_TRY(mr_coco_annotations(s, f, n, &text, err));
     MR_TRY(list_known(&r));
-    return read_text(&text, &rules, err);
+    return mr_json_text_read(&text, &rules, reading, err);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/json/json_stream.h"
+#include "ingest/tables/json_file.h"
 
 enum { LEVELS = 5, DEPTH_MAX = 300 };
 
@@ -93,12 +93,5 @@ mr_status mr_createml_objects(const mr_buf *text, const mr_plan *plan, mr_object
 {
     reader r = {.plan = plan, .out = out, .side = -1, .err = err};
     const mr_json_rules rules = {.handler = take, .ctx = &r, .levels = LEVELS, .depth_max = DEPTH_MAX};
-    MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
-    MR_TRY(mr_json_stream_open(&rules, "reading CreateML annotations", &stream, err));
-    mr_status status = mr_json_stream_feed(stream, text->data, text->len, 0, err);
-    if (status == MR_OK)
-        status = mr_json_stream_end(stream, err);
-    return status == MR_BAD_DATA
-               ? mr_fail(err, MR_BAD_DATA, "an annotation file has changed since it was parsed; run again")
-               : status;
+    return mr_json_text_read(text, &rules, "reading CreateML annotations", err);
 }
