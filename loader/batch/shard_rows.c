@@ -18,12 +18,13 @@ static size_t table_bytes(const mr_open_shard *s)
 
 void mr_shard_rows_drop(mr_shard_files *f, mr_shard_entry *e)
 {
-    uint8_t *rows = atomic_exchange(&e->rows, NULL), *table = atomic_exchange(&e->table, NULL);
+    uint8_t *rows = atomic_exchange(&e->rows, NULL);
     if (rows)
         f->rows_bytes -= e->files.shard->idx.bytes;
+    free(rows);
+    uint8_t *table = atomic_exchange(&e->table, NULL);
     if (table)
         f->tables_bytes -= table_bytes(&e->files);
-    free(rows);
     free(table);
     atomic_store(&e->rows_read, 0);
     atomic_store(&e->table_tried, false);
