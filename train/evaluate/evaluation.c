@@ -189,10 +189,15 @@ static int by_position(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
+static bool keeps_outcomes(const evaluation *v)
+{
+    return v->e->outcomes && mr_ranks_rank(v->e->ranks) == 0;
+}
+
 static mr_status keep_outcome(const evaluation *v, const scored *s, mr_error *err)
 {
-    mr_outcomes *o = mr_ranks_rank(v->e->ranks) == 0 ? v->e->outcomes : NULL;
-    if (!o)
+    mr_outcomes *o = v->e->outcomes;
+    if (!keeps_outcomes(v))
         return MR_OK;
     if (!MR_GROW(o->items, o->count, o->room))
         return mr_fail_memory(err, "evaluating");
@@ -225,8 +230,9 @@ static mr_status add_up_several(evaluation *v, const mr_buf *all, mr_evaluation 
     out->accuracy = scores.mean_precision;
     out->f1 = scores.f1;
     out->threshold = scores.threshold;
-    if (v->e->scores) {
-        *v->e->scores = scores;
+    mr_scores *wanted = v->e->scores ? v->e->scores : keeps_outcomes(v) ? &v->e->outcomes->scores : NULL;
+    if (wanted) {
+        *wanted = scores;
         scores = (mr_scores){0};
     }
     return MR_OK;
@@ -273,7 +279,7 @@ static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
         loss += (double)g.samples[i].loss;
         weight += (double)g.samples[i].weight;
     }
-    if (status == MR_OK && v->e->outcomes && mr_ranks_rank(v->e->ranks) == 0)
+    if (status == MR_OK && keeps_outcomes(v))
         status = mr_searches_keep(v->e, &g, v->e->outcomes, err);
     status = mr_ranks_agree(v->e->ranks, status, err);
     out->samples = g.count;

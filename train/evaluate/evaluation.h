@@ -27,13 +27,14 @@ typedef struct mr_evaluator {
     mr_device *device;
     const mr_model_config *config;
     mr_model *model;
-    size_t batch;             /* samples per rank and step; the model was planned for as many */
-    mr_loader_options loader; /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
-    const int32_t *classes;   /* dataset's class -> model's class, -1: the model does not have it; NULL: the same */
-    const mr_feed_text *text; /* of a model of images and text */
-    mr_damage *damage;        /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
-    mr_embeddings *gallery;   /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
-    mr_outcomes *outcomes; /* gets the predictions for single samples, on rank 0; caller releases.  NULL: not needed */
+    size_t batch;              /* samples per rank and step; the model was planned for as many */
+    mr_loader_options loader;  /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
+    const int32_t *classes;    /* dataset's class -> model's class, -1: the model does not have it; NULL: the same */
+    const mr_feed_text *text;  /* of a model of images and text */
+    mr_damage *damage;         /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
+    mr_embeddings *gallery;    /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
+    mr_outcomes *outcomes;     /* gets the predictions for single samples, or with targets the scores of classes unless
+                                * `scores` does, on rank 0; caller releases.  NULL: not needed */
     const mr_targets *targets; /* of the split, for several labels; NULL: one */
     double threshold;          /* with targets: from which probability a class counts as found; 0: the best one here */
     mr_scores *scores;         /* with targets: gets those of each class; caller releases.  NULL: not wanted */

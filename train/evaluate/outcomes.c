@@ -22,6 +22,7 @@ void mr_outcomes_release(mr_outcomes *o)
 {
     free(o->items);
     free(o->searches);
+    mr_scores_release(&o->scores);
     mr_buf_free(&o->text);
     *o = (mr_outcomes){0};
 }
@@ -70,6 +71,22 @@ static void add_search(const mr_outcomes *o, const mr_search *s, mr_buf *out)
     mr_buf_add_text(out, "]}\n");
 }
 
+static void add_class(const mr_outcomes *o, const mr_class_score *c, const char *name, mr_buf *out)
+{
+    const double shares[] = {c->average_precision < 0 ? NAN : c->average_precision, c->precision, c->recall, c->f1};
+    static const char *const names[] = {"average_precision", "precision", "recall", "f1"};
+    mr_buf_printf(out, "{\"step\": %llu, \"split\": \"%s\", \"class\": ", (ull)o->step, o->split);
+    mr_json_add_string(out, name, strlen(name));
+    mr_buf_add_text(out, ", \"threshold\": ");
+    add_number(out, o->scores.threshold);
+    mr_buf_printf(out, ", \"samples\": %llu", (ull)c->positives);
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        mr_buf_printf(out, ", \"%s\": ", names[i]);
+        add_number(out, shares[i]);
+    }
+    mr_buf_add_text(out, "}\n");
+}
+
 mr_status mr_outcomes_json(const mr_outcomes *o, const mr_manifest *m, mr_buf *out, mr_error *err)
 {
     for (size_t i = 0; i < o->count; i++) {
@@ -81,6 +98,11 @@ mr_status mr_outcomes_json(const mr_outcomes *o, const mr_manifest *m, mr_buf *o
     }
     for (size_t i = 0; i < o->search_count; i++)
         add_search(o, &o->searches[i], out);
+    if (o->scores.classes > m->class_count)
+        return mr_fail(err, MR_MISUSE, "%zu classes were scored, the dataset has %zu", o->scores.classes,
+                       m->class_count);
+    for (size_t i = 0; i < o->scores.classes; i++)
+        add_class(o, &o->scores.each[i], m->classes[i].name, out);
     return mr_buf_status(out, err, "keeping an evaluation");
 }
 
@@ -153,6 +175,31 @@ static mr_status take_search(reading *r, const json_t *line, uint64_t sample, co
     return mr_buf_status(&o->text, err, "reading an evaluation");
 }
 
+static double share_of(const json_t *line, const char *key)
+{
+    double share = (double)real_of(json_object_get(line, key));
+    return share >= 0 && share <= 1 ? share : 0;
+}
+
+static mr_status take_class(reading *r, const json_t *line, const char *called, mr_error *err)
+{
+    mr_scores *s = &r->out->scores;
+    int32_t class = class_of(r, line, "class");
+    if (!s->each && r->count && !(s->each = mr_alloc(r->count, sizeof *s->each)))
+        return mr_fail_memory(err, "reading an evaluation");
+    s->classes = r->count;
+    if (class < 0)
+        return MR_OK;
+    s->threshold = share_of(line, "threshold");
+    mr_class_score *c = &s->each[class];
+    MR_TRY(mr_json_get_u64(line, "samples", called, &c->positives, err));
+    c->average_precision = c->positives ? share_of(line, "average_precision") : -1;
+    c->precision = share_of(line, "precision");
+    c->recall = share_of(line, "recall");
+    c->f1 = share_of(line, "f1");
+    return MR_OK;
+}
+
 static mr_status take_line(reading *r, const char *text, size_t len, const char *called, mr_error *err)
 {
     MR_AUTO(json_decrefp) json_t *line = NULL;
@@ -160,9 +207,11 @@ static mr_status take_line(reading *r, const char *text, size_t len, const char 
     const char *split;
     MR_TRY(mr_json_parse(text, len, called, &line, err));
     MR_TRY(mr_json_get_u64(line, "step", called, &r->out->step, err));
-    MR_TRY(mr_json_get_u64(line, "sample", called, &sample, err));
     MR_TRY(mr_json_get_string(line, "split", called, &split, err));
     snprintf(r->out->split, sizeof r->out->split, "%s", split);
+    if (json_object_get(line, "class"))
+        return take_class(r, line, called, err);
+    MR_TRY(mr_json_get_u64(line, "sample", called, &sample, err));
     const json_t *words = json_object_get(line, "words");
     return json_is_string(words) ? take_search(r, line, sample, words, err) : take_outcome(r, line, sample, err);
 }

@@ -1,17 +1,21 @@
-/* outcomes.h - what an evaluation predicted for single samples, kept in a run as evaluation.jsonl for `millrace report`
- * and for any reader of JSON lines.
- * Invariant: the file is complete or absent; every line says of which update and split it is.
+/* outcomes.h - what an evaluation predicted for single samples, or for single classes where samples have several
+ * labels, kept in a run as evaluation.jsonl for `millrace report` and for any reader of JSON lines. Invariant: the file
+ * is complete or absent; every line says of which update and split it is.
  *
  *      {"step": 70, "split": "val", "sample": 3, "label": "dog", "predicted": "cat", "probability": 0.93, "loss": 2.41}
  *      {"step": 70, "split": "val", "sample": 3, "words": "two dogs", "found": [[17, 0.61, false], [3, 0.58, true]]}
+ *      {"step": 70, "split": "val", "class": "dog", "threshold": 0.34, "samples": 31, "average_precision": 0.71,
+ *       "precision": 0.8, "recall": 0.62, "f1": 0.7}
  *
  * The first form is of labels: `probability` is that of the predicted class.  The second is of images and text: the
  * images that the words of a sample found, nearest first, with their cosine, and whether they answer it; only
- * MR_SEARCHES_MOST samples, spread evenly, have a line. */
+ * MR_SEARCHES_MOST samples, spread evenly, have a line.  The third, in one line of the file, is of a class that samples
+ * may have beside others: scores.h; the average precision is null for a class that no sample has. */
 #ifndef MR_OUTCOMES_H
 #define MR_OUTCOMES_H
 
 #include "train/evaluate/embeddings.h"
+#include "train/evaluate/scores.h"
 #include "shards/manifest/manifest.h"
 
 #define MR_RUN_OUTCOMES "evaluation.jsonl" /* in the run's folder */
@@ -40,6 +44,7 @@ typedef struct mr_outcomes { /* a zeroed one is empty */
     size_t count, room;
     mr_search *searches; /* of images and text */
     size_t search_count, search_room;
+    mr_scores scores; /* of several labels; after reading, a class that has no line has no samples */
     mr_buf text;
 } mr_outcomes;
 

@@ -99,15 +99,15 @@ static double y_of(const axes *a, double value)
     return HEIGHT - BOTTOM - (value - a->low) / (a->high - a->low) * (HEIGHT - TOP - BOTTOM);
 }
 
+/* Short, as there is room for seven characters beside an axis. */
 static void add_value(mr_buf *out, const mr_chart *c, double value)
 {
-    char count[32];
     if (c->percent)
         mr_buf_printf(out, "%.3g %%", value * 100);
     else if (value >= 1e6)
         mr_buf_printf(out, "%.4g M", value / 1e6);
     else if (value >= 1e4)
-        mr_buf_add_text(out, mr_text_count((uint64_t)llround(value), count));
+        mr_buf_printf(out, "%.4g k", value / 1e3);
     else
         mr_buf_printf(out, fabs(value) < 1e-3 && value != 0 ? "%.2g" : "%.4g", value);
 }

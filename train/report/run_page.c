@@ -200,6 +200,7 @@ mr_status mr_run_page_write(const char *run, const char *dataset, uint64_t max_p
     add_curves(&f, &body);
     add_time(&f, &body);
     MR_TRY(mr_confusion_add(&f, &body, err));
+    MR_TRY(mr_class_scores_add(&f, &body, err));
     MR_TRY(mr_mistakes_add(&f, &thumbs, &body, err));
     MR_TRY(mr_searches_add(&f, &thumbs, &body, err));
     add_options(&f, &body);

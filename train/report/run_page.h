@@ -16,6 +16,8 @@ mr_status mr_run_page_write(const char *run, const char *dataset, uint64_t max_p
 void mr_run_origin_add(const mr_run_facts *f, mr_buf *out);
 /* "Classes": which are confused with which. */
 mr_status mr_confusion_add(const mr_run_facts *f, mr_buf *out, mr_error *err);
+/* "Classes" of samples with several labels: how well each is found. */
+mr_status mr_class_scores_add(const mr_run_facts *f, mr_buf *out, mr_error *err);
 /* "Mistakes": the most confident ones and those with the highest loss, with images where there is a dataset. */
 mr_status mr_mistakes_add(const mr_run_facts *f, mr_thumbs *thumbs, mr_buf *out, mr_error *err);
 /* "Searches": what words found. */

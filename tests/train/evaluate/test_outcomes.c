@@ -14,6 +14,33 @@ static mr_status parse(const char *text, mr_outcomes *out, mr_error *err)
     return mr_outcomes_parse(text, strlen(text), "run/evaluation.jsonl", names, 3, out, err);
 }
 
+static void test_round_trip_of_classes(void **state)
+{
+    (void)state;
+    mr_class classes[2] = {{.name = (char *)(uintptr_t)names[0]}, {.name = (char *)(uintptr_t)names[1]}};
+    const mr_manifest m = {.classes = classes, .class_count = 2};
+    mr_class_score each[] = {{31, 0.71, 0.5, 0.25, 0.375}, {.average_precision = -1}};
+    mr_outcomes o = {.step = 3, .split = "val", .scores = {.classes = 2, .each = each, .threshold = 0.34}}, back = {0};
+    mr_buf text = {0};
+    mr_error err;
+    assert_int_equal(mr_outcomes_json(&o, &m, &text, &err), MR_OK);
+    assert_string_equal(
+        mr_buf_text(&text),
+        "{\"step\": 3, \"split\": \"val\", \"class\": \"dog\", \"threshold\": 0.34, \"samples\": 31, "
+        "\"average_precision\": 0.71, \"precision\": 0.5, \"recall\": 0.25, \"f1\": 0.375}\n"
+        "{\"step\": 3, \"split\": \"val\", \"class\": \"a \\\"cat\\\"\", \"threshold\": 0.34, \"samples\": 0, "
+        "\"average_precision\": null, \"precision\": 0, \"recall\": 0, \"f1\": 0}\n");
+    assert_int_equal(parse((char *)text.data, &back, &err), MR_OK);
+    assert_int_equal(back.scores.classes, 3); /* of the model's; the last has no line */
+    assert_int_equal(back.scores.each[0].positives, 31);
+    assert_true(fabs(back.scores.each[0].average_precision - 0.71) < 1e-6 && back.scores.each[1].average_precision < 0);
+    assert_true(back.scores.each[2].positives == 0 && fabs(back.scores.threshold - 0.34) < 1e-6);
+    o.scores.classes = 3;
+    assert_int_equal(mr_outcomes_json(&o, &m, &text, &err), MR_MISUSE);
+    mr_outcomes_release(&back);
+    mr_buf_free(&text);
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -103,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_round_trip_of_classes),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_unknown_classes),
     };

@@ -1,7 +1,7 @@
 /* test_run_page.c - `millrace report RUN`: a page about a training run.
- * Covers train/report/run_page.c, train/report/confusion.c, train/report/mistakes.c, train/report/curve.c,
- * shards/report/frame.c. Invariant tested: the page says what the run's files say; no text of a run becomes markup;
- * without its dataset it has no pictures, and says why. */
+ * Covers train/report/run_page.c, train/report/confusion.c, train/report/class_scores.c, train/report/mistakes.c,
+ * train/report/curve.c, shards/report/frame.c. Invariant tested: the page says what the run's files say; no text of a
+ * run becomes markup; without its dataset it has no pictures, and says why. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +84,12 @@ static void test_chart(void **state)
     assert_non_null(strstr(mr_buf_text(&out), "200 %"));
     assert_null(strstr(mr_buf_text(&out), "nan"));
     mr_buf_clear(&out);
+    const mr_point fast[] = {{.step = 1, .value = 50000}, {.step = 2, .value = 120000}};
+    mr_chart_add(&out, &(mr_chart){.title = "Images",
+                                   .curves = {{NULL, &(mr_curve){.points = (mr_point *)(uintptr_t)fast, .count = 2}}},
+                                   .from_zero = true});
+    assert_non_null(strstr(mr_buf_text(&out), "text-anchor=\"end\">100 k</text>"));
+    mr_buf_clear(&out);
     mr_chart_add(&out, &(mr_chart){.title = "None", .curves = {{NULL, &(mr_curve){0}}}});
     assert_int_equal(out.len, 0);
     mr_buf_free(&out);
@@ -149,6 +155,28 @@ static void test_confusion(void **state)
     assert_non_null(strstr(page, "Found at rank 1."));
     free(page);
     mr_buf_free(&lines);
+}
+
+/* Of several labels: by class, the lowest average precision first, classes without samples last. */
+static void test_class_scores(void **state)
+{
+    write_in(*state, "run/evaluation.jsonl",
+             "{\"step\": 12, \"split\": \"val\", \"class\": \"n01440764\", \"threshold\": 0.25, \"samples\": 1200, "
+             "\"average_precision\": 0.75, \"precision\": 0.5, \"recall\": 1, \"f1\": 0.6666}\n"
+             "{\"step\": 12, \"split\": \"val\", \"class\": \"n02102040\", \"threshold\": 0.25, \"samples\": 3, "
+             "\"average_precision\": 0.125, \"precision\": 0.25, \"recall\": 0.5, \"f1\": 0.3333}\n"
+             "{\"step\": 12, \"split\": \"val\", \"class\": \"unknown\", \"samples\": 3}\n");
+    RUN(*state, 0, "report", "run", "-q");
+    char *page = read_in(*state, "report.html");
+    assert_non_null(strstr(page, "found from a probability of 0.25</caption>"));
+    const char *low =
+        strstr(page, "n02102040</th><td class=\"n\">3</td><td class=\"n\">12.5 %</td><td class=\"n\">25.0 %"
+                     "</td><td class=\"n\">50.0 %</td><td class=\"n\">33.3 %</td>");
+    const char *high = strstr(page, "n01440764</th><td class=\"n\">1,200</td><td class=\"n\">75.0 %</td>");
+    const char *none = strstr(page, "</th><td class=\"n\">0</td><td class=\"n\">-</td>");
+    assert_true(low && high && none && low < high && high < none);
+    assert_int_equal(support_occurrences(page, "unknown"), 0);
+    free(page);
 }
 
 static void test_without_the_dataset(void **state)
@@ -227,9 +255,9 @@ static void test_a_hostile_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ticks),   cmocka_unit_test(test_chart), WITH_RUN(test_page),
-        WITH_RUN(test_a_hostile_state), WITH_RUN(test_confusion),     WITH_RUN(test_without_the_dataset),
-        WITH_RUN(test_little_is_there),
+        cmocka_unit_test(test_ticks),       cmocka_unit_test(test_chart),   WITH_RUN(test_page),
+        WITH_RUN(test_a_hostile_state),     WITH_RUN(test_confusion),       WITH_RUN(test_class_scores),
+        WITH_RUN(test_without_the_dataset), WITH_RUN(test_little_is_there),
     };
     return cmocka_run_group_tests_name("run report", tests, NULL, NULL);
 }
