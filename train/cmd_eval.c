@@ -172,6 +172,7 @@ static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_e
     MR_AUTO(mr_scores_release) mr_scores scores = {0};
     MR_TRY(mr_session_open(&q->trained, ranks, t, err));
     MR_TRY(mr_ranks_agree(ranks, check_labels(q, t, ranks, err), err));
+    t->evaluator.shows = true;
     if (t->several) {
         t->evaluator.targets = &t->targets;
         t->evaluator.scores = &scores;

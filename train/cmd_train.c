@@ -67,8 +67,15 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
     MR_TRY(mr_trainer_prepare(t, settings, ranks, err));
     if (mr_settings_plans(settings))
         return speaks ? mr_plan_print(t, err) : MR_OK;
-    MR_TRY(mr_trainer_open(t, err));
-    if (speaks && !settings->quiet)
+    bool shows = speaks && !settings->quiet;
+    if (shows)
+        mr_term_redraw(stdout, "Preparing the model");
+    mr_status status = mr_trainer_open(t, err);
+    if (shows)
+        mr_term_redraw(stdout, "");
+    if (status != MR_OK)
+        return status;
+    if (shows)
         print_start(t);
     return mr_trainer_run(t, stopped, err);
 }

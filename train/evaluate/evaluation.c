@@ -9,8 +9,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/scope.h"
 #include "base/cli/term.h"
+#include "base/scope.h"
 #include "shards/dataset/dataset.h"
 
 typedef struct scored {              /* one sample, as sent between ranks */
@@ -31,6 +31,7 @@ typedef struct evaluation {
     int32_t *best;
     float *embeddings[MR_EMBEDDINGS]; /* [batch, embed], host */
     mr_buf mine, text;
+    mr_progress *progress;
     uint64_t steps, samples; /* to be evaluated */
 } evaluation;
 
@@ -77,6 +78,9 @@ static mr_status begin(evaluation *v, mr_error *err)
         if (e->targets)
             status = mr_feed_learn(&v->feed, &labels, err);
         v->steps = mr_loader_steps(v->feed.loader);
+        bool shows = e->shows && o.rank == 0;
+        v->progress = mr_progress_begin("evaluating", v->samples, shows ? MR_PROGRESS_LINE : MR_PROGRESS_QUIET);
+        mr_progress_add(v->progress, 0, 0);
     }
     return status;
 }
@@ -303,6 +307,7 @@ mr_status mr_split_check_eval(const mr_manifest *m, const char *dataset, const c
 
 static void release(evaluation *v)
 {
+    mr_progress_end(v->progress);
     mr_feed_close(&v->feed);
     free(v->losses);
     free(v->best);
@@ -322,6 +327,7 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
     MR_TRY(mr_ranks_agree(e->ranks, begin(&v, err), err));
     for (uint64_t step = 0; step < v.steps; step++) {
         MR_TRY(mr_ranks_agree(e->ranks, evaluate_step(&v, values, err), err));
+        mr_progress_add(v.progress, v.samples * (step + 1) / v.steps - v.samples * step / v.steps, 0);
         if (e->tell)
             MR_TRY(mr_ranks_agree(e->ranks, pass_on(&v, err), err));
     }

@@ -38,6 +38,7 @@ typedef struct mr_evaluator {
     const mr_targets *targets; /* of the split, for several labels; NULL: one */
     double threshold;          /* with targets: from which probability a class counts as found; 0: the best one here */
     mr_scores *scores;         /* with targets: gets those of each class; caller releases.  NULL: not wanted */
+    bool shows;                /* how far it is, on the terminal of rank 0 */
     bool unlabelled;           /* samples without a label are accepted (predict), with weight 0 */
     /* For predict: each sample's text; on rank 0 `take` gets those of a step, in the samples' order. */
     mr_verdict_fn tell;

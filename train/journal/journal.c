@@ -150,6 +150,12 @@ static void show_update(mr_journal *j, const mr_journal_update *u)
     mr_buf_clear(&j->text);
 }
 
+void mr_journal_doing(mr_journal *j, const char *what)
+{
+    if (j && j->options.stream && mr_term_redraw(j->options.stream, what))
+        j->drawn = mr_seconds();
+}
+
 /* Where the shares of the next permanent line begin. */
 static mr_status keep_uses(mr_journal *j, const mr_journal_update *u, mr_error *err)
 {

@@ -51,6 +51,8 @@ typedef struct mr_journal mr_journal;
 mr_status mr_log_check(const char *path, mr_error *err);
 
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err);
+/* Says on a terminal what is being done, in place of the line that is redrawn, until the next one. */
+void mr_journal_doing(mr_journal *j, const char *what);
 /* "Training (X / Y Steps) (loss=... images/sec=...) ETA ... lr=... wait_ms=... memory=... max=... compute=...%"
  * every logging_steps and at the end, and on a terminal redrawn in place in between.  images/sec: of the updates since
  * the last permanent line. */

@@ -65,6 +65,10 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         .targets = t->learning.several ? &t->learning.eval : NULL,
     };
     mr_evaluation result;
+    char doing[128];
+    snprintf(doing, sizeof doing, "Evaluating %s after update %llu of %llu", t->eval_split, (unsigned long long)t->done,
+             (unsigned long long)t->updates);
+    mr_journal_doing(t->journal, doing);
     MR_AUTO(mr_outcomes_release) mr_outcomes outcomes = {.step = t->done};
     e.outcomes = *s->output ? &outcomes : NULL;
     e.loader.transform.libjpeg = s->decoder[0] == 'l';
@@ -134,6 +138,7 @@ static mr_status loop(mr_trainer *t, mr_trainer_update *u, uint64_t end, int *st
 {
     double since = mr_seconds(), waited = 0, exchanged = 0;
     mr_status status = MR_OK;
+    mr_journal_doing(t->journal, "Computing the first update");
     while (status == MR_OK && t->done < end && !*stopped) {
         mr_trainer_profile_count(t, true);
         status = mr_trainer_update_make(t, u, err);
