@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A training step of BridgeTower beside that of transformers on PyTorch; same weights, batch and threads, one run.
 
-    scripts/train-peer [--venvs FOLDER] bridgetower [--rounds 7] [--threads 2] [--dropout 0.1] [--forward] [--passive]
+    scripts/bench/train-peer [--venvs FOLDER] bridgetower [--rounds 7] [--threads 2] [--dropout 0.1] [--forward] [--passive]
 
 makes the virtual environment, then runs this. A step is forward, backward, clipping and AdamW's update; with --forward
 it is a forward pass that keeps nothing for a backward pass. Both programs stay in memory and take turns, one step each; who

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The best of the other loaders beside millrace, on the same files in one run: a table of ratios.
 
-    scripts/peers [--images 8000] [--rounds 3] [--json FILE]          makes the virtual environments, then runs this
+    scripts/bench/peers [--images 8000] [--rounds 3] [--json FILE]          makes the virtual environments, then runs this
 
 Jobs: decode (a random part of 0.08 to 1 of the area resized to 224 pixels, mirrored, normalised, float32) with one
 thread and with two, and read (the encoded bytes, shuffled, from the page cache) with one. In each round every peer
@@ -225,7 +225,7 @@ def reason(path):
     try:
         return open(path).read().strip()
     except OSError:
-        return "no virtual environment; scripts/peers makes it"
+        return "no virtual environment; scripts/bench/peers makes it"
 
 
 TITLES = {"decode": "decode: RandomResizedCrop(224), flip, normalise, float32",
@@ -273,7 +273,7 @@ def choice(names):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--venvs", required=True, metavar="FOLDER", help="with what scripts/peers makes there")
+    parser.add_argument("--venvs", required=True, metavar="FOLDER", help="with what scripts/bench/peers makes there")
     parser.add_argument("--images", type=int, default=8000)
     parser.add_argument("--bytes", type=int, default=110000, help="photographs of three to five quarters of it")
     parser.add_argument("--rounds", type=int, default=3)

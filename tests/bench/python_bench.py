@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What the Python package costs its caller, with `millrace bench` in turns on the same files.
 
-    scripts/python-bench [--images 2000] [--rounds 3] [--json FILE]
+    scripts/bench/python-bench [--images 2000] [--rounds 3] [--json FILE]
 
 - the caller's CPU time per batch of 64: float32 tensors of 224 pixels, and encoded files; beside it, of the call into C alone
 - CPU time per image of the whole process, and its ratio to `millrace bench`: A B A B ...
 - milliseconds from `import millrace` to the first batch, in a process that has imported torch
 
-Medians over the rounds. scripts/peers compares with other loaders.
+Medians over the rounds. scripts/bench/peers compares with other loaders.
 """
 import argparse
 import json

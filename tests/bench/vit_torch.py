@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A training step of ViT-B/16 beside PyTorch's: forward, backward, clipping, SGD update; same threads, one run.
 
-    scripts/train-peer [--venvs FOLDER] [--rounds 7] [--json FILE]      makes the virtual environment, then runs this
+    scripts/bench/train-peer [--venvs FOLDER] [--rounds 7] [--json FILE]      makes the virtual environment, then runs this
 
 Both programs stay in memory and take turns: millrace, PyTorch, millrace, PyTorch, ... one step each; who waits sleeps.
 --compile: PyTorch's model through torch.compile.  --precision bf16: millrace's --precision and PyTorch's autocast.  --avx2:
