@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cli/term.h"
 #include "base/files/supply.h"
 #include "base/scope.h"
 #include "shards/diff/meta.h"
@@ -145,23 +146,30 @@ static int by_source(const void *a, const void *b)
     return order ? order : by_row(a, b);
 }
 
+static mr_status read_source(const mr_dataset *ds, mr_diff_side *side, mr_sample_view *v, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf source = {0};
+    mr_meta_facts facts;
+    MR_TRY(mr_dataset_read_meta(ds, side->split, side->number, v, err));
+    MR_TRY(mr_meta_scan(v->meta, v->meta_len, &facts, &source, err));
+    MR_TRY(mr_buf_status(&source, err, "comparing datasets"));
+    side->source = strdup(mr_buf_text(&source));
+    return side->source ? MR_OK : no_memory(err);
+}
+
 static mr_status read_sources(const mr_dataset *ds, mr_diff_side *sides, size_t count, mr_error *err)
 {
     MR_AUTO(mr_sample_view_free) mr_sample_view v = {0};
-    MR_AUTO(mr_buf_free) mr_buf source = {0};
-    mr_meta_facts facts;
-    for (size_t i = 0; i < count; i++) {
-        mr_buf_clear(&source);
-        MR_TRY(mr_dataset_read_meta(ds, sides[i].split, sides[i].number, &v, err));
-        MR_TRY(mr_meta_scan(v.meta, v.meta_len, &facts, &source, err));
-        MR_TRY(mr_buf_status(&source, err, "comparing datasets"));
-        sides[i].source = strdup(mr_buf_text(&source));
-        if (!sides[i].source)
-            return no_memory(err);
+    mr_progress *progress = mr_progress_begin("comparing", count, MR_PROGRESS_LINE);
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < count && status == MR_OK; i++) {
+        status = read_source(ds, &sides[i], &v, err);
+        mr_progress_add(progress, 1, v.meta_len);
     }
-    if (count)
+    mr_progress_end(progress);
+    if (status == MR_OK && count)
         qsort(sides, count, sizeof *sides, by_source);
-    return MR_OK;
+    return status;
 }
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
