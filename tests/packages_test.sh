@@ -35,7 +35,7 @@ cd "$(mktemp -d)"
 "$1" verify dataset --quiet
 USE
 apt update
-apt install -y --no-install-recommends libexpat1 zlib1g
+apt install -y --no-install-recommends zlib1g
 inside sh -c 'sh /tmp/use /tmp/millrace-*-linux-*/bin/millrace'
 
 # The packages, then a newer version of them, then none.
