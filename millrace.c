@@ -23,11 +23,19 @@
 #include "millrace.h"
 
 static const mr_command *const commands[] = {
-    &mr_cmd_ingest,    &mr_cmd_verify, &mr_cmd_inspect,    &mr_cmd_show,    &mr_cmd_diff,
-    &mr_cmd_view,      &mr_cmd_report, &mr_cmd_export,     &mr_cmd_reindex, &mr_cmd_pull,
-    &mr_cmd_push,      &mr_cmd_seek,   &mr_cmd_plan,       &mr_cmd_replay,  &mr_cmd_bench,
-    &mr_cmd_train,     &mr_cmd_saw,    &mr_cmd_eval,       &mr_cmd_predict, &mr_cmd_devices,
-    &mr_cmd_tokenizer, &mr_cmd_sample, &mr_cmd_completion, &mr_cmd_manual,  NULL,
+    &mr_cmd_ingest,  &mr_cmd_verify,
+    &mr_cmd_inspect, &mr_cmd_show,
+    &mr_cmd_diff,    &mr_cmd_view,
+    &mr_cmd_report,  &mr_cmd_export,
+    &mr_cmd_reindex, &mr_cmd_pull,
+    &mr_cmd_push,    &mr_cmd_seek,
+    &mr_cmd_plan,    &mr_cmd_replay,
+    &mr_cmd_bench,   &mr_cmd_train,
+    &mr_cmd_saw,     &mr_cmd_eval,
+    &mr_cmd_predict, &mr_cmd_weights,
+    &mr_cmd_devices, &mr_cmd_tokenizer,
+    &mr_cmd_sample,  &mr_cmd_completion,
+    &mr_cmd_manual,  NULL,
 };
 
 static void usage(FILE *stream)

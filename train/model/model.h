@@ -82,9 +82,9 @@ struct mr_model_card {
     const char *what;
     bool text;                      /* learns from pairs of image and text; else from labels */
     const mr_model_config *presets; /* shapes with a name; after the last, one without a name */
-    /* The hub's config.json: sizes and rates into *c, and the other way.  NULL: the model has no such file; otherwise
-     * its weights are kept as on the hub, model.safetensors beside config.json.  configure: MR_BAD_DATA names the file
-     * and a value that this model does not support. */
+    /* The hub's config.json: sizes and rates into *c, and the other way.  NULL: checkpoints are not in the hub's
+     * format; otherwise weights are kept as there, model.safetensors beside config.json.  configure: MR_BAD_DATA names
+     * the file and a value that this model does not support. */
     mr_status (*configure)(const char *path, mr_model_config *c, mr_error *err);
     mr_status (*describe)(const mr_model_config *c, mr_buf *out, mr_error *err);
     /* MR_MISUSE names the option that does not fit and the nearest value that does. */
@@ -99,6 +99,7 @@ struct mr_model_card {
      * remark ("head left out: 21,843 classes, ...").  MR_BAD_DATA names the file, the key and both shapes. */
     mr_status (*load)(const mr_model_config *c, const mr_params *p, const char *path, float *values, mr_buf *said,
                       mr_error *err);
+    const struct mr_model_hub *hub; /* files of the hub, for a model whose checkpoints differ; NULL: not known */
     mr_status (*open)(const mr_model_config *c, const mr_params *p, mr_device *d, size_t batch, bool training,
                       mr_model **out, mr_error *err);
     void (*close)(mr_model *m);

@@ -13,6 +13,7 @@
 #include "train/model/contrast.h"
 #include "train/setup/head.h"
 #include "train/setup/head_file.h"
+#include "train/setup/head_hub.h"
 #include "train/run/trainer.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -60,6 +61,30 @@ static mr_status load_named(mr_trainer *t, float *start, mr_error *err)
     return load_with_head(t, s->pretrained, &head, s->pretrained, start, err);
 }
 
+/* From a file or folder of the hub, with the columns of its head whose classes have names of the dataset's. */
+static mr_status load_hub(mr_trainer *t, float *start, mr_error *err)
+{
+    const char *path = t->settings->pretrained;
+    const mr_model_card *card = t->config.card;
+    MR_AUTO(mr_checkpoint_release) mr_checkpoint head = {0};
+    mr_error why;
+    MR_TRY(card->load(&t->config, &t->params, path, start, &t->remarks, err));
+    MR_TRY(mr_hub_check_colours(path, &t->remarks, err));
+    mr_status status = mr_head_hub_read(card->hub, path, t->config.hidden, &head, err);
+    if (status == MR_OK)
+        status = mr_head_take(&head, path, t->manifest, &t->params, start, &t->remarks, &why);
+    if (status == MR_MISUSE || status == MR_END) { /* no class of the dataset's */
+        mr_buf_printf(&t->remarks,
+                      "head not loaded: it does not name classes of the dataset; a new head of %u classes "
+                      "starts from zeros\n",
+                      t->config.classes);
+        return mr_buf_status(&t->remarks, err, "loading weights");
+    }
+    if (status != MR_OK && head.values && err)
+        *err = why;
+    return status;
+}
+
 /* On rank 0. */
 static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
 {
@@ -67,6 +92,8 @@ static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
     if (*s->pretrained)
         MR_TRY(check_pretrained(t, err));
     t->config.card->start(&t->config, &t->params, s->seed, start);
+    if (*s->pretrained && t->config.card->hub && t->config.card->hub->is(s->pretrained))
+        return load_hub(t, start, err);
     if (*s->pretrained && !t->config.card->describe && mr_dir_is(s->pretrained))
         return load_run(t, start, err);
     if (*s->pretrained_classes)

@@ -7,6 +7,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "train/run/trainer.h"
+#include "train/setup/head_hub.h"
 #include "train/text/tokenizer.h"
 
 typedef unsigned long long ull;
@@ -43,7 +44,6 @@ static mr_status check_options(const mr_settings *s, const mr_model_config *c, m
         const char *word;
         bool given, text;
     } options[] = {
-        {"config", s->given.config, true},
         {"tokenizer", s->given.tokenizer, true},
         {"cross-layers", s->given.cross_layers, true},
         {"embed", s->given.embed, true},
@@ -142,6 +142,28 @@ static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
     return MR_OK;
 }
 
+/* --config, or without --model the config.json beside weights of the hub. */
+static mr_status configure(const mr_settings *s, mr_model_config *c, mr_error *err)
+{
+    char beside[4096];
+    if (c->card->configure)
+        return *s->config ? c->card->configure(s->config, c, err) : MR_OK;
+    const mr_model_hub *hub = c->card->hub;
+    if (!hub)
+        return MR_OK;
+    if (*s->config) {
+        mr_status status = hub->configure(s->config, c, err);
+        return status == MR_END ? mr_fail(err, MR_BAD_DATA,
+                                          "%s: has no model_type; it is not a config.json of transformers", s->config)
+                                : status;
+    }
+    if (s->given.model || !*s->pretrained || !hub->is(s->pretrained) ||
+        !mr_hub_beside(s->pretrained, "config.json", beside, sizeof beside))
+        return MR_OK;
+    mr_status status = hub->configure(beside, c, err);
+    return status == MR_END ? MR_OK : status; /* timm's: the sizes are those of --model */
+}
+
 static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -152,8 +174,7 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
                        "choose partial or drop",
                        s->model);
     MR_TRY(check_options(s, c, err));
-    if (*s->config && c->card->configure)
-        MR_TRY(c->card->configure(s->config, c, err));
+    MR_TRY(configure(s, c, err));
     MR_TRY(override(s, c, err));
     if (!c->card->text) {
         c->dropout = s->dropout;

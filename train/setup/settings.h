@@ -25,11 +25,11 @@ typedef enum mr_setting_life {
       "ViT-{B,L}_{16,32}, ViT-H_14, bridgetower[-large], vit; vit and bridgetower take their dimensions from options", \
       .group = "Model:")                                                                                               \
     X(MR_ARG_PATH, const char *, config, "config", "FILE", "", MR_FIXED,                                               \
-      "bridgetower: dimensions, as config.json of the hub", .input = true)                                             \
+      "dimensions, as config.json of the hub (default, without --model: that beside --pretrained)", .input = true)     \
     X(MR_ARG_PATH, const char *, pretrained, "pretrained", "FILE", "", MR_FIXED,                                       \
       "initial weights; vit: Google's .npz, a weights.npz written by millrace (the head is reinitialised), or the "    \
-      "folder of a run (with its head; classes are matched by name); bridgetower: .safetensors, its index, or their "  \
-      "folder",                                                                                                        \
+      "folder of a run (with its head; classes are matched by name), or .safetensors of transformers or timm; "        \
+      "bridgetower: .safetensors, its index, or their folder",                                                         \
       .input = true)                                                                                                   \
     X(MR_ARG_PATH, const char *, pretrained_classes, "pretrained-classes", "FILE", "", MR_FIXED,                       \
       "vit: keep the head of --pretrained's .npz; FILE lists its classes in order, one per line; they are matched by " \

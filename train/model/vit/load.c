@@ -8,6 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "train/model/vit/hub.h"
 #include "train/model/vit/parts.h"
 
 /* Patches per side of a table that is resized: images of 4096 pixels and more, beyond all known models.  A deflated
@@ -165,6 +166,8 @@ mr_status mr_vit_load(const mr_model_config *c, const mr_params *p, const char *
     MR_AUTO(mr_scope_free) bool *seen = mr_alloc(p->count, sizeof *seen);
     const mr_npz_array *array;
     mr_status status;
+    if (mr_vit_hub.is(path))
+        return mr_vit_hub_load(p, path, values, said, err);
     if (!seen)
         return mr_fail_memory(err, "loading weights");
     MR_TRY(mr_npz_open(path, &reader, err));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "train/model/vit/hub.h"
 #include "train/model/vit/parts.h"
 
 static void close_model(mr_model *model)
@@ -48,7 +49,7 @@ static mr_status open_model(const mr_model_config *c, const mr_params *p, mr_dev
     mr_transformer_init(&m->t, c, batch, training);
     m->t.base.card = &mr_model_vit;
     m->t.device = d;
-    m->t.eps = 1e-6F; /* 1e-5 moves the logits by 1e-4 */
+    m->t.eps = (float)(m->t.config.norm_eps > 0 ? m->t.config.norm_eps : MR_VIT_EPS);
     m->blocks = mr_alloc(c->layers, sizeof *m->blocks);
     if (!m->blocks)
         return mr_fail_memory(err, "opening a model");
@@ -216,6 +217,7 @@ const mr_model_card mr_model_vit = {
     .costs = mr_vit_costs,
     .start = mr_vit_start,
     .load = mr_vit_load,
+    .hub = &mr_vit_hub,
     .open = open_model,
     .close = close_model,
     .forward = forward,

@@ -5,6 +5,8 @@
 
 #include "train/model/model.h"
 
+#define MR_VIT_EPS 1e-6 /* of norms, where the model does not say: 1e-5 moves the logits by 1e-4 */
+
 /* The preset shapes: word, patch, hidden, layers, heads, mlp. */
 #define MR_VIT_SHAPES(X)                                                                                               \
     X("ViT-B_16", 16, 768, 12, 12, 3072)                                                                               \
