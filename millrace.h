@@ -217,6 +217,11 @@ typedef struct mr_loader_options {
     int with_masks;  /* 1: with_objects, and each sample's polygons as a mask */
     uint32_t height; /* of the view, whose width is transform.size; 0: the same.  Another one: not of coded delivery,
                         and not of MR_TRANSFORM_CENTER */
+    /* Alphas of mixup and cutmix, above 0 to 1,000; 0: off.  Neighbours in the epoch's order, 2k and 2k + 1, are mixed
+     * with one another after all else, by shares from Beta(alpha, alpha); with both alphas, each pair by one of them.
+     * Decoded delivery only; masked samples and padding stay as they are.  The samples per rank and step must be even,
+     * and of several ranks the tail must not be MR_TAIL_PARTIAL, so that pairs are the same for any world. */
+    float mixup, cutmix;
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -233,9 +238,12 @@ typedef struct mr_sample_facts {
     uint32_t flip;                               /* 1: mirrored */
     const char *meta;                            /* with_meta: one JSON object, lent by the batch */
     size_t meta_len;
-    uint64_t hash; /* XXH3-64 of the encoded image */
-    uint64_t item; /* index in options.items; of a view with weights, the number among an epoch's items; otherwise
-                    `sample`; random numbers depend on it */
+    uint64_t hash;       /* XXH3-64 of the encoded image */
+    uint64_t item;       /* index in options.items; of a view with weights, the number among an epoch's items; otherwise
+                          `sample`; random numbers depend on it */
+    float share;         /* of this sample in its image and label, 0 to 1; 1: not mixed */
+    int32_t other_label; /* of the sample that has the rest; not mixed, or none: -1 */
+    uint64_t other;      /* number of that sample; not mixed: `sample` */
 } mr_sample_facts;
 
 /* What the samples of a batch show: the objects of their metas (FORMAT.md), moved as the image is: cut to

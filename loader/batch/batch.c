@@ -6,6 +6,7 @@
 
 #include "base/scope.h"
 #include "base/cli/term.h"
+#include "loader/augment/blend.h"
 
 typedef unsigned long long ull;
 
@@ -95,7 +96,13 @@ static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
         mr_coded_loading_zeros(&b->coded, slot);
     else if (len)
         memset(b->data.data + (pixels ? slot * pixels : f->offset), 0, len);
-    *f = (mr_sample_facts){.sample = f->sample, .item = f->item, .label = -1, .offset = f->offset};
+    *f = (mr_sample_facts){.sample = f->sample,
+                           .item = f->item,
+                           .label = -1,
+                           .offset = f->offset,
+                           .share = 1,
+                           .other_label = -1,
+                           .other = f->sample};
 }
 
 /* ---- plan ----------------------------------------------------------------------------------------------------- */
@@ -106,8 +113,14 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
     mr_slot slot = mr_schedule_slot(&w->schedule, b->lent.epoch, b->lent.step, w->o.rank, i);
     uint64_t sample = mr_work_sample(w, b->lent.epoch, slot.item);
     *part = (mr_part){.meta_at = b->meta_used};
-    b->facts[i] =
-        (mr_sample_facts){.sample = sample, .item = slot.item, .weight = slot.weight, .label = -1, .offset = *used};
+    b->facts[i] = (mr_sample_facts){.sample = sample,
+                                    .item = slot.item,
+                                    .weight = slot.weight,
+                                    .label = -1,
+                                    .offset = *used,
+                                    .share = 1,
+                                    .other_label = -1,
+                                    .other = sample};
     mr_error why;
     mr_status status = mr_work_row(w, sample, &part->row, &why);
     if (mr_status_is_bad(status)) {
@@ -274,6 +287,7 @@ static mr_status load_other(mr_loading *b, mr_work *w, mr_worker *worker, uint64
     b->parts[slot] = part;
     b->facts[slot].sample = sample;
     b->facts[slot].item = item;
+    b->facts[slot].other = sample;
     b->facts[slot].offset = w->o.deliver == MR_DELIVER_ENCODED ? used : 0;
     mr_coded_loading_by_host(&b->coded, slot);
     MR_TRY(mr_loading_load(b, w, worker, slot, err));
@@ -320,6 +334,28 @@ static mr_status join_objects(mr_loading *b, mr_error *err)
     return MR_OK;
 }
 
+/* Pairs of neighbours, mixed.  A rank's first position is even, as options.c sees to. */
+static void blend(mr_loading *b, const mr_work *w)
+{
+    const mr_loader_options *o = &w->o;
+    size_t pixels = mr_work_pixel_bytes(o);
+    uint64_t first = position_of(b, w, 0);
+    for (uint64_t i = 0; i + 1 < b->lent.count && (o->mixup > 0 || o->cutmix > 0); i += 2) {
+        mr_sample_facts *one = &b->facts[i], *other = &b->facts[i + 1];
+        if (!(one->weight > 0 && other->weight > 0))
+            continue;
+        const mr_blend drawn =
+            mr_blend_draw(o->mixup, o->cutmix, o->seed, b->lent.epoch, (first + i) / 2, o->transform.size, o->height);
+        mr_blend_apply(&drawn, o->deliver, b->data.data + i * pixels, b->data.data + (i + 1) * pixels,
+                       o->transform.size, o->height);
+        one->share = other->share = drawn.share;
+        one->other_label = other->label;
+        other->other_label = one->label;
+        one->other = other->sample;
+        other->other = one->sample;
+    }
+}
+
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err)
 {
     if (b->bad_count && w->o.on_bad == MR_ON_BAD_FAIL) {
@@ -333,6 +369,7 @@ mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_err
         else
             MR_TRY(replace(b, w, worker, b->bad[i].slot, err));
     }
+    blend(b, w);
     point_at_metas(b, w);
     MR_TRY(join_objects(b, err));
     if (is_coded(w))
@@ -388,51 +425,4 @@ mr_status mr_batch_bad(const mr_batch *batch, uint64_t i, mr_bad_sample *out, mr
     mr_bad_sample full = {out->struct_size, slot->slot, slot->sample, slot->padding, slot->error};
     memcpy(out, &full, out->struct_size < sizeof full ? out->struct_size : sizeof full);
     return MR_OK;
-}
-
-/* ---- detached batches ----------------------------------------------------------------------------------------- */
-
-typedef struct detached {
-    mr_loading loading; /* first: the caller has a pointer to its `lent` */
-    mr_allocator allocator;
-    bool allocated; /* the data is from the allocator */
-} detached;
-
-mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_error *err)
-{
-    uint64_t max = mr_schedule_count(&w->schedule, 0, w->o.rank);
-    mr_sample_facts *facts = mr_alloc(max ? max : 1, sizeof *facts);
-    detached *d = mr_alloc(1, sizeof *d);
-    if (!facts || !d) {
-        free(facts);
-        free(d);
-        return mr_fail_memory(err, "detaching a batch");
-    }
-    d->loading = (mr_loading){.lent = b->lent, .facts = b->facts, .data = b->data, .meta = b->meta, .bad = b->bad};
-    d->loading.joined = b->joined;
-    d->loading.masks = b->masks;
-    d->loading.bad_count = b->bad_count;
-    d->allocated = w->o.allocator != NULL;
-    if (d->allocated)
-        d->allocator = *w->o.allocator;
-    b->facts = facts;
-    b->data = b->meta = b->joined = b->masks = (mr_slab){0};
-    b->bad = NULL;
-    b->bad_count = b->bad_room = 0;
-    *out = &d->loading.lent;
-    return MR_OK;
-}
-
-void mr_batch_free(mr_batch *batch)
-{
-    detached *d = (detached *)batch;
-    if (!d)
-        return;
-    mr_slab_free(&d->loading.data, d->allocated ? &d->allocator : NULL);
-    mr_slab_free(&d->loading.meta, NULL);
-    mr_slab_free(&d->loading.joined, NULL);
-    mr_slab_free(&d->loading.masks, NULL);
-    free(d->loading.facts);
-    free(d->loading.bad);
-    free(d);
 }

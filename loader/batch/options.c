@@ -100,6 +100,27 @@ static mr_status check_augment(const mr_loader_options *o, mr_error *err)
     return MR_OK;
 }
 
+static mr_status check_blend(const mr_loader_options *o, mr_error *err)
+{
+    enum { MOST = 1000 };
+    if (!(o->mixup >= 0 && o->mixup <= MOST && o->cutmix >= 0 && o->cutmix <= MOST))
+        return mr_fail(err, MR_MISUSE, "mixup %g and cutmix %g; give alphas from 0 to %d", (double)o->mixup,
+                       (double)o->cutmix, MOST);
+    if (!(o->mixup > 0 || o->cutmix > 0))
+        return MR_OK;
+    if (o->deliver == MR_DELIVER_ENCODED || o->deliver == MR_DELIVER_CODED)
+        return mr_fail(err, MR_MISUSE, "mixup and cutmix: mix pixels; deliver uint8, float32 or bfloat16");
+    if (o->global_batch % (2 * (uint64_t)o->world))
+        return mr_fail(err, MR_MISUSE,
+                       "mixup and cutmix: mix neighbours, so the batch of each rank must be even; the global batch is "
+                       "%llu on %u rank%s",
+                       (ull)o->global_batch, o->world, o->world == 1 ? "" : "s");
+    if (o->tail == MR_TAIL_PARTIAL && o->world > 1)
+        return mr_fail(err, MR_MISUSE,
+                       "mixup and cutmix: a partial last batch would part neighbours on several ranks; drop or pad it");
+    return MR_OK;
+}
+
 static mr_status check_items(const mr_loader_options *o, uint64_t samples, mr_error *err)
 {
     if (!o->items && o->item_count)
@@ -173,6 +194,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));
     MR_TRY(fill_height(&o, err));
     MR_TRY(check_augment(&o, err));
+    MR_TRY(check_blend(&o, err));
     MR_TRY(check_items(&o, split->samples, err));
     if (o.items && mr_draw_of(split, o.shuffle))
         return mr_fail(err, MR_MISUSE,

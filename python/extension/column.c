@@ -11,6 +11,7 @@ typedef struct column {
     const char *name;
     column_type type;
     int64_t (*integer)(const mr_sample_facts *);
+    float (*real)(const mr_sample_facts *);
 } column;
 
 #define INTEGER(member)                                                                                                \
@@ -32,23 +33,38 @@ INTEGER(crop_height)
 INTEGER(flip)
 INTEGER(offset)
 INTEGER(length)
+INTEGER(other)
+INTEGER(other_label)
+
+static float get_weight(const mr_sample_facts *f)
+{
+    return f->weight;
+}
+
+static float get_share(const mr_sample_facts *f)
+{
+    return f->share;
+}
 
 static const column columns[] = {
-    {"label", I64, get_label},
-    {"weight", F32, NULL},
-    {"sample", I64, get_sample},
-    {"item", I64, get_item},
-    {"width", I64, get_width},
-    {"height", I64, get_height},
-    {"codec", I64, get_codec},
-    {"orientation", I64, get_orientation},
-    {"left", I64, get_left},
-    {"top", I64, get_top},
-    {"crop_width", I64, get_crop_width},
-    {"crop_height", I64, get_crop_height},
-    {"flip", I64, get_flip},
-    {"offset", I64, get_offset},
-    {"length", I64, get_length},
+    {"label", I64, get_label, NULL},
+    {"weight", F32, NULL, get_weight},
+    {"share", F32, NULL, get_share},
+    {"other", I64, get_other, NULL},
+    {"other_label", I64, get_other_label, NULL},
+    {"sample", I64, get_sample, NULL},
+    {"item", I64, get_item, NULL},
+    {"width", I64, get_width, NULL},
+    {"height", I64, get_height, NULL},
+    {"codec", I64, get_codec, NULL},
+    {"orientation", I64, get_orientation, NULL},
+    {"left", I64, get_left, NULL},
+    {"top", I64, get_top, NULL},
+    {"crop_width", I64, get_crop_width, NULL},
+    {"crop_height", I64, get_crop_height, NULL},
+    {"flip", I64, get_flip, NULL},
+    {"offset", I64, get_offset, NULL},
+    {"length", I64, get_length, NULL},
 };
 
 static const column *find_column(PyObject *name)
@@ -71,7 +87,7 @@ static void pack(const column *c, const mr_batch *batch, void *to)
 {
     for (uint64_t i = 0; i < batch->count; i++)
         if (c->type == F32)
-            ((float *)to)[i] = batch->samples[i].weight;
+            ((float *)to)[i] = c->real(&batch->samples[i]);
         else
             ((int64_t *)to)[i] = c->integer(&batch->samples[i]);
 }

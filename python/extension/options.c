@@ -41,6 +41,7 @@ static const member members[] = {
     AUGMENT(brightness, FLOAT2), AUGMENT(contrast, FLOAT2),
     AUGMENT(saturation, FLOAT2), AUGMENT(hue, FLOAT2),
     AUGMENT(grey, FLOAT),        AUGMENT(erase, FLOAT),
+    MEMBER(mixup, FLOAT),        MEMBER(cutmix, FLOAT),
     TRANSFORM(kind, U32),        TRANSFORM(size, U32),
     TRANSFORM(resize, U32),      TRANSFORM(scale_min, FLOAT),
     TRANSFORM(scale_max, FLOAT), TRANSFORM(flip, FLOAT),

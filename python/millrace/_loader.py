@@ -38,7 +38,7 @@ _SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
 _WINDOW = 1 << 30  # bytes
 FIELDS = (
     "image label weight sample item meta width height codec orientation left top crop_width crop_height flip "
-    "boxes classes crowd number polygons keypoints mask"
+    "share other other_label boxes classes crowd number polygons keypoints mask"
 ).split()
 _FOREVER = 2**64 - 1
 
@@ -94,9 +94,14 @@ class Loader:
             "encoded": a list of uint8 arrays with the files' bytes.
         view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
         augment: Augment(brightness=0.4, grey=0.2 ...): random changes of colours; decoded output only.
+        mixup, cutmix: alphas of Beta(alpha, alpha), for instance 0.2 and 1.0; 0: off. Samples 2k and 2k + 1 of an epoch's order
+            are mixed with one another; with both, each pair by one of them. "share" says how much of "label" is left, and the
+            rest is "other_label" (of sample "other"; -1, and share 1, where nothing is mixed). The pairs and shares are the
+            same for any number of ranks, whose batch_size must be even.
         mean, std: of pixel / 255, per colour; default: 0.5.
         transform: called with each whole batch, in the caller's thread; its result is the batch.
-        fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...;
+        fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", "share",
+            "other_label", ...;
             "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
             a Ragged; "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds
         as_dict: batches are dicts by field instead of tuples.
@@ -146,6 +151,8 @@ class Loader:
         output: Literal["float32", "bfloat16", "uint8", "encoded"] = "float32",
         view: View | None = None,
         augment: Augment | None = None,
+        mixup: float = 0.0,
+        cutmix: float = 0.0,
         mean: Sequence[float] = (0.5, 0.5, 0.5),
         std: Sequence[float] = (0.5, 0.5, 0.5),
         transform: Callable[[Any], Any] | None = None,
@@ -184,6 +191,8 @@ class Loader:
             **self._order,
             **view._options(),
             **_check_augment(augment)._options(),
+            "mixup": _number("mixup", mixup, low=0.0, high=1000.0),
+            "cutmix": _number("cutmix", cutmix, low=0.0, high=1000.0),
             "threads": _default_threads() if threads is None else _integer("threads", threads, 0),
             "prefetch": _integer("prefetch", prefetch, 1),
             "deliver": OUTPUTS[self.output],

@@ -35,6 +35,8 @@ class LoaderOptions(TypedDict, total=False):
     output: Literal["float32", "bfloat16", "uint8", "encoded"]
     view: View | None
     augment: Augment | None
+    mixup: float
+    cutmix: float
     mean: Sequence[float]
     std: Sequence[float]
     transform: Callable[[Any], Any] | None

@@ -11,6 +11,7 @@ import millrace
 
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")  # what the Trainer needs
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "python" / "examples"
 

@@ -37,9 +37,26 @@ static mr_status reserve_text_on_device(mr_feed *f, mr_error *err)
     return c->alloc(f->device, f->room * sizeof *f->on_device.groups, "batches", (void **)&f->on_device.groups, err);
 }
 
-static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
+/* For images mixed of two. */
+static mr_status reserve_others(mr_feed *f, mr_error *err)
 {
     const mr_device_card *c = f->device->card;
+    size_t labels = f->room * sizeof(int32_t), weights = f->room * sizeof(float);
+    f->host.other_labels = mr_alloc(f->room, sizeof *f->host.other_labels);
+    f->host.other_weights = mr_alloc(f->room, sizeof *f->host.other_weights);
+    if (!f->host.other_labels || !f->host.other_weights)
+        return mr_fail_memory(err, "preparing batches");
+    if (c->host_memory)
+        return MR_OK;
+    MR_TRY(c->alloc(f->device, labels, "batches", (void **)&f->on_device.other_labels, err));
+    return c->alloc(f->device, weights, "batches", (void **)&f->on_device.other_weights, err);
+}
+
+static mr_status reserve(mr_feed *f, bool mixed, size_t image_bytes, mr_error *err)
+{
+    const mr_device_card *c = f->device->card;
+    if (mixed)
+        MR_TRY(reserve_others(f, err));
     f->host.labels = mr_alloc(f->room, sizeof *f->host.labels);
     f->host.weights = mr_alloc(f->room, sizeof *f->host.weights);
     f->host.keys = mr_alloc(f->room, sizeof *f->host.keys);
@@ -81,7 +98,8 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
     }
     if (coded)
         MR_TRY(mr_images_new(device, &f.decoder, err));
-    MR_TRY(reserve(&f, (size_t)3 * o.transform.size * o.transform.size * sizeof(float), err));
+    MR_TRY(
+        reserve(&f, o.mixup > 0 || o.cutmix > 0, (size_t)3 * o.transform.size * o.transform.size * sizeof(float), err));
     MR_TRY(mr_loader_open(ds, &o, &f.loader, err));
     *out = f;
     f = (mr_feed){0};
@@ -122,6 +140,8 @@ void mr_feed_close(mr_feed *f)
         void (*release)(mr_device *, void *) = f->device->card->free;
         release(f->device, f->on_device.labels);
         release(f->device, f->on_device.weights);
+        release(f->device, f->on_device.other_labels);
+        release(f->device, f->on_device.other_weights);
         release(f->device, f->on_device.keys);
         release(f->device, f->on_device.targets);
         release(f->device, f->on_device.tokens);
@@ -140,6 +160,8 @@ void mr_feed_close(mr_feed *f)
     free(f->host.labels);
     free(f->host.targets);
     free(f->host.weights);
+    free(f->host.other_labels);
+    free(f->host.other_weights);
     free(f->host.keys);
     memset(f, 0, sizeof *f);
 }
@@ -245,19 +267,26 @@ static mr_status describe_texts(mr_feed *f, double *weight, mr_error *err)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-static void set_targets(mr_feed *f, size_t i)
+/* Each label of a sample once; of a mixed image `share` is the sample's part of it. */
+static void add_targets(const mr_feed *f, uint64_t sample, float share, float *row)
 {
-    const mr_feed_labels *l = &f->learn;
-    const mr_targets *t = l->targets;
-    const mr_sample_facts *s = &f->batch->samples[i];
-    float *row = f->host.targets + i * l->classes;
-    for (size_t c = 0; c < l->classes; c++)
-        row[c] = l->smoothing / 2;
-    for (uint64_t k = t->at[s->sample]; k < t->at[s->sample + 1]; k++) {
+    const mr_targets *t = f->learn.targets;
+    for (uint64_t k = t->at[sample]; k < t->at[sample + 1]; k++) {
         int32_t class = f->classes ? f->classes[t->classes[k]] : t->classes[k];
         if (class >= 0)
-            row[class] = 1 - l->smoothing / 2;
+            row[class] += share * (1 - f->learn.smoothing);
     }
+}
+
+static void set_targets(mr_feed *f, size_t i)
+{
+    const mr_sample_facts *s = &f->batch->samples[i];
+    float *row = f->host.targets + i * f->learn.classes;
+    for (size_t c = 0; c < f->learn.classes; c++)
+        row[c] = f->learn.smoothing / 2;
+    add_targets(f, s->sample, s->share, row);
+    if (s->share < 1)
+        add_targets(f, s->other, 1 - s->share, row);
 }
 
 static void describe_several(mr_feed *f, double *weight)
@@ -271,6 +300,15 @@ static void describe_several(mr_feed *f, double *weight)
         f->host.keys[i] = key_of(f, &b->samples[i]);
         *weight += (double)f->host.weights[i];
     }
+}
+
+/* Of a dataset's label: the model's, and its weight. */
+static void set_label(const mr_feed *f, int32_t label, float weight, int32_t *to, float *to_weight)
+{
+    *to = label >= 0 && f->classes ? f->classes[label] : label;
+    *to_weight = *to < 0 ? 0 : weight;
+    if (f->learn.weights && *to >= 0)
+        *to_weight *= f->learn.weights[*to];
 }
 
 static mr_status describe(mr_feed *f, double *weight, mr_error *err)
@@ -289,12 +327,13 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
         if (s->label >= 0 && (size_t)s->label >= f->class_count)
             return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'", f->split,
                            (unsigned long long)s->sample, (int)s->label, f->class_count);
-        f->host.labels[i] = s->label >= 0 && f->classes ? f->classes[s->label] : s->label;
-        f->host.weights[i] = f->host.labels[i] < 0 ? 0 : s->weight;
-        if (f->learn.weights && f->host.labels[i] >= 0)
-            f->host.weights[i] *= f->learn.weights[f->host.labels[i]];
+        set_label(f, s->label, s->weight * s->share, &f->host.labels[i], &f->host.weights[i]);
         f->host.keys[i] = key_of(f, s);
         *weight += (double)f->host.weights[i];
+        if (!f->host.other_labels)
+            continue;
+        set_label(f, s->other_label, s->weight * (1 - s->share), &f->host.other_labels[i], &f->host.other_weights[i]);
+        *weight += (double)f->host.other_weights[i];
     }
     return MR_OK;
 }
@@ -307,6 +346,10 @@ static void send(mr_feed *f)
         upload(f->device, f->on_device.images, b->data, b->data_bytes);
     upload(f->device, f->on_device.labels, f->host.labels, b->count * sizeof *f->host.labels);
     upload(f->device, f->on_device.weights, f->host.weights, b->count * sizeof *f->host.weights);
+    if (f->host.other_labels) {
+        upload(f->device, f->on_device.other_labels, f->host.other_labels, b->count * sizeof *f->host.other_labels);
+        upload(f->device, f->on_device.other_weights, f->host.other_weights, b->count * sizeof *f->host.other_weights);
+    }
     upload(f->device, f->on_device.keys, f->host.keys, b->count * sizeof *f->host.keys);
     if (f->host.targets)
         upload(f->device, f->on_device.targets, f->host.targets, b->count * f->learn.classes * sizeof *f->host.targets);
@@ -352,6 +395,8 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
         .targets = f->on_device.targets,
         .positive = f->on_device.positive,
         .smoothing = f->learn.smoothing,
+        .other_labels = f->on_device.other_labels,
+        .other_weights = f->on_device.other_weights,
         .keys = f->on_device.keys,
         .tokens = f->on_device.tokens,
         .places = f->on_device.places,

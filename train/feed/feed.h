@@ -42,13 +42,13 @@ typedef struct mr_feed {
     mr_images *decoder;    /* of coded batches; NULL: the loader decodes */
     size_t room;           /* samples */
     uint64_t seed;
-    size_t class_count;     /* of the dataset */
-    const int32_t *classes; /* [class_count]: the model's class, or -1; NULL: the same */
-    bool unlabelled;        /* samples without a label are accepted, with weight 0 */
-    struct {                /* one micro-batch, on the host and on the device */
-        float *images;      /* device only, NULL where the loader's memory is used */
-        int32_t *labels;
-        float *weights;
+    size_t class_count;                 /* of the dataset */
+    const int32_t *classes;             /* [class_count]: the model's class, or -1; NULL: the same */
+    bool unlabelled;                    /* samples without a label are accepted, with weight 0 */
+    struct {                            /* one micro-batch, on the host and on the device */
+        float *images;                  /* device only, NULL where the loader's memory is used */
+        int32_t *labels, *other_labels; /* other_*: of mixed images; else NULL */
+        float *weights, *other_weights;
         float *targets, *positive; /* [room, classes], [classes]; with targets, else NULL */
         uint64_t *keys;
         int32_t *tokens, *places, *groups; /* with text; else NULL */

@@ -48,7 +48,11 @@ typedef struct mr_model_input {
     const float *targets;  /* [count, classes], 0 to 1: several labels; NULL: one, in labels */
     const float *positive; /* [classes]: weights of positives, with targets; NULL: all 1 */
     float smoothing;       /* of one label */
-    const uint64_t *keys;  /* [count]: seeds of dropout; needed when training with dropout */
+    /* Images mixed of two: the other's label, and its weight (that of labels is then the rest's); a label below 0 has
+     * weight 0.  NULL: none is mixed. */
+    const int32_t *other_labels; /* [count] */
+    const float *other_weights;  /* [count] */
+    const uint64_t *keys;        /* [count]: seeds of dropout; needed when training with dropout */
     /* Of models of images and text, which do not read labels. */
     const int32_t *tokens, *places; /* [count, length]: ids below vocab; rows of the table of positions */
     const uint8_t *seen;            /* [count, length]: 1 a token, 0 padding */

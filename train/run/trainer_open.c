@@ -11,6 +11,7 @@
 #include "base/scope.h"
 #include "base/cli/term.h"
 #include "train/model/contrast.h"
+#include "train/setup/augment_list.h"
 #include "train/setup/head.h"
 #include "train/setup/head_file.h"
 #include "train/setup/head_hub.h"
@@ -161,6 +162,9 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
                            .flip = s->flip ? 0.5f : 0,
                            .apply_orientation = s->orientation[0] == 'a'};
     mr_loader_options o = {
+        .struct_size = sizeof o,
+        .mixup = (float)s->mixup,
+        .cutmix = (float)s->cutmix,
         .split = s->split,
         .global_batch = s->batch * mr_ranks_world(t->ranks),
         .rank = mr_ranks_rank(t->ranks),
@@ -169,7 +173,7 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
         .prefetch = (unsigned)s->prefetch,
         .seed = s->seed,
         .tail = mr_trainer_tail(t),
-        .deliver = mr_trainer_delivery(t),
+        .deliver = *s->augment || s->mixup > 0 || s->cutmix > 0 ? MR_DELIVER_F32_NCHW : mr_trainer_delivery(t),
         .transform = t->config.card->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
         .items = t->pairs.items,
         .item_count = t->pairs.item_count,
@@ -187,6 +191,11 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
                                    .smoothing = (float)s->label_smoothing,
                                    .weights = t->learning.weights};
     const mr_feed_text *text = t->config.card->text ? &t->pairs.text : NULL;
+    MR_TRY(mr_augment_list(s->augment, &o.augment, err));
+    if (s->decode_on[0] == 'd' && o.deliver != MR_DELIVER_CODED)
+        return mr_fail(
+            err, MR_MISUSE,
+            "--decode-on device: --augment, --mixup and --cutmix change pixels on the host; leave one of them out");
     if (s->decode_on[0] == 'd' && o.transform.unrounded)
         return mr_fail(err, MR_MISUSE,
                        "--decode-on device: this model's images are resized without rounding, which only the host "

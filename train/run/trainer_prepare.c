@@ -15,6 +15,7 @@
 #include "loader/order/order.h"
 #include "loader/order/schedule.h"
 #include "train/run/trainer.h"
+#include "train/setup/augment_list.h"
 
 typedef unsigned long long ull;
 
@@ -239,6 +240,8 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--ema %g: is the share of the old mean, from 0 to below 1", s->ema);
     if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))
         return mr_fail(err, MR_MISUSE, "--label-smoothing %g: is a share, from 0 to below 1", s->label_smoothing);
+    mr_augment augment;
+    MR_TRY(mr_augment_list(s->augment, &augment, err));
     if (!(s->scale_min > 0 && s->scale_min <= 1))
         return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the image, above 0 and up to 1", s->scale_min);
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)

@@ -79,6 +79,15 @@ typedef enum mr_setting_life {
     X(MR_ARG_REAL, double, scale_min, "scale-min", "P", "0.05", MR_FIXED,                                              \
       "minimum area of a random training crop, as a fraction of the image", .rare = true)                              \
     X(MR_ARG_FLAG, bool, flip, "flip", NULL, "", MR_FIXED, "random horizontal flips")                                  \
+    X(MR_ARG_TEXT, const char *, augment, "augment", "LIST", "", MR_FIXED,                                             \
+      "vit: random changes of colours: brightness=X, contrast=X, saturation=X (factors from 1 - X to 1 + X), hue=X "   \
+      "(up to 0.5), grey=P, erase=P (probabilities), separated by commas",                                             \
+      .rare = true)                                                                                                    \
+    X(MR_ARG_REAL, double, mixup, "mixup", "ALPHA", "0", MR_FIXED,                                                     \
+      "vit: mix pairs of images and labels by shares from Beta(ALPHA, ALPHA), often 0.2 (0: off)", .rare = true)       \
+    X(MR_ARG_REAL, double, cutmix, "cutmix", "ALPHA", "0", MR_FIXED,                                                   \
+      "vit: exchange a box of pairs of images, often 1; with --mixup too, each pair gets one of them (0: off)",        \
+      .rare = true)                                                                                                    \
     X(MR_ARG_TEXT, const char *, orientation, "orientation", NULL, "ignore", MR_FIXED,                                 \
       "EXIF orientation; the reference trainers ignore it", .words = MR_WORDS("ignore", "apply"), .rare = true)        \
     X(MR_ARG_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT, "damaged samples that each rank may skip",        \

@@ -1,6 +1,7 @@
 /* test_loader_kept.c - batches that the caller keeps, waits that end, and loaders that continue elsewhere.
  * Invariant tested: a detached batch is what the lent one was, however long it is kept and whatever becomes of the
- * loader; a loader that was sent to a place gives what one opened there gives. */
+ * loader; a loader that was sent to a place gives what one opened there gives.
+ * Covers batch/detached.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -151,11 +151,24 @@ void expect_no_loader(const mr_dataset *ds, const mr_loader_options *o, mr_statu
 
 static uint64_t facts_hash(const mr_sample_facts *f, bool coded)
 {
-    uint64_t numbers[] = {f->sample,      f->width,       f->height,
-                          f->codec,       f->orientation, f->components,
-                          f->bits,        f->flags,       coded ? 0 : f->length,
-                          f->left,        f->top,         f->crop_width,
-                          f->crop_height, f->flip,        (uint32_t)f->label};
+    uint64_t numbers[] = {f->sample,
+                          f->width,
+                          f->height,
+                          f->codec,
+                          f->orientation,
+                          f->components,
+                          f->bits,
+                          f->flags,
+                          coded ? 0 : f->length,
+                          f->left,
+                          f->top,
+                          f->crop_width,
+                          f->crop_height,
+                          f->flip,
+                          (uint32_t)f->label,
+                          f->other,
+                          (uint32_t)f->other_label,
+                          (uint64_t)((double)f->share * 0x1p40)};
     return mr_hash64(numbers, sizeof numbers);
 }
 

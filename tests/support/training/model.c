@@ -57,6 +57,8 @@ support_model *support_model_open(const mr_model_config *config, size_t batch, b
     s->images = on_device(s, batch * 3 * config->image * config->image, sizeof *s->images);
     s->weights = on_device(s, batch, sizeof *s->weights);
     s->labels = on_device(s, batch, sizeof *s->labels);
+    s->other_weights = on_device(s, batch, sizeof *s->weights);
+    s->other_labels = on_device(s, batch, sizeof *s->labels);
     s->keys = on_device(s, batch, sizeof *s->keys);
     return s;
 }
@@ -67,7 +69,8 @@ void support_model_close(support_model *s)
         return;
     const mr_device_card *card = s->device->card;
     s->config.card->close(s->model);
-    void *const memory[] = {s->values, s->gradients, s->images, s->weights, s->labels, s->keys};
+    void *const memory[] = {s->values, s->gradients, s->images,       s->weights,
+                            s->labels, s->keys,      s->other_labels, s->other_weights};
     for (size_t i = 0; i < MR_COUNT(memory); i++)
         card->free(s->device, memory[i]);
     mr_device_close(s->device);
@@ -97,11 +100,17 @@ double support_model_forward(support_model *s, const support_input *in)
     card->upload(d, s->keys, keys, in->count * sizeof *s->keys);
     if (in->weights)
         card->upload(d, s->weights, in->weights, in->count * sizeof *s->weights);
+    if (in->other_labels) {
+        card->upload(d, s->other_labels, in->other_labels, in->count * sizeof *s->labels);
+        card->upload(d, s->other_weights, in->other_weights, in->count * sizeof *s->weights);
+    }
     const mr_model_input input = {.count = in->count,
                                   .training = in->training,
                                   .images = s->images,
                                   .labels = s->labels,
                                   .weights = in->weights ? s->weights : NULL,
+                                  .other_labels = in->other_labels ? s->other_labels : NULL,
+                                  .other_weights = in->other_labels ? s->other_weights : NULL,
                                   .keys = s->keys};
     s->count = in->count;
     s->config.card->forward(s->model, s->values, &input, &s->out);

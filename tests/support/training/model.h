@@ -13,10 +13,10 @@ typedef struct support_model {
     mr_device *device;
     mr_model *model;
     size_t batch;
-    float *values, *gradients; /* on the device, [params.total] */
-    float *host;               /* values on the host; support_model_put() sends them */
-    float *images, *weights;   /* on the device, room for the batch */
-    int32_t *labels;
+    float *values, *gradients;               /* on the device, [params.total] */
+    float *host;                             /* values on the host; support_model_put() sends them */
+    float *images, *weights, *other_weights; /* on the device, room for the batch */
+    int32_t *labels, *other_labels;
     uint64_t *keys;
     mr_model_output out; /* of the last pass */
     size_t count;
@@ -38,6 +38,8 @@ typedef struct support_input {
     const int32_t *labels;
     const float *weights;
     const uint64_t *keys;
+    const int32_t *other_labels; /* NULL: no image is mixed */
+    const float *other_weights;
 } support_input;
 
 /* The sum of losses, in double. */

@@ -61,6 +61,7 @@ typedef struct mr_vit {
     mr_normed encoded;      /* [batch, hidden]: first tokens of last_total, and after the last norm */
     float *logits, *losses; /* [batch, classes], [batch] */
     void *d_logits;         /* [batch, classes] */
+    void *d_other;          /* [batch, classes]: of the other labels of mixed images */
     int32_t *best;          /* [batch] */
     void *d_stream;         /* [rows, hidden]: gradient of the stream */
     void *d_few;            /* [batch, hidden]: of the first tokens, where a block sees only these */

@@ -70,6 +70,7 @@ bool mr_vit_plan(mr_transformer *t)
     m->best = mr_memory_take(&p, t->batch, 1, sizeof(int32_t));
     if (t->training) {
         m->d_logits = mr_memory_take(&p, t->batch, c->classes, size);
+        m->d_other = mr_memory_take(&p, t->batch, c->classes, size);
         m->d_stream = mr_memory_take(&p, rows, c->hidden, size);
         m->d_few = mr_memory_take(&p, t->batch, c->hidden, size);
         t->d_wide = mr_memory_take(&p, rows, wide, size);

@@ -87,6 +87,22 @@ static mr_dropout embedding_dropout(const mr_vit *m)
     return mr_dropout_at(&m->t, m->t.config.dropout, 0);
 }
 
+/* Adds what the other labels of mixed images cost: the loss is linear in the labels. */
+static void add_other_loss(mr_vit *m, const mr_cross_entropy *one, const mr_model_input *in)
+{
+    mr_cross_entropy other = *one;
+    other.labels = in->other_labels;
+    other.weights = in->other_weights;
+    other.add_losses = true;
+    other.best = NULL;
+    other.d_logits = one->d_logits ? m->d_other : NULL;
+    mr_run_cross_entropy(m->t.device, &other);
+    const mr_add sum = {
+        .type = one->type, .count = one->rows * one->classes, .a = m->d_logits, .b = m->d_other, .sum = m->d_logits};
+    if (one->d_logits)
+        mr_run_add(m->t.device, &sum);
+}
+
 static void take_loss(mr_vit *m, const mr_model_input *in)
 {
     const mr_model_config *c = &m->t.config;
@@ -115,6 +131,8 @@ static void take_loss(mr_vit *m, const mr_model_input *in)
         mr_run_sigmoid_loss(m->t.device, &several);
     else
         mr_run_cross_entropy(m->t.device, &one);
+    if (in->other_labels && !in->targets)
+        add_other_loss(m, &one, in);
 }
 
 static void forward(mr_model *model, const float *values, const mr_model_input *in, mr_model_output *out)

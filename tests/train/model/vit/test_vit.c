@@ -273,6 +273,44 @@ static void evaluation_drops_nothing(void **state)
     support_model_close(c);
 }
 
+/* The loss of mixed images is that of both labels, and so is its gradient; one without another label has its own. */
+static void mixed_labels_add_up(void **state)
+{
+    mr_model_config c = small(0.2, false);
+    support_model *s = model(&c, true);
+    drawn d = draw(&c);
+    const int32_t others[BATCH] = {(d.labels[0] + 1) % 5, (d.labels[1] + 2) % 5, -1, d.labels[3]};
+    const float shares[BATCH] = {0.75F, 0.25F, 1, 0.5F};
+    float own[BATCH], rest[BATCH];
+    (void)state;
+    for (size_t i = 0; i < BATCH; i++) {
+        own[i] = d.weights[i] * shares[i];
+        rest[i] = d.weights[i] * (1 - shares[i]);
+    }
+    support_input in = input(&d, 0, BATCH);
+    in.weights = own;
+    in.other_labels = others;
+    in.other_weights = rest;
+    double mixed = support_model_forward(s, &in);
+    support_model_back(s, NULL, NULL);
+    float *g = support_model_gradients(s);
+    support_model_zero(s);
+    in.other_labels = NULL;
+    double apart = support_model_forward(s, &in);
+    support_model_back(s, NULL, NULL);
+    in.labels = others;
+    in.weights = rest;
+    apart += support_model_forward(s, &in);
+    support_model_back(s, NULL, NULL);
+    float *sum = support_model_gradients(s);
+    assert_true(fabs(mixed - apart) < 1e-5);
+    assert_near(s, g, sum, 2e-5);
+    free(g);
+    free(sum);
+    free(d.images);
+    support_model_close(s);
+}
+
 static void weights_weigh(void **state)
 {
     mr_model_config c = small(0, false);
@@ -425,6 +463,7 @@ int main(void)
         cmocka_unit_test(batches_add_up),
         cmocka_unit_test(evaluation_drops_nothing),
         cmocka_unit_test(weights_weigh),
+        cmocka_unit_test(mixed_labels_add_up),
         cmocka_unit_test(same_bits_for_any_threads),
         cmocka_unit_test(ready_reports_complete_gradients_only),
         cmocka_unit_test(looks_at_what_is_kept),
