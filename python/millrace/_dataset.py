@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import os
 import threading
+from array import array as _array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overload
 
 from . import _millrace
 from ._errors import BadDataError, MisuseError
-from ._loader import OUTPUTS, Loader
+from ._loader import OUTPUTS, Loader, pack_numbers
 from ._options import LoaderOptions
+from ._show import dataset_html, split_html
 from ._views import Square, View
 
 if TYPE_CHECKING:
@@ -139,6 +141,9 @@ class Dataset(Mapping[str, "Split"]):
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def _repr_html_(self) -> str:
+        return dataset_html(self)
+
     def loader(self, split: str, batch_size: int, **options: Unpack[LoaderOptions]) -> Loader:
         """A Loader of this split; see Loader for the options."""
         return Loader(self[split], batch_size, **options)
@@ -159,23 +164,98 @@ class Split(Sequence[Sample]):
     array([0, 0, 0])
     """
 
-    def __init__(self, dataset: Dataset, name: str, transform: Callable[[Sample], Any] | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        name: str,
+        transform: Callable[[Sample], Any] | None = None,
+        numbers: _array[int] | None = None,
+    ) -> None:
         self.dataset = dataset
         self.name = name
         self.transform = transform
-        self._length = dataset._counts[name]
+        self._numbers = numbers  # of samples that are seen; None: all
+        self._length = dataset._counts[name] if numbers is None else len(numbers)
         self._decoder: _Decoder | None = None
 
     def with_transform(self, transform: Callable[[Sample], Any] | None) -> Split:
         """The same split whose items are transform(sample)."""
-        return Split(self.dataset, self.name, transform)
+        return Split(self.dataset, self.name, transform, self._numbers)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The number in the dataset's split of each sample: range(len(self)), but for what select() and filter() give."""
+        return range(self._length) if self._numbers is None else self._numbers
+
+    def select(self, samples: Any) -> Split:
+        """Some of the samples, each any number of times, in this order; no byte is copied.
+
+        `millrace.view(FILE, "DATASET:SPLIT", samples=split.numbers)` keeps a selection in a file with a digest.
+
+        Args:
+            samples: integers from 0, a slice, or a mask, a bool for each sample.
+
+        >>> import millrace
+        >>> split = millrace.Dataset("flowers")["train"]
+        >>> split.select(split.labels == 3)
+        millrace.Split('flowers', 'train', 9 of 84 samples)
+        >>> split.select(slice(0, 84, 2)).select([1]).numbers[0]
+        2
+        """
+        chosen = range(*samples.indices(self._length)) if isinstance(samples, slice) else samples
+        places = list(pack_numbers("select", chosen, self._length))
+        if places and max(places) >= self._length:
+            raise MisuseError(f"select: no sample {max(places)}; the split has {self._length}")
+        numbers = self.numbers
+        return Split(self.dataset, self.name, self.transform, _array("Q", (numbers[at] for at in places)))
+
+    def filter(self, keep: Callable[[Sample], Any]) -> Split:
+        """The samples for which keep(sample) is true; the samples it is given have no "image", which is not read.
+
+        >>> import millrace
+        >>> train = millrace.Dataset("flowers")["train"]
+        >>> train.filter(lambda sample: sample["width"] > sample["height"])
+        millrace.Split('flowers', 'train', 49 of 84 samples)
+        """
+        return self.select([at for at in range(self._length) if keep(self._look(at))])
+
+    def to_arrow(self, *, images: bool = False) -> Any:
+        """A table of the samples, with pyarrow: sample, label, class, width, height, source, meta (JSON), and image (bytes)."""
+        import pyarrow
+
+        return pyarrow.table(self._columns(images))
+
+    def to_pandas(self, *, images: bool = False) -> Any:
+        """The same as a DataFrame, with pandas.
+
+        Metas are read one by one, some ten microseconds each; images only if they are asked for.
+        """
+        import pandas
+
+        return pandas.DataFrame(self._columns(images))
+
+    def _columns(self, images: bool) -> dict[str, list[Any]]:
+        names = ("label", "width", "height", "meta") + (("image",) if images else ())
+        columns: dict[str, list[Any]] = {name: [] for name in ("sample", "label", "class", "width", "height", "source", "meta")}
+        if images:
+            columns["image"] = []
+        for number in self.numbers:
+            image, meta, label, width, height, _, _ = self.dataset._handle.read(self.name, number, images)
+            values = {"label": label, "width": width, "height": height, "meta": meta, "image": image}
+            for name in names:
+                columns[name].append(values[name])
+            columns["sample"].append(number)
+            columns["class"].append(self.dataset.classes[label] if label >= 0 else None)
+            columns["source"].append(json.loads(meta).get("source"))
+        return columns
 
     @property
     def labels(self) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
         """The label of every sample, shape (len(self),), int64, -1 for none; read from the indexes, no image touched."""
         import numpy
 
-        return numpy.frombuffer(self.dataset._handle.labels(self.name), dtype=numpy.int64)
+        labels = numpy.frombuffer(self.dataset._handle.labels(self.name), dtype=numpy.int64)
+        return labels if self._numbers is None else labels[numpy.asarray(self._numbers, dtype=numpy.int64)]
 
     def meta(self, i: SupportsIndex) -> dict[str, Any]:
         """The meta of sample i, without reading its image."""
@@ -197,12 +277,19 @@ class Split(Sequence[Sample]):
         return pixels
 
     def _position(self, i: SupportsIndex) -> int:
+        """The sample's number in the dataset's split."""
         at = i.__index__()
         if not -self._length <= at < self._length:
             raise IndexError(f"{self.name}: no sample {at}; the split has {self._length}")
-        return at % self._length
+        return self.numbers[at % self._length]
+
+    def _look(self, at: int) -> Any:
+        """Item `at` without its image."""
+        _, meta, label, width, height, _, _ = self.dataset._handle.read(self.name, self.numbers[at], False)
+        return {"label": label, "width": width, "height": height, "meta": json.loads(meta)}
 
     def _read(self, at: int) -> Any:
+        """Sample number `at` of the dataset's split."""
         image, meta, label, width, height, _, _ = self.dataset._handle.read(self.name, at, True)
         sample: Sample = {
             "image": image,
@@ -219,7 +306,7 @@ class Split(Sequence[Sample]):
     def __getitem__(self, i: slice) -> list[Any]: ...
     def __getitem__(self, i: SupportsIndex | slice) -> Any:
         if isinstance(i, slice):
-            return [self._read(at) for at in range(*i.indices(self._length))]
+            return [self._read(at) for at in self.numbers[i]]
         return self._read(self._position(i))
 
     def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Any]:
@@ -230,7 +317,11 @@ class Split(Sequence[Sample]):
         return self._length
 
     def __repr__(self) -> str:
-        return f"millrace.Split({self.dataset.path!r}, {self.name!r}, {self._length} samples)"
+        of = "" if self._numbers is None else f" of {self.dataset._counts[self.name]}"
+        return f"millrace.Split({self.dataset.path!r}, {self.name!r}, {self._length}{of} samples)"
+
+    def _repr_html_(self) -> str:
+        return split_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_decoder": None}

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import weakref
+from array import array as _array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from ._dataset import Split
 
-__all__ = ["OUTPUTS", "Batch", "Loader"]
+__all__ = ["OUTPUTS", "Batch", "Loader", "pack_numbers"]
 
 OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3}
 _TAILS = {"drop": 0, "pad": 1, "partial": 2}
@@ -113,7 +114,7 @@ class Loader:
         max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
         object_side: objects ("boxes", "classes" ...) narrower or lower than so many pixels of the view are left out.
         object_visible: the share of an object's box, 0 to 1, that must be in the view.
-        items: sample numbers to load instead of the whole split, each any number of times; or a mask, a bool for each sample.
+        items: sample numbers (places in a selection) to load instead of the whole split, each any number of times; or a mask, a bool for each sample.
 
     Raises:
         MisuseError: an invalid option; the message names it.
@@ -208,7 +209,7 @@ class Loader:
             "object_visible": _number("object_visible", object_visible, low=0.0, high=1.0),
             "epochs": _FOREVER,
         }
-        self._items = _pack_items(items, len(dataset))
+        self._items = _pack_items(items, dataset)
         self._device = device
         self._feed = _choose_feed(device, self)
         self._at = (0, 0)
@@ -547,23 +548,32 @@ def _word(name: str, value: Any) -> str:
     return repr(next((word for word, number in table.items() if number == value), value))
 
 
-def _pack_items(items: Any, samples: int) -> bytes | None:
-    """The sample numbers as native uint64; of a mask, those of the samples that are True."""
+def _pack_items(items: Any, split: Split) -> bytes | None:
+    """Sample numbers of the dataset's split as native uint64; `items` are places in this split, which may be a selection."""
+    selected = split._numbers
     if items is None:
-        return None
-    import array
+        return None if selected is None else selected.tobytes()
+    places = pack_numbers("items", items, len(split))
+    if selected is None:
+        return places.tobytes()
+    if places and max(places) >= len(selected):
+        raise MisuseError(f"items: no sample {max(places)}; the split has {len(selected)}")
+    return _array("Q", (selected[at] for at in places)).tobytes()
 
+
+def pack_numbers(option: str, items: Any, samples: int) -> _array[int]:
+    """Integers of at least 0; of a mask, the places that are True."""
     numbers = [] if isinstance(items, (str, bytes)) else list(items)
     if numbers and all(isinstance(i, bool) or type(i).__name__ in ("bool", "bool_") for i in numbers):
         if len(numbers) != samples:
-            raise MisuseError(f"items: a mask of {len(numbers)} samples, and the split has {samples}")
+            raise MisuseError(f"{option}: a mask of {len(numbers)} samples, and the split has {samples}")
         numbers = [at for at, chosen in enumerate(numbers) if chosen]
     try:
         if isinstance(items, (str, bytes)):
             raise TypeError
-        return array.array("Q", (operator.index(i) for i in numbers)).tobytes()
+        return _array("Q", (operator.index(i) for i in numbers))
     except (OverflowError, TypeError, ValueError):
-        raise MisuseError("items: sample numbers must be integers of at least 0, or a mask of bools") from None
+        raise MisuseError(f"{option}: sample numbers must be integers of at least 0, or a mask of bools") from None
 
 
 def _refuse_worker() -> None:
