@@ -119,10 +119,13 @@ static void wrong_options_are_reported_at_once(void **state)
                      cases[i].status, cases[i].words);
     /* Options of pictures and words, to a classifier; of a checkpoint, too, they are expected. */
     static const char *const foreign[][2] = {
-        {"--max-text", "16"},        {"--text-column", "image_description"},
-        {"--embed", "16"},           {"--cross-layers", "1"},
-        {"--tokenizer", "tok.json"}, {"--config", "start/step-00000001/config.json"},
-        {"--unique-images", NULL},   {"--gather-negatives", NULL},
+        {"--max-text", "16"},
+        {"--text-column", "image_description"},
+        {"--embed", "16"},
+        {"--cross-layers", "1"},
+        {"--tokenizer", "tok.json"},
+        {"--unique-images", NULL},
+        {"--gather-negatives", NULL},
         {"--expand-captions", NULL},
     };
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
@@ -130,6 +133,8 @@ static void wrong_options_are_reported_at_once(void **state)
         expect_words(train_run(*state, 0, "--steps", "1", foreign[i][0], foreign[i][1], (char *)NULL), 2, words);
         free(words);
     }
+    expect_words(train_run(*state, 0, "--steps", "1", "--config", "start/step-00000001/config.json", (char *)NULL), 1,
+                 "config.json: model_type is bridgetower; this model is vit");
 }
 
 static support_result from_config(const char *dir, const char *config, const char *arg, const char *value)
