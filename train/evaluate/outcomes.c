@@ -188,7 +188,7 @@ static mr_status take_class(reading *r, const json_t *line, const char *called, 
     if (!s->each && r->count && !(s->each = mr_alloc(r->count, sizeof *s->each)))
         return mr_fail_memory(err, "reading an evaluation");
     s->classes = r->count;
-    if (class < 0)
+    if (class < 0 || !s->each)
         return MR_OK;
     s->threshold = share_of(line, "threshold");
     mr_class_score *c = &s->each[class];
