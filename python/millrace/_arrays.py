@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ._errors import MisuseError
 from ._ragged import Ragged
 
-__all__ = ["OBJECT_FIELDS", "Field", "choose_array", "make_fields"]
+__all__ = ["OBJECT_FIELDS", "Field", "choose_array", "encoded_bytes", "make_fields"]
 
 Field = Callable[[Any], Any]
 
@@ -39,6 +39,11 @@ def choose_array(array: str | None) -> str:
 def _spans(batch: Any) -> list[memoryview]:
     slab = memoryview(batch)
     return [slab[at : at + length] for at, length in zip(batch.column("offset"), batch.column("length"))]
+
+
+def encoded_bytes(batch: Any) -> list[bytes]:
+    """The files of a batch with encoded output."""
+    return [bytes(span) for span in _spans(batch)]
 
 
 def _metas(batch: Any) -> list[Any]:
@@ -162,7 +167,7 @@ def _for_jax(name: str, output: str) -> Field:
     convert = _for_numpy(name, output)
     if name == "image":
         return convert
-    kind = numpy.float32 if name == "weight" else numpy.int32
+    kind = numpy.float32 if name in ("weight", "share") else numpy.int32
     return lambda batch: jax.numpy.asarray(convert(batch).astype(kind))
 
 

@@ -22,6 +22,7 @@ from . import _millrace
 from ._arrays import OBJECT_FIELDS, choose_array, make_fields
 from ._augment import Augment
 from ._errors import MisuseError
+from ._map import MapFeed
 from ._views import Crop, Square, View
 from ._world import find_world
 
@@ -101,6 +102,11 @@ class Loader:
             same for any number of ranks, whose batch_size must be even.
         mean, std: of pixel / 255, per colour; default: 0.5.
         transform: called with each whole batch, in the caller's thread; its result is the batch.
+        map: called with each sample, a dict of `fields` (with output="encoded", "image" is bytes), in threads; the results, in
+            order, become the batch. A split.with_transform(f) is the same with f and the split's items.
+        map_threads: default: one per processor of this process. One at a time runs Python, but while PIL, numpy and torch work
+            others run; for functions of pure Python, pass the split to torch's DataLoader, which has processes.
+        collate: called with the list of a batch's results of `map`; default: torch's default_collate, or arrays stacked.
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", "share",
             "other_label", ...;
             "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
@@ -157,6 +163,9 @@ class Loader:
         mean: Sequence[float] = (0.5, 0.5, 0.5),
         std: Sequence[float] = (0.5, 0.5, 0.5),
         transform: Callable[[Any], Any] | None = None,
+        map: Callable[[Any], Any] | None = None,
+        map_threads: int = 0,
+        collate: Callable[[list[Any]], Any] | None = None,
         fields: Sequence[str] = ("image", "label"),
         as_dict: bool = False,
         array: Literal["torch", "numpy", "jax", "raw"] | None = None,
@@ -172,9 +181,12 @@ class Loader:
         self.batch_size = _integer("batch_size", batch_size, 1)
         self.drop_last = drop_last
         self._given = find_world(rank, world) if rank is not None or world is not None else None
-        self.fields = _check_fields(fields)
+        self._map, self.fields, self.output = _choose_map(dataset, map, _check_fields(fields), _check_output(output))
+        self._map_threads = _integer("map_threads", map_threads, 0)
+        self._collate = collate
         self.array = choose_array(array)
-        self.output = _check_output(output)
+        if self._map is not None and array is None and self.array == "jax":
+            self.array = "numpy"
         self._take = make_fields(self.fields, self.output, self.array)
         self._as_dict = as_dict
         self._transform = transform
@@ -351,6 +363,7 @@ class Loader:
                 self._resumed = False
 
     def _arrays(self, batch: _millrace.Batch) -> Any:
+        """The fields of a batch as the caller wants them."""
         if self.array == "raw" and not self._as_dict and self.fields == ("image", "label"):
             value: Any = batch
         elif self._as_dict:
@@ -406,6 +419,8 @@ class Loader:
         A thread that waits for a batch gets a MisuseError, and so does any later `for`.
         """
         self._closed = True
+        if isinstance(self._feed, MapFeed):
+            self._feed.close()
         handle, self._handle = self._handle, None
         if handle is not None and self._process == os.getpid():
             handle.close()
@@ -469,6 +484,12 @@ def _as_is(epoch: _Epoch) -> Iterator[Any]:
 
 
 def _choose_feed(device: Any, loader: Loader) -> Callable[[_Epoch], Iterator[Any]]:
+    if loader._map is not None:
+        if device is not None:
+            raise MisuseError("device: what map returns is moved to a device by the caller; leave one of them out")
+        return MapFeed(loader, loader._map, loader._map_threads, loader._collate)
+    if loader._collate is not None:
+        raise MisuseError("collate: joins what map returns; pass map= as well")
     if device is None:
         return _as_is
     from ._device import DeviceFeed
@@ -491,10 +512,18 @@ def _check_output(output: str) -> str:
 def _check_split(split: Any) -> Split:
     if not hasattr(split, "with_transform"):
         raise MisuseError(f"dataset: {split!r} is not a split; pass millrace.Dataset(path)['train']")
-    if split.transform is not None:
-        raise MisuseError("dataset: a Loader does not call the split's transform; pass transform= for whole batches, or the "
-                          "split to torch's DataLoader")
     return split  # type: ignore[no-any-return]
+
+
+def _choose_map(
+    split: Split, function: Callable[[Any], Any] | None, fields: tuple[str, ...], output: str
+) -> tuple[Callable[[Any], Any] | None, tuple[str, ...], str]:
+    """The function on each sample, the fields that it gets, and how images come: a split's transform gets its items."""
+    if split.transform is None:
+        return function, fields, output
+    if function is not None:
+        raise MisuseError("map: the split has a transform of its own; leave one of them out")
+    return split.transform, ("image", "label", "width", "height", "meta"), "encoded"
 
 
 def _check_view(view: Any) -> View | None:

@@ -40,6 +40,9 @@ class LoaderOptions(TypedDict, total=False):
     mean: Sequence[float]
     std: Sequence[float]
     transform: Callable[[Any], Any] | None
+    map: Callable[[Any], Any] | None
+    map_threads: int
+    collate: Callable[[list[Any]], Any] | None
     fields: Sequence[str]
     as_dict: bool
     array: Literal["torch", "numpy", "jax", "raw"] | None
