@@ -22,6 +22,7 @@ from ._loader import Batch, Loader
 from ._millrace import __version__
 from ._program import VerifyReport, cli, export, ingest, verify, view
 from ._ragged import Ragged
+from ._rewrite import Meta
 from ._views import Center, Crop, Square, View
 from ._write import Writer, WriteSample, write
 
@@ -35,6 +36,7 @@ __all__ = [
     "Dataset",
     "Error",
     "Loader",
+    "Meta",
     "MisuseError",
     "Ragged",
     "Sample",

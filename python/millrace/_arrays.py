@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ._errors import MisuseError
 from ._ragged import Ragged
+from ._rewrite import Meta
 
 __all__ = ["OBJECT_FIELDS", "Field", "choose_array", "encoded_bytes", "make_fields"]
 
@@ -47,7 +48,7 @@ def encoded_bytes(batch: Any) -> list[bytes]:
 
 
 def _metas(batch: Any) -> list[Any]:
-    return [json.loads(meta) for meta in batch.metas()]
+    return [Meta(json.loads(meta)) for meta in batch.metas()]
 
 
 # Fields of the objects: their member of mr_batch_objects, its type, its numbers per item, and the starts from inside to outside.

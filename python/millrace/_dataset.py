@@ -16,6 +16,7 @@ from . import _millrace
 from ._errors import BadDataError, MisuseError
 from ._loader import OUTPUTS, Loader, pack_numbers
 from ._options import LoaderOptions
+from ._rewrite import Meta
 from ._show import dataset_html, split_html
 from ._views import Square, View
 
@@ -39,7 +40,7 @@ class Sample(TypedDict):
     label: int  #: class number; -1: none
     width: int  #: pixels, as stored
     height: int
-    meta: dict[str, Any]  #: the source's name, captions, annotations (FORMAT.md, "meta")
+    meta: Meta  #: the source's name, captions, annotations (FORMAT.md, "meta")
 
 
 class Dataset(Mapping[str, "Split"]):
@@ -257,11 +258,10 @@ class Split(Sequence[Sample]):
         labels = numpy.frombuffer(self.dataset._handle.labels(self.name), dtype=numpy.int64)
         return labels if self._numbers is None else labels[numpy.asarray(self._numbers, dtype=numpy.int64)]
 
-    def meta(self, i: SupportsIndex) -> dict[str, Any]:
+    def meta(self, i: SupportsIndex) -> Meta:
         """The meta of sample i, without reading its image."""
         read = self.dataset._handle.read(self.name, self._position(i), False)
-        meta: dict[str, Any] = json.loads(read[1])
-        return meta
+        return Meta(json.loads(read[1]))
 
     def array(self, i: SupportsIndex, view: View = Square()) -> numpy.ndarray[Any, numpy.dtype[numpy.uint8]]:
         """Sample i decoded and resized in C: uint8, shape (view.size, view.size, 3), RGB.
@@ -286,7 +286,7 @@ class Split(Sequence[Sample]):
     def _look(self, at: int) -> Any:
         """Item `at` without its image."""
         _, meta, label, width, height, _, _ = self.dataset._handle.read(self.name, self.numbers[at], False)
-        return {"label": label, "width": width, "height": height, "meta": json.loads(meta)}
+        return {"label": label, "width": width, "height": height, "meta": Meta(json.loads(meta))}
 
     def _read(self, at: int) -> Any:
         """Sample number `at` of the dataset's split."""
@@ -296,7 +296,7 @@ class Split(Sequence[Sample]):
             "label": label,
             "width": width,
             "height": height,
-            "meta": json.loads(meta),
+            "meta": Meta(json.loads(meta)),
         }
         return sample if self.transform is None else self.transform(sample)
 

@@ -21,6 +21,7 @@ from ._dataset import Dataset, Path
 from ._errors import MisuseError, from_exit_code
 from ._options import IngestOptions
 from ._program import Run, option_words
+from ._rewrite import Object, compose_meta, path_text
 
 __all__ = ["WriteSample", "Writer", "write"]
 
@@ -35,6 +36,8 @@ class WriteSample(TypedDict):
     label: NotRequired[int | str]
     meta: NotRequired[Mapping[str, Any]]
     source: NotRequired[str]
+    objects: NotRequired[Iterable[Object]]
+    labels: NotRequired[Iterable[int | str]]
 
 
 def _extension(image: bytes) -> str:
@@ -109,6 +112,8 @@ class Writer:
         label: int | str | None = None,
         meta: Mapping[str, Any] | None = None,
         source: str | None = None,
+        objects: Iterable[Object] | None = None,
+        labels: Iterable[int | str] | None = None,
     ) -> None:
         """Adds one sample.
 
@@ -116,20 +121,28 @@ class Writer:
             split: the split's name ("valid" and "validation" are stored as "val"); samples keep their order within it.
             image: an encoded JPEG, PNG or WebP; stored as it is.
             label: class number or name; None, -1 and NaN: no label. A float must be whole.
-            meta: anything JSON can hold; it is the sample's meta["columns"].
+            meta: anything JSON can hold; it is the sample's meta["columns"]. The meta of another dataset's sample, as it is, comes
+                back whole: objects, captions, masks, several labels.
             source: where the sample is from, kept as meta["columns"]["source"].
+            objects: what the image shows, a dict for each: "label" or "class" (number or name, of `classes`), "box" (x, y of the
+                upper left corner, width, height), "polygons", "oriented_box", "keypoints", "crowd", "id", all optional, as in
+                meta["objects"]: pixels of the image as stored (shards/FORMAT.md, "Objects").
+            labels: instead of `label`, the classes of a sample that may have several.
         """
         if not split.isprintable() or not split or "/" in split or "\\" in split or split.startswith("."):
             raise MisuseError(f"split: {split!r} is not a name")
         self._splits[split] = None
         key = f"{split}/{self._count:09d}"
-        columns = {**(meta or {}), **({} if source is None else {"source": source})}
-        self._send(f"{key}.{_extension(image)}", image)
         label = _check_label(label)
-        if label is not None:
-            self._send(f"{key}.cls", str(self._number(label)).encode())
-        if columns:
-            self._send(f"{key}.json", json.dumps(columns, ensure_ascii=False).encode())
+        if label is not None and labels is not None:
+            raise MisuseError("label and labels: pass one of them")
+        number = None if label is None else self._number(label)
+        text = compose_meta(meta, objects, labels, source, self._classes)
+        self._send(f"{key}.{_extension(image)}", image)
+        if number is not None:
+            self._send(f"{key}.cls", str(number).encode())
+        if text is not None:
+            self._send(f"{key}.json", text.encode())
         self._count += 1
 
     def _number(self, label: int | str) -> int | str:
@@ -172,7 +185,7 @@ class Writer:
 
     def close(self) -> Dataset:
         """Finishes and publishes the dataset."""
-        facts = {"splits": list(self._splits), "classes": [name.replace("\\", "\\\\") for name in self._classes or ()]}
+        facts = {"splits": list(self._splits), "classes": [path_text(name) for name in self._classes or ()]}
         self._send("__millrace__/dataset.json", json.dumps(facts).encode())
         self._pipe(bytes(2 * _BLOCK))  # the end of a tar
         self._finish()

@@ -7,6 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "shards/format/objects.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/captions.h"
 #include "ingest/layout/folder_names.h"
@@ -149,7 +150,32 @@ static bool is_own(const mr_buf *json)
            !facts.has_class && !facts.has_image_of && !facts.unannotated && !source.len;
 }
 
-/* Our own meta: its label, unless .cls has one, its class name and its flags. */
+/* A class of one of several labels, or of an object: one of the list, or of those that are numbered. */
+static mr_status take_class(build *b, const group *g, int32_t class)
+{
+    int64_t most = b->facts.class_count ? (int64_t)b->facts.class_count - 1 : MR_WEBDATASET_LABEL_MAX;
+    if (class > most)
+        return mr_fail(b->err, MR_BAD_DATA, "%s: class %d is past the last one, %lld", path_of(b, g->json), (int)class,
+                       (long long)most);
+    b->labels.highest = class > b->labels.highest ? class : b->labels.highest;
+    return MR_OK;
+}
+
+static mr_status take_objects(build *b, const group *g, const mr_buf *json)
+{
+    static const char word[] = "\"objects\"";
+    MR_AUTO(mr_objects_free) mr_objects objects = {0};
+    mr_error why;
+    if (!memmem(json->data, json->len, word, sizeof word - 1))
+        return MR_OK;
+    if (mr_objects_parse(json->data, json->len, &objects, &why) != MR_OK)
+        return mr_fail(b->err, why.status, "%s: %.800s", path_of(b, g->json), why.text);
+    for (size_t i = 0; i < objects.count; i++)
+        MR_TRY(take_class(b, g, objects.items[i].label));
+    return MR_OK;
+}
+
+/* Our own meta: its label, unless .cls has one, its class name, its flags and its objects. */
 static mr_status read_own(build *b, const group *g, const mr_buf *json, mr_sample *sample)
 {
     MR_AUTO(mr_buf_free) mr_buf class_text = {0};
@@ -164,9 +190,9 @@ static mr_status read_own(build *b, const group *g, const mr_buf *json, mr_sampl
         snprintf(label, sizeof label, "%d", (int)facts.label);
     if (facts.multi_label) {
         sample->flags |= MR_FLAG_MULTI_LABEL;
-        if (facts.highest > b->labels.highest && facts.highest <= MR_WEBDATASET_LABEL_MAX)
-            b->labels.highest = facts.highest;
+        MR_TRY(take_class(b, g, facts.highest));
     }
+    MR_TRY(take_objects(b, g, json));
     if (facts.unannotated)
         sample->flags |= MR_FLAG_UNANNOTATED;
     if (!mr_text_unescape(&name, mr_buf_text(&class_text), class_text.len) || memchr(mr_buf_text(&name), 0, name.len))

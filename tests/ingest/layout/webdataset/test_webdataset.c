@@ -225,6 +225,33 @@ static void a_forged_meta_is_only_json(void **state)
                   "train train-000000.tar/2.jpg c - - ,\"captions\":[]\n");
 }
 
+/* Objects, and several labels, of a meta of millrace's own are read before they are believed. */
+static void objects_of_a_meta_are_checked(void **state)
+{
+    static const struct {
+        const char *members, *why;
+    } wrong[] = {
+        {"\"objects\":3", "meta: \"objects\" is not a list"},
+        {"\"objects\":[{\"box\":[1,2]}]", "meta: \"objects\" has an invalid \"box\""},
+        {"\"objects\":[{\"label\":2,\"box\":[1,2,3,4]}]", "class 2 is past the last one, 1"},
+        {"\"labels\":[0,2]", "class 2 is past the last one, 1"},
+    };
+    (void)state;
+    support_touch(plan_dir, NAMES("train/1.jpg", "train/2.jpg"));
+    plan_file("train/1.json", "{\"source\":\"x\",\"objects\":[{\"label\":1,\"box\":[1,2,3,4.5]}]}");
+    plan_is(NULL, "layout webdataset 96: variant files, licence -, classes 0 1\n"
+                  "train train/1.jpg - - - ,\"objects\":[{\"label\":1,\"box\":[1,2,3,4.5]}]\n"
+                  "train train/2.jpg - - - -\n");
+    plan_file("__millrace__/dataset.json", "{\"splits\": [\"train\"], \"classes\": [\"cat\", \"dog\"]}\n");
+    for (size_t i = 0; i < MR_COUNT(wrong); i++) {
+        char *json = support_path("{\"source\":\"x\",%s}", wrong[i].members);
+        plan_file("train/2.json", json);
+        plan_says(NULL, NULL, "classes cat dog\ntrain train/1.jpg - - - ,\"objects\"");
+        plan_says(NULL, NULL, wrong[i].why);
+        free(json);
+    }
+}
+
 /* ---- __millrace__/dataset.json --------------------------------------------------------------------------------- */
 
 static void a_listing_names_splits_and_classes(void **state)
@@ -329,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(captions_of_another_type_reject_their_sample, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(images_of_other_members_need_an_option, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_forged_meta_is_only_json, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(objects_of_a_meta_are_checked, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_listing_names_splits_and_classes, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_malformed_listing_is_refused, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(an_export_comes_back, plan_set_up, plan_tear_down),
