@@ -203,6 +203,13 @@ static bool is_tfrecord(const mr_head *h)
     return memmem(h->name, h->name_len, ".tfrec", 6) != NULL;
 }
 
+/* Of an Arrow stream, as save_to_disk() of the library datasets writes it, or of an Arrow file. */
+static bool is_arrow(const mr_head *h)
+{
+    return h->len >= 8 &&
+           (!memcmp(h->bytes, "ARROW1", 6) || (mr_head_ends(h, ".arrow") && !memcmp(h->bytes, "\xff\xff\xff\xff", 4)));
+}
+
 static bool is_pascal_part(const mr_head *h)
 {
     return mr_head_ends(h, ".mat") && memmem(h->path, h->path_len, "Annotations_Part/", 17);
@@ -238,6 +245,12 @@ static const row rows[] = {
       "export the dataset again as COCO, YOLO or Pascal VOC, or write its images and labels as a WebDataset tar", false,
       false},
      is_tfrecord},
+    {{"Arrow file", "Arrow files",
+      "in Python, millrace.write(datasets.load_from_disk(FOLDER), DATASET) takes what save_to_disk() wrote; or save it "
+      "as "
+      "Parquet",
+      false, false},
+     is_arrow},
     {{"MATLAB file", "MATLAB files", "convert its labels to a CSV file of file name and class", false, false},
      is_matlab},
     {{"Parquet file", "Parquet files", NULL, false, false}, is_parquet},
@@ -322,7 +335,7 @@ void mr_format_hint(const mr_source *s, mr_buf *out)
             mr_buf_add_text(out, " is an image, but is taken only if its name ends like one, with .jpg, .png or .webp");
             return;
         }
-        mr_buf_printf(out, " is a%s %s, which millrace does not read: %s", *c.format->name == 'a' ? "n" : "",
+        mr_buf_printf(out, " is a%s %s, which millrace does not read: %s", strchr("aA", *c.format->name) ? "n" : "",
                       c.format->name, c.format->instead);
         return;
     }

@@ -6,6 +6,8 @@ variable of a launcher that started this process.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import operator
 import os
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, Literal, TypedDict, Unpack
 
 from ._dataset import Dataset, Path
-from ._errors import SystemFailure, from_exit_code
+from ._errors import MisuseError, SystemFailure, from_exit_code
 from ._options import ExportOptions, IngestOptions, ViewOptions
 
 __all__ = ["VerifyReport", "cli", "export", "ingest", "verify", "view"]
@@ -162,13 +164,37 @@ def _run(words: Sequence[str], progress: Progress | None = None) -> str:
     return output
 
 
-def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options: Unpack[IngestOptions]) -> Dataset:
+class _Bar:
+    """A bar of tqdm for each step."""
+
+    def __init__(self) -> None:
+        try:
+            self._new = importlib.import_module("tqdm.auto").tqdm
+        except ImportError:
+            raise MisuseError("progress: True draws with tqdm, which is not installed; pass a function instead") from None
+        self._bar: Any = None
+        self._step = ""
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        if step != self._step:
+            self.close()
+            self._bar = self._new(desc=step, unit="", unit_scale=True)
+            self._step = step
+        self._bar.total = total or None
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def ingest(*sources: Path, to: Path, progress: Progress | Literal[True] | None = None, **options: Unpack[IngestOptions]) -> Dataset:
     """Turns image datasets into shards, as `millrace ingest SRC... DATASET`, and opens the result.
 
     Args:
         sources: folders and archives; several are laid over one another as one tree.
         to: the dataset's folder; it must not exist yet (or pass force=True) and appears whole, at the end.
-        progress: called with (step, done, total) a few times per second.
+        progress: called with (step, done, total) a few times per second; True: a bar of tqdm for each step.
         options: the program's, by keyword: layout="coco", jobs=4, split_map={"test": "val"}, max_rejects="2%",
             exclude=["a", "b"], fail_on_leak=True ...; `millrace ingest --help` lists them.
 
@@ -185,7 +211,11 @@ def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options
     millrace.Dataset('flowers-copy', train: 84, val: 36, 10 classes)
     """
     words = ["ingest", *(os.fspath(source) for source in sources), os.fspath(to), "--quiet", *option_words(options)]
-    _run(words, progress)
+    if progress is True:
+        with contextlib.closing(_Bar()) as bar:
+            _run(words, bar)
+    else:
+        _run(words, progress)
     dataset = Dataset(to)
     said = _remarks(dataset.report)
     if said:

@@ -162,6 +162,9 @@ def compose_meta(
     if objects is not None:
         names = list(classes or ())
         members["objects"] = [_object(item, classes, names) for item in objects]
-    if list(own) == ["source"] and list(members) in ([], ["columns"]):
-        return json.dumps(members["columns"], ensure_ascii=False) if members else None
-    return json.dumps({**own, **members}, ensure_ascii=False, separators=(",", ":"))
+    try:
+        if list(own) == ["source"] and list(members) in ([], ["columns"]):
+            return json.dumps(members["columns"], ensure_ascii=False, allow_nan=False) if members else None
+        return json.dumps({**own, **members}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise MisuseError(f"meta: {error}") from None

@@ -19,6 +19,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 from ._dataset import Dataset, Path
 from ._errors import MisuseError, from_exit_code
+from ._hub import hub_classes, hub_samples, is_hub_dataset
 from ._options import IngestOptions
 from ._program import Run, option_words
 from ._rewrite import Object, compose_meta, path_text
@@ -223,7 +224,7 @@ class Writer:
 
 
 def write(
-    samples: Iterable[WriteSample],
+    samples: Iterable[WriteSample] | Any,
     to: Path,
     *,
     classes: Sequence[str] | None = None,
@@ -231,12 +232,18 @@ def write(
 ) -> Dataset:
     """Writes a dataset of dicts, for instance from a generator; see Writer.
 
+    Or a dataset of Hugging Face's library `datasets` (or a dict of them by split): its Image column, its ClassLabel or column
+    "label", boxes of a column "objects" (x, y, width, height), and all other columns as metas. Images of files stay their bytes.
+
     >>> import millrace
     >>> flowers = millrace.Dataset("flowers")
     >>> samples = ({"split": "train", "image": s["image"], "label": s["label"]} for s in flowers["val"])
     >>> millrace.write(samples, "val-only", classes=flowers.classes)
     millrace.Dataset('val-only', train: 36, 10 classes)
     """
+    if is_hub_dataset(samples):
+        classes = hub_classes(samples) if classes is None else classes
+        samples = hub_samples(samples)
     with Writer(to, classes=classes, **options) as writer:
         for sample in samples:
             writer.add(**sample)

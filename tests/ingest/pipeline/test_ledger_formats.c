@@ -42,6 +42,7 @@ static const trial trials[] = {
     {"ages.csv", "image,age\n1.jpg,30\n", "1 CSV file that names images"},
     {"ages.tsv", "image\tage\nlonger\t30\n", "1 CSV file that names images"}, /* without its ending */
     {"x.tfrecord-00000-of-00001", "x", "1 TFRecord file"},
+    {"data-00000-of-00001.arrow", "\xff\xff\xff\xff\x10\x02\x01\x01", "1 Arrow file"},
     {"labels.mat", "MATLAB 5.0 MAT-file", "1 MATLAB file"},
     {"x.parquet", "PAR1", "1 Parquet file"},
     {"raw/x.zip", "PK\3\4", "1 archive inside the source"},
