@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overloa
 
 from . import _millrace
 from ._errors import BadDataError, MisuseError
-from ._loader import OUTPUTS, Loader, pack_numbers
+from ._loader import OUTPUTS, Loader
 from ._options import LoaderOptions
 from ._rewrite import Meta
+from ._sampling import pack_numbers
 from ._show import dataset_html, split_html
 from ._views import Square, View
 

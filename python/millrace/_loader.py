@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import operator
 import os
 import sys
 import threading
 import weakref
-from array import array as _array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +21,7 @@ from ._arrays import OBJECT_FIELDS, choose_array, make_fields
 from ._augment import Augment
 from ._errors import MisuseError
 from ._map import MapFeed
+from ._sampling import Items
 from ._views import Crop, Square, View
 from ._world import find_world
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from ._dataset import Split
 
-__all__ = ["OUTPUTS", "Batch", "Loader", "pack_numbers"]
+__all__ = ["OUTPUTS", "Batch", "Loader"]
 
 OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3}
 _TAILS = {"drop": 0, "pad": 1, "partial": 2}
@@ -120,7 +119,11 @@ class Loader:
         max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
         object_side: objects ("boxes", "classes" ...) narrower or lower than so many pixels of the view are left out.
         object_visible: the share of an object's box, 0 to 1, that must be in the view.
-        items: sample numbers (places in a selection) to load instead of the whole split, each any number of times; or a mask, a bool for each sample.
+        items: sample numbers (places in a selection) to load instead of the whole split, each any number of times; or a mask, a
+            bool for each sample; or a function that returns either for an epoch, and always the same for the same one.
+        weights: how often each sample is seen, in proportion: sample i in each epoch epoch_size * weight[i] / sum times, rounded
+            down or up, in epochs together exactly. "class": each class as often as the others.
+        epoch_size: samples that weights draw in an epoch; default: as many as the split has.
 
     Raises:
         MisuseError: an invalid option; the message names it.
@@ -175,7 +178,9 @@ class Loader:
         max_pixels: int = 0,
         object_side: float = 1.0,
         object_visible: float = 0.0,
-        items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | None = None,
+        items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | Callable[[int], Any] | None = None,
+        weights: numpy.ndarray[Any, Any] | Sequence[float] | Literal["class"] | None = None,
+        epoch_size: int | None = None,
     ) -> None:
         self.dataset = _check_split(dataset)
         self.batch_size = _integer("batch_size", batch_size, 1)
@@ -221,7 +226,8 @@ class Loader:
             "object_visible": _number("object_visible", object_visible, low=0.0, high=1.0),
             "epochs": _FOREVER,
         }
-        self._items = _pack_items(items, dataset)
+        size = None if epoch_size is None else _integer("epoch_size", epoch_size, 1)
+        self._items = Items(dataset, items, weights, size, self._order["seed"])
         self._device = device
         self._feed = _choose_feed(device, self)
         self._at = (0, 0)
@@ -230,7 +236,7 @@ class Loader:
         self._pass = 0
         self._running = False  # a pass has begun: the ranks stay as they are
         self._handle: _millrace.Loader | None = None
-        self._opened: tuple[int, int] | None = None
+        self._opened: tuple[tuple[int, int], int] | None = None  # of which ranks and, if epochs differ, for which epoch
         self._process = os.getpid()
         self._lock = threading.RLock()  # one thread at a time goes on; close() does not wait for it
         _loaders.add(self)
@@ -287,36 +293,39 @@ class Loader:
                 self._ranks = self._find_ranks()
         return self._ranks
 
-    def _all_of_order(self) -> dict[str, Any]:
-        """What a state of this loader must agree with."""
-        items = None if self._items is None else hashlib.sha256(self._items).hexdigest()
+    def _all_of_order(self, epoch: int) -> dict[str, Any]:
+        """What a state of this loader in this epoch must agree with."""
         return {
             "global_batch": self.batch_size * self._ranks[1],
             **self._order,
             "tail": self._tail,
-            "items": items,
+            "items": self._items.digest(epoch),
         }
 
     # ---- going through it ------------------------------------------------------------------------------------------
 
-    def _is_open(self) -> bool:
-        return self._handle is not None and self._process == os.getpid() and self._opened == self._ranks
+    def _is_open(self, epoch: int) -> bool:
+        opened = (self._ranks, epoch if self._items.vary else 0)
+        return self._handle is not None and self._process == os.getpid() and self._opened == opened
 
-    def _open(self) -> _millrace.Loader:
-        """The C loader of these ranks, at any place; opened again in a child of fork, which has no threads of it."""
-        if not self._is_open():
+    def _open(self, epoch: int | None = None) -> _millrace.Loader:
+        """The C loader of these ranks, at any place of the epoch (default: of the next batch); opened again in a child of fork,
+        which has no threads of it, and where an epoch has other items."""
+        epoch = self._at[0] if epoch is None else epoch
+        if not self._is_open(epoch):
             with self._lock:
-                if not self._closed and not self._is_open():
+                if not self._closed and not self._is_open(epoch):
                     rank, world = self._ranks
                     tail = self._tail if self._tail is not None else _TAILS["pad" if world > 1 else "partial"]
                     options = {**self._options, "rank": rank, "world": world, "tail": tail}
                     options["global_batch"] = self.batch_size * world
-                    if self._items is not None:
-                        options["items"] = self._items
+                    items = self._items.of(epoch)
+                    if items is not None:
+                        options["items"] = items
                     if self._handle is not None and self._process == os.getpid():
                         self._handle.close()
                     self._handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
-                    self._opened = self._ranks
+                    self._opened = (self._ranks, epoch if self._items.vary else 0)
                     self._process = os.getpid()
                     self._steps = self._handle.steps()
         handle = self._handle
@@ -342,9 +351,9 @@ class Loader:
         """The C loader where the pass that begins starts. Called with the lock."""
         _refuse_worker()
         self._ranks = self._find_ranks()
-        handle = self._open()
         if self._at[1] and not self._resumed:
             self._at = (self._at[0] + 1, 0)
+        handle = self._open()
         self._resumed = False
         self._running = True
         if handle.cursor() != self._at:
@@ -381,7 +390,7 @@ class Loader:
             "version": 1,
             "digest": self.dataset.dataset.digest,
             "split": self.dataset.name,
-            **self._all_of_order(),
+            **self._all_of_order(self._at[0]),
             "epoch": self._at[0],
             "position": self._at[1],
         }
@@ -394,8 +403,9 @@ class Loader:
         """
         if state.get("version") != 1:
             raise MisuseError(f"the state has version {state.get('version')!r}; this millrace reads version 1")
-        own = self.state_dict()
-        for name in ("digest", "split", *self._all_of_order()):
+        at = (_integer("epoch", state.get("epoch"), 0), _integer("position", state.get("position"), 0))
+        own = {**self.state_dict(), **self._all_of_order(at[0])}
+        for name in ("digest", "split", *self._all_of_order(at[0])):
             theirs = state.get(name)
             if name == "tail" and self._tail is None and theirs in (_TAILS["pad"], _TAILS["partial"]):
                 continue  # the defaults of versions that had one for several ranks and one for a single one
@@ -403,15 +413,14 @@ class Loader:
                 raise MisuseError(
                     f"the state is of another run: its {name} is {_word(name, theirs)}, not {_word(name, own[name])}"
                 )
-        at = (_integer("epoch", state.get("epoch"), 0), _integer("position", state.get("position"), 0))
         with self._lock:
-            self._open().seek(*at)
+            self._open(at[0]).seek(*at)
             self._at = at
             self._resumed = True
 
     def stats(self) -> dict[str, float]:
         """batches, samples, replaced; seconds waited in next(), reading and decoding (of all threads together)."""
-        return self._open().stats()
+        return self._open(self._opened[1] if self._opened else None).stats()
 
     def close(self) -> None:
         """Stops the threads; any thread may call it. Batches and arrays that are held stay valid.
@@ -575,34 +584,6 @@ def _word(name: str, value: Any) -> str:
     tables: dict[str, Mapping[Any, int]] = {"tail": _TAILS, "shuffle": _SHUFFLES}
     table = tables.get(name, {})
     return repr(next((word for word, number in table.items() if number == value), value))
-
-
-def _pack_items(items: Any, split: Split) -> bytes | None:
-    """Sample numbers of the dataset's split as native uint64; `items` are places in this split, which may be a selection."""
-    selected = split._numbers
-    if items is None:
-        return None if selected is None else selected.tobytes()
-    places = pack_numbers("items", items, len(split))
-    if selected is None:
-        return places.tobytes()
-    if places and max(places) >= len(selected):
-        raise MisuseError(f"items: no sample {max(places)}; the split has {len(selected)}")
-    return _array("Q", (selected[at] for at in places)).tobytes()
-
-
-def pack_numbers(option: str, items: Any, samples: int) -> _array[int]:
-    """Integers of at least 0; of a mask, the places that are True."""
-    numbers = [] if isinstance(items, (str, bytes)) else list(items)
-    if numbers and all(isinstance(i, bool) or type(i).__name__ in ("bool", "bool_") for i in numbers):
-        if len(numbers) != samples:
-            raise MisuseError(f"{option}: a mask of {len(numbers)} samples, and the split has {samples}")
-        numbers = [at for at, chosen in enumerate(numbers) if chosen]
-    try:
-        if isinstance(items, (str, bytes)):
-            raise TypeError
-        return _array("Q", (operator.index(i) for i in numbers))
-    except (OverflowError, TypeError, ValueError):
-        raise MisuseError(f"{option}: sample numbers must be integers of at least 0, or a mask of bools") from None
 
 
 def _refuse_worker() -> None:

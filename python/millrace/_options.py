@@ -52,7 +52,9 @@ class LoaderOptions(TypedDict, total=False):
     max_pixels: int
     object_side: float
     object_visible: float
-    items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | None
+    weights: numpy.ndarray[Any, Any] | Sequence[float] | Literal["class"] | None
+    epoch_size: int | None
+    items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | Callable[[int], Any] | None
 
 
 class IngestOptions(TypedDict, total=False):
