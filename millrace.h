@@ -111,6 +111,13 @@ mr_status mr_dataset_read_meta(const mr_dataset *ds, const char *split, uint64_t
                                mr_error *err);
 void mr_sample_view_free(mr_sample_view *view);
 
+/* The captions in a meta, of this column; NULL: of "image_description" if the meta has it, otherwise of "captions".
+ * Each is given to take(), in order: UTF-8, lent for the call, not NUL-terminated.  None is not a failure.  Allocates
+ * no more than what it gives.  MR_BAD_DATA: not a meta. */
+typedef void mr_take_text(void *ctx, const char *text, size_t len);
+mr_status mr_meta_captions(const char *meta, size_t meta_len, const char *column, mr_take_text *take, void *ctx,
+                           mr_error *err);
+
 /* ---- the loader: batches of a split, for one rank ---------------------------------------------------------------- */
 
 typedef enum mr_shuffle {

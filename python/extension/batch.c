@@ -105,14 +105,16 @@ static PyObject *batch_release(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *meta_of(const Batch *self, uint64_t i)
+static PyObject *meta_of(const Batch *self, uint64_t i, const char *unused)
 {
+    (void)unused;
     const mr_sample_facts *f = &self->batch->samples[i];
     return PyBytes_FromStringAndSize(f->meta, f->meta ? (Py_ssize_t)f->meta_len : 0);
 }
 
-static PyObject *bad_of(const Batch *self, uint64_t i)
+static PyObject *bad_of(const Batch *self, uint64_t i, const char *unused)
 {
+    (void)unused;
     PyTypeObject *type = Py_TYPE((PyObject *)(uintptr_t)self);
     module_state *state = PyType_GetModuleState(type);
     mr_bad_sample bad = {.struct_size = sizeof bad};
@@ -124,12 +126,13 @@ static PyObject *bad_of(const Batch *self, uint64_t i)
 
 /* Making objects may run other code of Python, which may release the batch, or close its loader so that it moves: it
  * counts as in use meanwhile, and is looked up again each time. */
-static PyObject *list_of(Batch *self, uint64_t count, PyObject *(*make)(const Batch *, uint64_t))
+static PyObject *list_of(Batch *self, uint64_t count, PyObject *(*make)(const Batch *, uint64_t, const char *),
+                         const char *name)
 {
     self->exports++;
     PyObject *out = PyList_New(0);
     for (uint64_t i = 0; out && i < count; i++) {
-        PyObject *item = make(self, i);
+        PyObject *item = make(self, i, name);
         if (!item || PyList_Append(out, item) < 0)
             Py_CLEAR(out);
         Py_XDECREF(item);
@@ -142,7 +145,43 @@ static PyObject *batch_metas(PyObject *object, PyObject *unused)
 {
     (void)unused;
     const mr_batch *batch = batch_held(object);
-    return batch ? list_of((Batch *)object, batch->count, meta_of) : NULL;
+    return batch ? list_of((Batch *)object, batch->count, meta_of, NULL) : NULL;
+}
+
+typedef struct texts {
+    PyObject *list;
+    bool failed;
+} texts;
+
+static void take_text(void *ctx, const char *text, size_t len)
+{
+    texts *t = ctx;
+    PyObject *item = t->failed ? NULL : PyUnicode_DecodeUTF8(text, (Py_ssize_t)len, NULL);
+    t->failed = t->failed || !item || PyList_Append(t->list, item) < 0;
+    Py_XDECREF(item);
+}
+
+static PyObject *captions_of(const Batch *self, uint64_t i, const char *column)
+{
+    const mr_sample_facts *f = &self->batch->samples[i];
+    texts t = {PyList_New(0), false};
+    mr_error err;
+    if (t.list && f->meta && mr_meta_captions(f->meta, f->meta_len, column, take_text, &t, &err) != MR_OK) {
+        fail(Py_TYPE((PyObject *)(uintptr_t)self), &err);
+        t.failed = true;
+    }
+    if (t.failed)
+        Py_CLEAR(t.list);
+    return t.list;
+}
+
+static PyObject *batch_captions(PyObject *object, PyObject *column)
+{
+    const mr_batch *batch = batch_held(object);
+    const char *name = column == Py_None ? NULL : PyUnicode_AsUTF8AndSize(column, NULL);
+    if (!batch || (!name && column != Py_None))
+        return NULL;
+    return list_of((Batch *)object, batch->count, captions_of, name);
 }
 
 /* ---- members --------------------------------------------------------------------------------------------------- */
@@ -189,7 +228,7 @@ static PyObject *get_batch_bad(PyObject *object, void *unused)
 {
     (void)unused;
     const mr_batch *batch = batch_held(object);
-    return batch ? list_of((Batch *)object, batch->replaced, bad_of) : NULL;
+    return batch ? list_of((Batch *)object, batch->replaced, bad_of, NULL) : NULL;
 }
 
 static PyGetSetDef members[] = {
@@ -211,6 +250,7 @@ static PyMethodDef methods[] = {
     {"column_dlpack", batch_column_dlpack, METH_O, "column_dlpack(name): the same numbers as a DLPack capsule"},
     {"objects", batch_objects, METH_O, "objects(name): a bytearray, a copy of that member of mr_batch_objects"},
     {"metas", batch_metas, METH_NOARGS, "Each sample's meta as JSON bytes; empty without with_meta."},
+    {"captions", batch_captions, METH_O, "captions(column): a list of texts for each sample; None: the usual column."},
     {"release", batch_release, METH_NOARGS, "Give the memory back now."},
     {"__dlpack__", (PyCFunction)(void (*)(void))batch_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
     {"__dlpack_device__", batch_dlpack_device, METH_NOARGS, NULL},

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
+from array import array as _array
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ._errors import MisuseError
+from ._errors import BadDataError, MisuseError
 from ._ragged import Ragged
 from ._rewrite import Meta
 
-__all__ = ["OBJECT_FIELDS", "Field", "choose_array", "encoded_bytes", "make_fields"]
+__all__ = ["META_FIELDS", "OBJECT_FIELDS", "Field", "choose_array", "encoded_bytes", "make_fields"]
 
 Field = Callable[[Any], Any]
 
@@ -51,6 +53,28 @@ def _metas(batch: Any) -> list[Any]:
     return [Meta(json.loads(meta)) for meta in batch.metas()]
 
 
+def _labels_field(array: str, classes: int) -> Field:
+    make = _BUFFERS[array]
+
+    def take(batch: Any) -> Any:
+        data = bytearray(4 * batch.count * classes)
+        rows = memoryview(data).cast("f")
+        for i, (meta, label) in enumerate(zip(batch.metas(), batch.column("label"))):
+            several = json.loads(meta).get("labels") if b'"labels":' in meta else None
+            if several is None and label < 0 and meta:
+                rows[i * classes : (i + 1) * classes] = _array("f", [math.nan]) * classes
+                continue
+            for number in several if several is not None else [label] if label >= 0 else []:
+                if not 0 <= number < classes:
+                    raise BadDataError(f"sample {batch.column('sample')[i]}: label {number}, of {classes} classes")
+                rows[i * classes + number] = 1.0
+        if array == "raw":
+            return rows.cast("B").cast("f", (batch.count, classes)) if data else rows
+        return make(data, "float32", 1).reshape(batch.count, classes)
+
+    return take
+
+
 # Fields of the objects: their member of mr_batch_objects, its type, its numbers per item, and the starts from inside to outside.
 _OBJECTS = ("first_object",)
 _OBJECT_FIELDS: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
@@ -62,6 +86,7 @@ _OBJECT_FIELDS: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
     "keypoints": ("keypoint", "float32", 3, ("first_keypoint", "first_object")),
 }
 OBJECT_FIELDS = frozenset(_OBJECT_FIELDS)
+META_FIELDS = frozenset(("meta", "captions", "labels"))
 
 
 def _object_field(name: str, array: str) -> Field:
@@ -181,15 +206,19 @@ def _for_raw(name: str, output: str) -> Field:
 _MAKERS = {"torch": _for_torch, "numpy": _for_numpy, "jax": _for_jax, "raw": _for_raw}
 
 
-def make_fields(fields: tuple[str, ...], output: str, array: str) -> list[Field]:
+def make_fields(fields: tuple[str, ...], output: str, array: str, classes: int, text_column: str | None) -> list[Field]:
     """A function per field that takes it out of a batch: the images (one tensor, or for encoded output one uint8 array per
-    image), the metas as dicts, or a column of numbers."""
-    return [_make_field(name, output, array) for name in fields]
+    image), the metas as dicts, the captions as lists, or a column of numbers."""
+    return [_make_field(name, output, array, classes, text_column) for name in fields]
 
 
-def _make_field(name: str, output: str, array: str) -> Field:
+def _make_field(name: str, output: str, array: str, classes: int, text_column: str | None) -> Field:
     if name == "meta":
         return _metas
+    if name == "captions":
+        return lambda batch: batch.captions(text_column)
+    if name == "labels":
+        return _labels_field(array, classes)
     if name == "mask":
         return _mask_field(array)
     return _object_field(name, array) if name in OBJECT_FIELDS else _MAKERS[array](name, output)

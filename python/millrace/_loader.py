@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _millrace
-from ._arrays import OBJECT_FIELDS, choose_array, make_fields
+from ._arrays import META_FIELDS, OBJECT_FIELDS, Field, choose_array, make_fields
 from ._augment import Augment
 from ._errors import MisuseError
 from ._map import MapFeed
@@ -39,7 +39,7 @@ _SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
 _WINDOW = 1 << 30  # bytes
 FIELDS = (
     "image label weight sample item meta width height codec orientation left top crop_width crop_height flip "
-    "share other other_label boxes classes crowd number polygons keypoints mask"
+    "share other other_label captions labels boxes classes crowd number polygons keypoints mask"
 ).split()
 _FOREVER = 2**64 - 1
 
@@ -110,6 +110,9 @@ class Loader:
             "other_label", ...;
             "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
             a Ragged; "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds
+            "captions": a list of texts for each sample; "labels": the classes of samples that may have several, and of others
+            their one, float32, shape (batch, classes), 1 for each; NaN for a sample of which none is known.
+        text_column: that the captions are of; default: "image_description", otherwise "captions", as `millrace train`.
         as_dict: batches are dicts by field instead of tuples.
         array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack, needs none of them). Default: torch if
             it is imported, else JAX if it is, else numpy.
@@ -170,6 +173,7 @@ class Loader:
         map_threads: int = 0,
         collate: Callable[[list[Any]], Any] | None = None,
         fields: Sequence[str] = ("image", "label"),
+        text_column: str | None = None,
         as_dict: bool = False,
         array: Literal["torch", "numpy", "jax", "raw"] | None = None,
         device: Any = None,
@@ -189,10 +193,11 @@ class Loader:
         self._map, self.fields, self.output = _choose_map(dataset, map, _check_fields(fields), _check_output(output))
         self._map_threads = _integer("map_threads", map_threads, 0)
         self._collate = collate
+        self._text_column = text_column
         self.array = choose_array(array)
         if self._map is not None and array is None and self.array == "jax":
             self.array = "numpy"
-        self._take = make_fields(self.fields, self.output, self.array)
+        self._take = self._make_fields()
         self._as_dict = as_dict
         self._transform = transform
         if drop_last and tail not in (None, "drop"):
@@ -219,7 +224,7 @@ class Loader:
             "on_bad": _choose("on_bad", _ON_BAD, on_bad),
             "max_bad": _integer("max_bad", max_bad, 0),
             "max_pixels": _integer("max_pixels", max_pixels, 0),
-            "with_meta": "meta" in self.fields,
+            "with_meta": not META_FIELDS.isdisjoint(self.fields),
             "with_masks": "mask" in self.fields,
             "with_objects": not OBJECT_FIELDS.isdisjoint(self.fields),
             "object_side": _number("object_side", object_side, low=1e-3, high=16384.0),
@@ -282,6 +287,9 @@ class Loader:
     def __repr__(self) -> str:
         rank, world = self._look_again()
         return f"millrace.Loader({self.dataset!r}, {self.batch_size}, rank {rank} of {world})"
+
+    def _make_fields(self) -> list[Field]:
+        return make_fields(self.fields, self.output, self.array, len(self.dataset.dataset.classes), self._text_column)
 
     def _find_ranks(self) -> tuple[int, int]:
         return self._given or find_world(None, None)
@@ -446,7 +454,7 @@ class Loader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._take = make_fields(self.fields, self.output, self.array)
+        self._take = self._make_fields()
         self._feed = _choose_feed(self._device, self)
         self._process = os.getpid()
         self._lock = threading.RLock()

@@ -44,6 +44,7 @@ class LoaderOptions(TypedDict, total=False):
     map_threads: int
     collate: Callable[[list[Any]], Any] | None
     fields: Sequence[str]
+    text_column: str | None
     as_dict: bool
     array: Literal["torch", "numpy", "jax", "raw"] | None
     device: Any

@@ -228,6 +228,22 @@ const char *mr_captions_guess(const char *meta, size_t len, mr_buf *known)
     return image ? "image_description" : captions || m.captions.at ? "captions" : NULL;
 }
 
+mr_status mr_meta_captions(const char *meta, size_t len, const char *column, mr_take_text *take, void *ctx,
+                           mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_captions found;
+    if (!column)
+        column = mr_captions_guess(meta, len, &text);
+    MR_TRY(mr_captions_find(column ? column : "captions", meta, len, &found, err));
+    for (size_t n = 0; n < found.count; n++) {
+        mr_buf_clear(&text);
+        MR_TRY(mr_captions_read(&found, n, &text, err));
+        take(ctx, mr_buf_text(&text), text.len);
+    }
+    return MR_OK;
+}
+
 /* ---- all captions of a split ------------------------------------------------------------------------------------- */
 
 mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char *column, uint64_t **items,

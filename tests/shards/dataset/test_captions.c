@@ -432,9 +432,39 @@ static void test_real(void **state)
     }
 }
 
+static void collect(void *ctx, const char *text, size_t len)
+{
+    mr_buf_printf(ctx, "[%.*s]", (int)len, text);
+}
+
+/* The public call: all captions of a meta, of the usual column or a given one. */
+static void test_all_of_a_meta(void **state)
+{
+    static const struct {
+        const char *meta, *column, *texts;
+    } cases[] = {
+        {"{\"captions\":[\"a\",{\"caption\":\"b\\u00e9\"},\"\"]}", NULL, "[a][b\xc3\xa9]"},
+        {"{\"columns\":{\"image_description\":\"x\",\"c\":[\"y\",\"z\"]},\"captions\":[\"a\"]}", NULL, "[x]"},
+        {"{\"columns\":{\"image_description\":\"x\",\"c\":[\"y\",\"z\"]},\"captions\":[\"a\"]}", "c", "[y][z]"},
+        {"{\"columns\":{\"c\":1}}", "c", ""},
+        {"{}", NULL, ""},
+    };
+    mr_error err;
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        mr_buf out = {0};
+        assert_int_equal(mr_meta_captions(cases[i].meta, strlen(cases[i].meta), cases[i].column, collect, &out, &err),
+                         MR_OK);
+        assert_string_equal(mr_buf_text(&out), cases[i].texts);
+        mr_buf_free(&out);
+    }
+    assert_int_equal(mr_meta_captions("[", 1, NULL, collect, NULL, &err), MR_BAD_DATA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_of_a_meta),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_messages),
