@@ -162,13 +162,17 @@ typedef struct mr_transform {
                                    nor clamped (float delivery only) */
 } mr_transform;
 
-/* Changes of a sample's colours after it was resized, drawn again in each epoch; decoded delivery only, and not of
- * unrounded pixels.  Ranges are from, to; 0, 0: unchanged.  As torchvision's ColorJitter, RandomGrayscale and
- * RandomErasing of uint8 tensors; what is erased gets the colour `mean`. */
+/* Changes of a sample's pixels after it was resized, drawn again in each epoch; decoded delivery only, and not of
+ * unrounded pixels.  Ranges are from, to; 0, 0: unchanged.  As torchvision's transforms of uint8 tensors, in this
+ * order: RandAugment or TrivialAugmentWide, ColorJitter, RandomGrayscale, GaussianBlur, RandomErasing; what is erased
+ * gets the colour `mean`. */
 typedef struct mr_augment {
     float brightness[2], contrast[2], saturation[2]; /* factors, at least 0; 1: unchanged */
     float hue[2];                                    /* share of the circle, -0.5 to 0.5 */
-    float grey, erase;                               /* probabilities */
+    float grey, erase, blur;                         /* probabilities */
+    float sigma[2];                                  /* of the blur, in pixels, 0.05 to 10; 0, 0: 0.1 to 2 */
+    uint32_t randaugment, magnitude;                 /* RandAugment's operations, at most 16, and magnitude, 0 to 30 */
+    int trivial;                                     /* 1: TrivialAugment; it and RandAugment are not with_objects */
 } mr_augment;
 
 /* What happens to a sample that is damaged or cannot be decoded.  The number of steps never changes. */

@@ -7,7 +7,9 @@
 
 #include "loader/order/stream.h"
 
-#define PURPOSE UINT64_C(0x636F6C6F75727321)
+#define PURPOSE        UINT64_C(0x636F6C6F75727321)
+#define PURPOSE_POLICY UINT64_C(0x706F6C6963792121)
+#define PURPOSE_BLUR   UINT64_C(0x626C757272656421)
 
 enum { TRIES = 10 };
 
@@ -25,7 +27,7 @@ static bool changes(const mr_augment *a, int what)
 
 bool mr_augment_is_set(const mr_augment *a)
 {
-    bool set = a->grey > 0 || a->erase > 0;
+    bool set = a->grey > 0 || a->erase > 0 || a->blur > 0 || a->randaugment || a->trivial;
     for (int i = 0; i < MR_JITTERS; i++)
         set |= changes(a, i);
     return set;
@@ -65,11 +67,21 @@ static void draw_erasing(mr_stream *numbers, uint32_t most_width, uint32_t most_
     }
 }
 
+static void draw_blur(const mr_augment *a, mr_stream numbers, mr_changes *c)
+{
+    bool given = a->sigma[0] != 0 || a->sigma[1] != 0, drawn = mr_stream_unit(&numbers) < (double)a->blur;
+    double sigma = mr_stream_between(&numbers, given ? (double)a->sigma[0] : 0.1, given ? (double)a->sigma[1] : 2);
+    c->sigma = drawn ? (float)sigma : 0;
+}
+
 mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
                            uint32_t height, const float mean[3])
 {
     mr_stream numbers = mr_stream_of(PURPOSE, seed, epoch, sample);
+    mr_stream policy = mr_stream_of(PURPOSE_POLICY, seed, epoch, sample);
     mr_changes c = {.width = 0};
+    c.op_count = mr_policy_draw(a, &policy, width, height, c.ops);
+    draw_blur(a, mr_stream_of(PURPOSE_BLUR, seed, epoch, sample), &c);
     draw_jitter(a, &numbers, &c);
     c.grey = mr_stream_unit(&numbers) < (double)a->grey;
     if (mr_stream_unit(&numbers) < (double)a->erase)
@@ -79,13 +91,23 @@ mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, u
     return c;
 }
 
-void mr_changes_apply(const mr_changes *c, uint8_t *rgb, uint32_t width, uint32_t height)
+size_t mr_changes_scratch(const mr_changes *c, uint32_t width, uint32_t height)
+{
+    size_t bytes = 3 * (size_t)width * height;
+    return c->sigma > 0 ? bytes * sizeof(float) : c->op_count ? bytes : 0;
+}
+
+void mr_changes_apply(const mr_changes *c, uint8_t *rgb, uint32_t width, uint32_t height, void *scratch)
 {
     size_t pixels = (size_t)width * height;
+    for (unsigned i = 0; i < c->op_count; i++)
+        mr_policy_apply(&c->ops[i], rgb, width, height, scratch);
     for (unsigned i = 0; i < c->jitters; i++)
         mr_jitter(c->order[i], c->amount[c->order[i]], rgb, pixels);
     if (c->grey)
         mr_grey(rgb, pixels);
+    if (c->sigma > 0)
+        mr_blur(c->sigma, rgb, width, height, scratch);
     for (uint32_t y = 0; y < c->height && c->width; y++)
         for (uint32_t x = 0; x < c->width; x++)
             memcpy(rgb + 3 * ((size_t)(c->top + y) * width + c->left + x), c->fill, 3);

@@ -80,6 +80,21 @@ static mr_status check_range(const char *name, const float range[2], float low, 
                    (double)range[1], (double)low, (double)high);
 }
 
+static mr_status check_policy(const mr_loader_options *o, mr_error *err)
+{
+    const mr_augment *a = &o->augment;
+    if (a->randaugment > MR_POLICY_MOST || a->magnitude >= MR_POLICY_BINS)
+        return mr_fail(err, MR_MISUSE, "augment: RandAugment of %u operations, magnitude %u; at most %d and %d",
+                       a->randaugment, a->magnitude, MR_POLICY_MOST, MR_POLICY_BINS - 1);
+    if (a->randaugment && a->trivial)
+        return mr_fail(err, MR_MISUSE, "augment: RandAugment and TrivialAugment; use one of them");
+    if ((a->randaugment || a->trivial) && o->with_objects)
+        return mr_fail(err, MR_MISUSE,
+                       "augment: RandAugment and TrivialAugment move pixels, but not the objects; leave "
+                       "one of them out");
+    return MR_OK;
+}
+
 static mr_status check_augment(const mr_loader_options *o, mr_error *err)
 {
     enum { MOST = 100 }; /* of a factor */
@@ -88,9 +103,14 @@ static mr_status check_augment(const mr_loader_options *o, mr_error *err)
     MR_TRY(check_range("contrast", a->contrast, 0, MOST, err));
     MR_TRY(check_range("saturation", a->saturation, 0, MOST, err));
     MR_TRY(check_range("hue", a->hue, -0.5f, 0.5f, err));
-    if (!(a->grey >= 0 && a->grey <= 1 && a->erase >= 0 && a->erase <= 1))
-        return mr_fail(err, MR_MISUSE, "augment: grey %g and erase %g; give probabilities, 0 to 1", (double)a->grey,
-                       (double)a->erase);
+    const float chances[] = {a->grey, a->erase, a->blur};
+    for (size_t i = 0; i < MR_COUNT(chances); i++)
+        if (!(chances[i] >= 0 && chances[i] <= 1))
+            return mr_fail(err, MR_MISUSE, "augment: grey %g, erase %g and blur %g; give probabilities, 0 to 1",
+                           (double)a->grey, (double)a->erase, (double)a->blur);
+    if (a->sigma[0] != 0 || a->sigma[1] != 0)
+        MR_TRY(check_range("sigma", a->sigma, 0.05f, MR_BLUR_SIGMA_MOST, err));
+    MR_TRY(check_policy(o, err));
     if (!mr_augment_is_set(a))
         return MR_OK;
     if (o->deliver == MR_DELIVER_ENCODED || o->deliver == MR_DELIVER_CODED)

@@ -400,11 +400,11 @@ mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const 
     bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC;
     mr_resize_job job = job_of(w, v);
     job.rgb = rgb;
-    if (!bytes)
-        MR_TRY(mr_slab_reserve(&worker->changed, (size_t)width * height * 3, 0, NULL, err));
-    uint8_t *picture = bytes ? out : worker->changed.data;
+    size_t scratch = (mr_changes_scratch(c, width, height) + 63) & ~(size_t)63;
+    MR_TRY(mr_slab_reserve(&worker->changed, scratch + (bytes ? 0 : (size_t)width * height * 3), 0, NULL, err));
+    uint8_t *picture = bytes ? out : worker->changed.data + scratch;
     MR_TRY(mr_resize_u8(worker->resizer, &job, picture, err));
-    mr_changes_apply(c, picture, width, height);
+    mr_changes_apply(c, picture, width, height, worker->changed.data);
     if (bytes)
         return MR_OK;
     const mr_resize_job same = {.rgb = picture,

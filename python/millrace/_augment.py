@@ -1,10 +1,11 @@
-"""What happens to the colours of a sample after it was cut and resized, in C.
+"""What happens to the pixels of a sample after it was cut and resized, in C.
 
 Invariant: an Augment is a value, as a view is: it can be compared, hashed and pickled, and draws nothing itself.
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,22 +30,48 @@ def _range(option: str, value: Any, middle: float) -> tuple[float, float]:
     return (max(middle - far, 0.0) if middle else -far, middle + far) if far else (0.0, 0.0)
 
 
+def _pair(option: str, value: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(number) for number in value)
+    except (TypeError, ValueError):
+        raise MisuseError(f"augment: {option}: {value!r} is not a pair of numbers") from None
+    return low, high
+
+
+def _count(option: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise MisuseError(f"augment: {option}: {value!r} is not an integer of at least 0")
+    return number
+
+
 @dataclass(frozen=True)
 class Augment:
-    """Random changes of colours, in the loader's threads; Loader(augment=...).
+    """Random changes of pixels, in the loader's threads; Loader(augment=...). In the order of torchvision's recipes: a policy,
+    colours, grey, blur, erasing.
 
     Attributes:
         brightness, contrast, saturation: a factor from 1 - x to 1 + x, or (from, to), as in torchvision's ColorJitter; 0:
             unchanged. They and the hue are applied in a random order.
         hue: turned by up to x of the circle, at most 0.5, or (from, to).
         grey: the probability of a grey picture, as RandomGrayscale.
+        blur: the probability of a Gaussian blur, as GaussianBlur, whose kernel reaches three times sigma.
+        sigma: of the blur, in pixels of the view, from and to.
+        randaugment: RandAugment with so many operations of `magnitude`, 0 to 30; 0: off. Pixels that come in from outside are
+            black. It and TrivialAugment move pixels and not boxes, and are refused with fields of objects.
+        magnitude: of RandAugment.
+        trivial: TrivialAugmentWide: one operation of a random magnitude.
         erase: the probability that a part of 2 % to 33 % gets the mean colour, as RandomErasing.
 
     What is drawn depends on the seed, the epoch and the sample alone: any number of ranks and threads, and a run that
     resumes, see the same pictures.
 
     >>> Augment(brightness=0.4, grey=0.2)
-    Augment(brightness=0.4, contrast=0.0, saturation=0.0, hue=0.0, grey=0.2, erase=0.0)
+    Augment(brightness=0.4, contrast=0.0, saturation=0.0, hue=0.0, grey=0.2, erase=0.0, blur=0.0, sigma=(0.1, 2.0), \
+randaugment=0, magnitude=9, trivial=False)
     """
 
     brightness: Range = 0.0
@@ -53,6 +80,11 @@ class Augment:
     hue: Range = 0.0
     grey: float = 0.0
     erase: float = 0.0
+    blur: float = 0.0
+    sigma: tuple[float, float] = (0.1, 2.0)
+    randaugment: int = 0
+    magnitude: int = 9
+    trivial: bool = False
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -62,4 +94,9 @@ class Augment:
             "hue": _range("hue", self.hue, 0.0),
             "grey": self.grey,
             "erase": self.erase,
+            "blur": self.blur,
+            "sigma": _pair("sigma", self.sigma),
+            "randaugment": _count("randaugment", self.randaugment),
+            "magnitude": _count("magnitude", self.magnitude),
+            "trivial": bool(self.trivial),
         }

@@ -1,4 +1,4 @@
-/* augment_list.h - --augment: changes of colours as a list.
+/* augment_list.h - --augment: changes of pixels as a list.
  * Invariant: the words and their meaning are those of Python's millrace.Augment. */
 #ifndef MR_AUGMENT_LIST_H
 #define MR_AUGMENT_LIST_H

@@ -80,8 +80,9 @@ typedef enum mr_setting_life {
       "minimum area of a random training crop, as a fraction of the image", .rare = true)                              \
     X(MR_ARG_FLAG, bool, flip, "flip", NULL, "", MR_FIXED, "random horizontal flips")                                  \
     X(MR_ARG_TEXT, const char *, augment, "augment", "LIST", "", MR_FIXED,                                             \
-      "vit: random changes of colours: brightness=X, contrast=X, saturation=X (factors from 1 - X to 1 + X), hue=X "   \
-      "(up to 0.5), grey=P, erase=P (probabilities), separated by commas",                                             \
+      "vit: random changes of images: brightness=X, contrast=X, saturation=X (factors from 1 - X to 1 + X), hue=X "    \
+      "(up to 0.5), grey=P, erase=P, blur=P (probabilities), randaugment=N (operations) with magnitude=N (0 to 30, "   \
+      "default 9), or trivial=1, separated by commas",                                                                 \
       .rare = true)                                                                                                    \
     X(MR_ARG_REAL, double, mixup, "mixup", "ALPHA", "0", MR_FIXED,                                                     \
       "vit: mix pairs of images and labels by shares from Beta(ALPHA, ALPHA), often 0.2 (0: off)", .rare = true)       \

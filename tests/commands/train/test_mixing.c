@@ -70,7 +70,7 @@ static void what_cannot_be_is_refused(void **state)
     } ways[] = {
         {{"--mixup", "0.2", "--batch", "5"}, "the batch of each rank must be even"},
         {{"--mixup", "-1"}, "mixup"},
-        {{"--augment", "blur=3"}, "--augment blur=3: expected brightness=X"},
+        {{"--augment", "mirror=3"}, "--augment mirror=3: expected brightness=X"},
         {{"--cutmix", "1", "--decode-on", "device"},
          "--decode-on device: --augment, --mixup and --cutmix change pixels on the host"},
     };

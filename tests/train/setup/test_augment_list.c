@@ -18,13 +18,20 @@ static void words_become_ranges(void **state)
     assert_true(a.contrast[0] == 0 && a.contrast[1] == 2.5f);
     assert_true(a.saturation[0] == 0 && a.saturation[1] == 0);
     assert_true(a.hue[0] == -0.1f && a.hue[1] == 0.1f && a.grey == 0.2f && a.erase == 1);
+    assert_true(a.randaugment == 0 && a.magnitude == 9 && a.trivial == 0 && a.blur == 0);
+    assert_int_equal(mr_augment_list("randaugment=2,magnitude=0,blur=0.5", &a, &err), MR_OK);
+    assert_true(a.randaugment == 2 && a.magnitude == 0 && a.blur == 0.5f && a.sigma[1] == 0);
+    assert_int_equal(mr_augment_list("trivial=1", &a, &err), MR_OK);
+    assert_true(a.trivial == 1 && a.randaugment == 0);
 }
 
 static void what_it_is_not(void **state)
 {
     (void)state;
     static const char *const lists[][2] = {
-        {"blur=1", "--augment blur=1: expected brightness=X"},
+        {"mirror=1", "--augment mirror=1: expected brightness=X"},
+        {"randaugment=1.5", "expected a whole number from 0 to 16"},
+        {"magnitude=31", "expected a whole number from 0 to 30"},
         {"grey", "--augment grey: expected"},
         {"hue=0.6", "--augment hue=0.6: expected a number from 0 to 0.5"},
         {"grey=nan", "--augment grey=nan: expected a number from 0 to 1"},
