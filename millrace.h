@@ -152,6 +152,7 @@ typedef struct mr_transform {
     mr_transform_kind kind;
     uint32_t size, resize;      /* pixels; 0: 224, and size * 256 / 224 */
     float scale_min, scale_max; /* share of the image's area; 0, 0: 0.08 to 1 */
+    float ratio_min, ratio_max; /* of the part's width to its height, 1/100 to 100; 0, 0: 3/4 to 4/3 */
     float flip;                 /* probability of mirroring */
     int bicubic;                /* 0: bilinear; both antialiased */
     int apply_orientation;      /* 1: applies the EXIF orientation; 0: ignores it, as the reference trainers do */
@@ -233,6 +234,8 @@ typedef struct mr_loader_options {
      * Decoded delivery only; masked samples and padding stay as they are.  The samples per rank and step must be even,
      * and of several ranks the tail must not be MR_TAIL_PARTIAL, so that pairs are the same for any world. */
     float mixup, cutmix;
+    uint32_t view; /* loaders that differ in it, and in transform and augment, give the same samples in the same order,
+                      seen in other ways: several views of each sample */
 } mr_loader_options;
 
 typedef struct mr_sample_facts {

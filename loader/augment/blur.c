@@ -5,7 +5,7 @@
 
 #include "loader/augment/changes.h"
 
-enum { RADIUS_MOST = 3 * MR_BLUR_SIGMA_MOST };
+enum { RADIUS_MOST = 3 * MR_BLUR_SIGMA_MOST, BLOCK = 192 };
 
 /* Weights of the pixel itself and of those to one side. */
 static unsigned kernel(float sigma, uint32_t side, float weights[RADIUS_MOST + 1])
@@ -54,28 +54,34 @@ static void across(const float *weights, unsigned radius, const uint8_t *row, ui
     }
 }
 
+/* Bytes `at` to at + count - 1 of row y. */
+static void down(const float *weights, unsigned radius, const float *lines, size_t stride, uint32_t y, uint32_t height,
+                 size_t at, size_t count, uint8_t *out)
+{
+    float sums[BLOCK];
+    const float *own = lines + y * stride + at;
+    for (size_t i = 0; i < count; i++)
+        sums[i] = weights[0] * own[i];
+    for (unsigned k = 1; k <= radius; k++) {
+        const float *above = lines + mirrored((long)y - k, height) * stride + at;
+        const float *below = lines + mirrored((long)y + k, height) * stride + at;
+        for (size_t i = 0; i < count; i++)
+            sums[i] += weights[k] * (above[i] + below[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = (uint8_t)rintf(fminf(sums[i], 255));
+}
+
 void mr_blur(float sigma, uint8_t *rgb, uint32_t width, uint32_t height, float *scratch)
 {
-    enum { BLOCK = 192 };
-    float weights[RADIUS_MOST + 1], sums[BLOCK];
+    float weights[RADIUS_MOST + 1];
     size_t stride = 3 * (size_t)width;
     unsigned radius = kernel(sigma, width, weights);
     for (uint32_t y = 0; y < height; y++)
         across(weights, radius, rgb + y * stride, width, scratch + y * stride);
     radius = kernel(sigma, height, weights);
     for (uint32_t y = 0; y < height; y++)
-        for (size_t at = 0; at < stride; at += BLOCK) {
-            size_t count = stride - at < BLOCK ? stride - at : BLOCK;
-            const float *own = scratch + y * stride + at;
-            for (size_t i = 0; i < count; i++)
-                sums[i] = weights[0] * own[i];
-            for (unsigned k = 1; k <= radius; k++) {
-                const float *up = scratch + mirrored((long)y - k, height) * stride + at;
-                const float *down = scratch + mirrored((long)y + k, height) * stride + at;
-                for (size_t i = 0; i < count; i++)
-                    sums[i] += weights[k] * (up[i] + down[i]);
-            }
-            for (size_t i = 0; i < count; i++)
-                rgb[y * stride + at + i] = (uint8_t)rintf(fminf(sums[i], 255));
-        }
+        for (size_t at = 0; at < stride; at += BLOCK)
+            down(weights, radius, scratch, stride, y, height, at, stride - at < BLOCK ? stride - at : BLOCK,
+                 rgb + y * stride + at);
 }

@@ -202,8 +202,8 @@ static mr_status decode_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uin
     if (!mr_augment_is_set(&w->o.augment))
         return mr_work_resize(w, worker, v, rgb, out, err);
     const mr_transform *t = &w->o.transform;
-    const mr_changes c =
-        mr_changes_draw(&w->o.augment, w->o.seed, b->lent.epoch, b->facts[slot].item, t->size, w->o.height, t->mean);
+    const mr_changes c = mr_changes_draw(&w->o.augment, mr_work_view_seed(&w->o), b->lent.epoch, b->facts[slot].item,
+                                         t->size, w->o.height, t->mean);
     return mr_work_change(w, worker, v, &c, rgb, out, err);
 }
 

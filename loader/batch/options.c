@@ -47,6 +47,10 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
         t.scale_min = 0.08f;
         t.scale_max = 1;
     }
+    bool ratio = t.ratio_min != 0 || t.ratio_max != 0;
+    if (ratio && !(t.ratio_min >= 0.01f && t.ratio_min <= t.ratio_max && t.ratio_max <= 100))
+        return mr_fail(err, MR_MISUSE, "transform: ratio %g to %g; give a range of width to height within 0.01 to 100",
+                       (double)t.ratio_min, (double)t.ratio_max);
     if (!(t.scale_min > 0 && t.scale_min <= t.scale_max && t.scale_max <= 1))
         return mr_fail(err, MR_MISUSE,
                        "transform: scale %g to %g; give fractions of the image's area, above 0 and at most 1",

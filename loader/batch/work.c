@@ -11,6 +11,7 @@
 
 #include "base/files/file.h"
 #include "base/scope.h"
+#include "loader/order/mix.h"
 #include "loader/batch/options.h"
 #include "shards/format/meta.h"
 
@@ -280,6 +281,11 @@ void mr_work_fetch_seek(mr_work *w, mr_worker *worker, uint64_t sample, const mr
 
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
 
+uint64_t mr_work_view_seed(const mr_loader_options *o)
+{
+    return o->view ? mr_mix(o->seed + o->view * MR_MIX_STEP) : o->seed;
+}
+
 uint8_t mr_work_orientation(const mr_work *w, const mr_row *row)
 {
     return w->o.transform.apply_orientation ? row->orientation : 1;
@@ -290,7 +296,7 @@ mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_r
     uint32_t width = row->width, height = row->height;
     mr_orient_size(mr_work_orientation(w, row), &width, &height);
     mr_view v = w->o.transform.kind == MR_TRANSFORM_TRAIN
-                    ? mr_view_train(&w->o.transform, w->o.seed, epoch, item, width, height)
+                    ? mr_view_train(&w->o.transform, mr_work_view_seed(&w->o), epoch, item, width, height)
                     : mr_view_eval(&w->o.transform, width, height);
     if (w->o.height != w->o.transform.size) /* all that is in the box is resized to it */
         v.out_height = w->o.height;

@@ -55,6 +55,8 @@ mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *
 /* Fails with `why`, which gets the names of the shard and the sample. */
 mr_status mr_work_name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_status status, const mr_error *why,
                               mr_error *err);
+/* What views and changes are drawn from: the seed, and which of several views this is. */
+uint64_t mr_work_view_seed(const mr_loader_options *o);
 uint8_t mr_work_orientation(const mr_work *w, const mr_row *row); /* 1 unless the options apply it */
 
 /* work_objects.c.  The objects of a sample in its view, into *out: `meta`, its meta_len bytes, or NULL to read them. */

@@ -32,17 +32,27 @@ static uint32_t size_of(const mr_transform *t)
     return t->size ? t->size : DEFAULT_SIZE;
 }
 
+typedef struct ratios {
+    double low, high;
+} ratios;
+
+static ratios ratios_of(const mr_transform *t)
+{
+    bool given = t->ratio_min != 0 || t->ratio_max != 0;
+    return given ? (ratios){(double)t->ratio_min, (double)t->ratio_max} : (ratios){3.0 / 4, 4.0 / 3};
+}
+
 /* If no try fits: the whole image, or its middle if it is longer than the ratios allow. */
-static void fall_back(mr_view *v, uint32_t width, uint32_t height)
+static void fall_back(mr_view *v, ratios allowed, uint32_t width, uint32_t height)
 {
     double ratio = (double)width / height, side;
     v->width = width;
     v->height = height;
-    if (ratio < 3.0 / 4) {
-        side = round_half_even(width / (3.0 / 4));
+    if (ratio < allowed.low) {
+        side = fmax(round_half_even(width / allowed.low), 1);
         v->height = side < height ? (uint32_t)side : height;
-    } else if (ratio > 4.0 / 3) {
-        side = round_half_even(height * (4.0 / 3));
+    } else if (ratio > allowed.high) {
+        side = fmax(round_half_even(height * allowed.high), 1);
         v->width = side < width ? (uint32_t)side : width;
     }
     v->left = (width - v->width) / 2;
@@ -54,13 +64,16 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
 {
     bool given = t->scale_min != 0 || t->scale_max != 0;
     double scale_min = given ? t->scale_min : 0.08f, scale_max = given ? t->scale_max : 1;
-    double area = (double)width * height, ratio = log(4.0 / 3);
+    double area = (double)width * height;
+    ratios allowed = ratios_of(t);
+    bool usual = t->ratio_min == 0 && t->ratio_max == 0; /* as log(3/4), to the last bit */
+    double low = usual ? -log(4.0 / 3) : log(allowed.low), high = usual ? -low : log(allowed.high);
     mr_stream numbers = mr_stream_of(PURPOSE, seed, epoch, sample);
     mr_view v = {.out_width = size_of(t), .out_height = size_of(t)};
     v.flip = mr_stream_unit(&numbers) < t->flip;
     for (int i = 0; i < TRIES; i++) {
         double a = area * mr_stream_between(&numbers, scale_min, scale_max);
-        double r = exp(mr_stream_between(&numbers, -ratio, ratio));
+        double r = exp(mr_stream_between(&numbers, low, high));
         double w = round_half_even(sqrt(a * r)), h = round_half_even(sqrt(a / r));
         /* Compared as doubles, so that a value, even NaN, is cast only if it fits. */
         if (w >= 1 && w <= width && h >= 1 && h <= height) {
@@ -71,7 +84,7 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
             return v;
         }
     }
-    fall_back(&v, width, height);
+    fall_back(&v, allowed, width, height);
     return v;
 }
 

@@ -17,7 +17,7 @@ typedef struct mr_view {
     bool flip;
 } mr_view;
 
-/* RandomResizedCrop: up to 10 tries of area W*H*U(scale) and ratio exp(U(ln 3/4, ln 4/3)), each side round-half-even;
+/* RandomResizedCrop: up to 10 tries of area W*H*U(scale) and ratio exp(U(ln ratio)), each side round-half-even;
  * otherwise the central box of the nearest allowed ratio.  Mirrored with probability t->flip. */
 mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
                       uint32_t height);

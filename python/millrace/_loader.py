@@ -22,6 +22,7 @@ from ._augment import Augment
 from ._errors import MisuseError
 from ._map import MapFeed
 from ._sampling import Items
+from ._several import SeveralBatch, SeveralLoader
 from ._views import Crop, Square, View
 from ._world import find_world
 
@@ -94,6 +95,8 @@ class Loader:
         output: "float32" or "bfloat16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
             "encoded": a list of uint8 arrays with the files' bytes.
         view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
+        views: several views of each sample, such as [Crop(224), Crop(224), Crop(96)]: "image" is a list of as many arrays, the
+            rest (and objects) of the first. Each is drawn and decoded apart, and has its share of the threads.
         augment: Augment(brightness=0.4, grey=0.2 ...): random changes of colours; decoded output only.
         mixup, cutmix: alphas of Beta(alpha, alpha), for instance 0.2 and 1.0; 0: off. Samples 2k and 2k + 1 of an epoch's order
             are mixed with one another; with both, each pair by one of them. "share" says how much of "label" is left, and the
@@ -163,6 +166,7 @@ class Loader:
         prefetch: int = 2,
         output: Literal["float32", "bfloat16", "uint8", "encoded"] = "float32",
         view: View | None = None,
+        views: Sequence[View] | None = None,
         augment: Augment | None = None,
         mixup: float = 0.0,
         cutmix: float = 0.0,
@@ -197,12 +201,13 @@ class Loader:
         self.array = choose_array(array)
         if self._map is not None and array is None and self.array == "jax":
             self.array = "numpy"
+        self._views = _check_views(views, view, self.output)
         self._take = self._make_fields()
         self._as_dict = as_dict
         self._transform = transform
         if drop_last and tail not in (None, "drop"):
             raise MisuseError(f"drop_last and tail={tail!r}: pass one of them")
-        view = _check_view(view) or (Crop() if shuffle else Square())
+        view = self._views[0] if self._views else _check_view(view) or (Crop() if shuffle else Square())
         self._order: dict[str, Any] = {
             "seed": _integer("seed", seed, 0),
             "shuffle": _choose("shuffle", _SHUFFLES, shuffle),
@@ -240,7 +245,7 @@ class Loader:
         self._closed = False
         self._pass = 0
         self._running = False  # a pass has begun: the ranks stay as they are
-        self._handle: _millrace.Loader | None = None
+        self._handle: _millrace.Loader | SeveralLoader | None = None
         self._opened: tuple[tuple[int, int], int] | None = None  # of which ranks and, if epochs differ, for which epoch
         self._process = os.getpid()
         self._lock = threading.RLock()  # one thread at a time goes on; close() does not wait for it
@@ -289,7 +294,10 @@ class Loader:
         return f"millrace.Loader({self.dataset!r}, {self.batch_size}, rank {rank} of {world})"
 
     def _make_fields(self) -> list[Field]:
-        return make_fields(self.fields, self.output, self.array, len(self.dataset.dataset.classes), self._text_column)
+        takes = make_fields(self.fields, self.output, self.array, len(self.dataset.dataset.classes), self._text_column)
+        if not self._views:
+            return takes
+        return [_of_each_view(take) if name == "image" else _of_the_first(take) for name, take in zip(self.fields, takes)]
 
     def _find_ranks(self) -> tuple[int, int]:
         return self._given or find_world(None, None)
@@ -316,7 +324,7 @@ class Loader:
         opened = (self._ranks, epoch if self._items.vary else 0)
         return self._handle is not None and self._process == os.getpid() and self._opened == opened
 
-    def _open(self, epoch: int | None = None) -> _millrace.Loader:
+    def _open(self, epoch: int | None = None) -> _millrace.Loader | SeveralLoader:
         """The C loader of these ranks, at any place of the epoch (default: of the next batch); opened again in a child of fork,
         which has no threads of it, and where an epoch has other items."""
         epoch = self._at[0] if epoch is None else epoch
@@ -332,7 +340,11 @@ class Loader:
                         options["items"] = items
                     if self._handle is not None and self._process == os.getpid():
                         self._handle.close()
-                    self._handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
+                    where = self.dataset.dataset._handle, self.dataset.name
+                    if self._views:
+                        self._handle = SeveralLoader(*where, options, [one._options() for one in self._views])
+                    else:
+                        self._handle = _millrace.Loader(*where, options)
                     self._opened = (self._ranks, epoch if self._items.vary else 0)
                     self._process = os.getpid()
                     self._steps = self._handle.steps()
@@ -355,7 +367,7 @@ class Loader:
             self._running = False
             return self._feed(_Epoch(self))
 
-    def _begin(self) -> _millrace.Loader:
+    def _begin(self) -> _millrace.Loader | SeveralLoader:
         """The C loader where the pass that begins starts. Called with the lock."""
         _refuse_worker()
         self._ranks = self._find_ranks()
@@ -379,9 +391,9 @@ class Loader:
                 self._at = (epoch, 0)
                 self._resumed = False
 
-    def _arrays(self, batch: _millrace.Batch) -> Any:
+    def _arrays(self, batch: _millrace.Batch | SeveralBatch) -> Any:
         """The fields of a batch as the caller wants them."""
-        if self.array == "raw" and not self._as_dict and self.fields == ("image", "label"):
+        if self.array == "raw" and not self._as_dict and not self._views and self.fields == ("image", "label"):
             value: Any = batch
         elif self._as_dict:
             value = {name: take(batch) for name, take in zip(self.fields, self._take)}
@@ -466,7 +478,7 @@ class _Epoch(Iterator[Any]):
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._handle: _millrace.Loader | None = None
+        self._handle: _millrace.Loader | SeveralLoader | None = None
         self._pass = loader._pass
         self._epoch = self._position = self._step = self._left = 0
 
@@ -475,7 +487,7 @@ class _Epoch(Iterator[Any]):
             batch, self._loader._at = self.fetch()
         return self._loader._arrays(batch)
 
-    def fetch(self) -> tuple[_millrace.Batch, tuple[int, int]]:
+    def fetch(self) -> tuple[_millrace.Batch | SeveralBatch, tuple[int, int]]:
         """The next batch as the extension gives it, and where the loader is after it. Called with the loader's lock."""
         loader = self._loader
         if loader._pass != self._pass:
@@ -487,7 +499,7 @@ class _Epoch(Iterator[Any]):
             self._left = loader._steps - self._position // self._step
         if self._left <= 0:
             raise StopIteration
-        batch = next(self._handle)
+        batch = self._handle.__next__()
         self._left -= 1
         self._position += self._step
         return batch, (self._epoch, self._position) if self._left else (self._epoch + 1, 0)
@@ -496,11 +508,21 @@ class _Epoch(Iterator[Any]):
         return max(self._left if self._handle is not None else len(self._loader), 0)
 
 
+def _of_each_view(take: Field) -> Field:
+    return lambda batch: [take(one) for one in batch.views]
+
+
+def _of_the_first(take: Field) -> Field:
+    return lambda batch: take(batch.first)
+
+
 def _as_is(epoch: _Epoch) -> Iterator[Any]:
     return epoch
 
 
 def _choose_feed(device: Any, loader: Loader) -> Callable[[_Epoch], Iterator[Any]]:
+    if device is not None and loader._views:
+        raise MisuseError("device: batches of several views are moved to a device by the caller; leave one of them out")
     if loader._map is not None:
         if device is not None:
             raise MisuseError("device: what map returns is moved to a device by the caller; leave one of them out")
@@ -547,6 +569,19 @@ def _check_view(view: Any) -> View | None:
     if view is not None and not (isinstance(view, View) and type(view) is not View):
         raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size) or Center(size)")
     return view
+
+
+def _check_views(views: Any, view: View | None, output: str) -> list[View]:
+    if views is None:
+        return []
+    if view is not None:
+        raise MisuseError("view and views: pass one of them")
+    if output == "encoded":
+        raise MisuseError("views: are of pixels; output='encoded' has none")
+    checked = [_check_view(one) for one in views] if isinstance(views, (list, tuple)) else []
+    if not checked or None in checked:
+        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) and Center(size)")
+    return [one for one in checked if one is not None]
 
 
 def _check_augment(augment: Any) -> Augment:

@@ -85,6 +85,9 @@ class MapFeed:
     def samples(self, batch: Any) -> list[dict[str, Any]]:
         """The fields of each sample of a batch."""
         columns = [take(batch) for take in self._take]
+        if self._loader._views and "image" in self._loader.fields:
+            at = self._loader.fields.index("image")
+            columns[at] = list(zip(*columns[at]))
         return [dict(zip(self._loader.fields, map(_plain, values))) for values in zip(*columns)] if batch.count else []
 
     def call(self, sample: dict[str, Any], number: int) -> Any:

@@ -34,6 +34,7 @@ class LoaderOptions(TypedDict, total=False):
     prefetch: int
     output: Literal["float32", "bfloat16", "uint8", "encoded"]
     view: View | None
+    views: Sequence[View] | None
     augment: Augment | None
     mixup: float
     cutmix: float

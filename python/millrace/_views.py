@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+_RATIO = (3 / 4, 4 / 3)
+
 __all__ = ["Center", "Crop", "Square", "View"]
 
 
@@ -44,19 +46,23 @@ class Crop(View):
     Attributes:
         scale: the part's share of the image's area, from and to.
         flip: the probability of mirroring.
+        ratio: the part's width to its height, from and to.
 
-    The aspect ratio is drawn from 3/4 to 4/3. What is drawn depends on the seed, the epoch and the sample alone.
+    What is drawn depends on the seed, the epoch and the sample alone.
 
     >>> Crop(64, flip=0.0)
-    Crop(size=64, bicubic=False, apply_orientation=False, unrounded=False, scale=(0.08, 1.0), flip=0.0)
+    Crop(size=64, bicubic=False, apply_orientation=False, unrounded=False, scale=(0.08, 1.0), flip=0.0, ratio=(0.75, 1.3333333333333333))
     """
 
     scale: tuple[float, float] = (0.08, 1.0)
     flip: float = 0.5
+    ratio: tuple[float, float] = _RATIO
 
     def _options(self) -> dict[str, Any]:
         low, high = self.scale
-        return {**super()._options(), "kind": 0, "scale_min": low, "scale_max": high, "flip": self.flip}
+        narrow, wide = self.ratio if self.ratio != _RATIO else (0.0, 0.0)  # 0: the same, as C has it
+        part = {"scale_min": low, "scale_max": high, "ratio_min": narrow, "ratio_max": wide}
+        return {**super()._options(), "kind": 0, **part, "flip": self.flip}
 
 
 @dataclass(frozen=True)

@@ -345,9 +345,28 @@ static void defaults_are_themselves(void **state)
     }
 }
 
+/* Ratios that are given, also where no try fits, and one that is the usual one gives the usual views. */
+static void test_ratios(void **state)
+{
+    (void)state;
+    mr_transform wide = {.ratio_min = 2, .ratio_max = 3, .scale_min = 0.05f, .scale_max = 0.1f};
+    mr_transform fixed = {.ratio_min = 0.01f, .ratio_max = 0.01f, .scale_min = 1, .scale_max = 1};
+    for (uint64_t i = 0; i < 200; i++) {
+        mr_view v = mr_view_train(&wide, 1, 2, i, 400, 300);
+        assert_true(v.width >= 1.9 * v.height && v.width <= 3.1 * v.height);
+        v = mr_view_train(&fixed, 1, 2, i, 400, 300);
+        assert_true(v.width == 3 && v.height == 300 && v.left == 198);
+        v = mr_view_train(&fixed, 1, 2, i, 1, 7);
+        assert_true(v.width == 1 && v.height == 7);
+        v = mr_view_train(&fixed, 1, 2, i, 9, 7);
+        assert_true(v.width == 1 && v.height == 7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ratios),
         cmocka_unit_test(boxes_are_even),
         cmocka_unit_test(refused_tries_are_tried_again),
         cmocka_unit_test(mirrors_as_often_as_asked),
