@@ -139,6 +139,7 @@ typedef enum mr_delivery {
     MR_DELIVER_F32_NCHW,    /* decoded and normalised, float32, count x 3 x height x size */
     MR_DELIVER_BF16_NCHW,   /* the same in bfloat16 */
     MR_DELIVER_CODED,       /* what a device needs to compute MR_DELIVER_F32_NCHW, in one slab: see mr_coded */
+    MR_DELIVER_F16_NCHW,    /* as MR_DELIVER_F32_NCHW, in IEEE 754's half precision */
 } mr_delivery;
 
 typedef enum mr_transform_kind {

@@ -44,13 +44,15 @@ typedef struct mr_resize_norm {
     float inverse[3], rest[3]; /* of std */
     bool set, quick;
     float f32[3][256];
-    uint16_t bf16[3][256];
+    uint16_t bf16[3][256], f16[3][256];
 } mr_resize_norm;
 
 /* MR_MISUSE: mean or std is not finite, or std is 0. */
 mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
 /* Three planes of values, about 0..1, become (value - mean) / std. */
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane);
+/* Halves of a row by the table: three planes. */
+void mr_resize_spread_f16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 

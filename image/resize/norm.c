@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "image/resize/kernels.h"
 
 void mr_resize_inverse(float x, float *inverse, float *rest)
@@ -29,6 +30,7 @@ static void set_channel(mr_resize_norm *n, int c)
         float unit = (float)v / 255.0f, centred = unit - n->mean[c];
         n->f32[c][v] = centred / n->std[c];
         n->bf16[c][v] = mr_bf16_of(n->f32[c][v]);
+        n->f16[c][v] = mr_f16_of(n->f32[c][v]);
         n->quick = n->quick && quick_gives(n, c, v);
     }
 }
@@ -47,6 +49,13 @@ mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float
     for (int c = 0; c < 3; c++)
         set_channel(n, c);
     return MR_OK;
+}
+
+void mr_resize_spread_f16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
+{
+    for (size_t x = 0; x < pixels; x++, rgb += 3)
+        for (size_t c = 0; c < 3; c++)
+            out[c * plane + x] = n->f16[c][rgb[c]];
 }
 
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "base/scope.h"
 #include "image/resize/kernels.h"
 
@@ -42,7 +43,7 @@ typedef struct resizing {
     uint32_t ready; /* rows before this one have been resampled */
     uint8_t *u8;    /* one of the three */
     float *f32;
-    uint16_t *bf16;
+    uint16_t *bf16, *f16;
 } resizing;
 
 mr_resizer *mr_resizer_new(void)
@@ -232,6 +233,8 @@ static mr_status put_rows(resizing *run)
             r->kernels->spread_f32(&r->norm, line, width, run->f32 + width * y, plane);
         if (run->bf16)
             r->kernels->spread_bf16(&r->norm, line, width, run->bf16 + width * y, plane);
+        if (run->f16)
+            mr_resize_spread_f16(&r->norm, line, width, run->f16 + width * y, plane);
     }
     mr_resize_fence();
     return MR_OK;
@@ -261,8 +264,10 @@ static mr_status unrounded_f32(mr_resizer *r, const mr_resize_job *job, float *o
     return MR_OK;
 }
 
-static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_t *out, mr_error *err)
+static mr_status unrounded_halves(const resizing *run, mr_error *err)
 {
+    mr_resizer *r = run->r;
+    const mr_resize_job *job = run->job;
     size_t count;
     if (__builtin_mul_overflow((size_t)job->crop_width * 3, (size_t)job->crop_height, &count))
         return mr_fail_memory(err, "resizing an image");
@@ -275,7 +280,10 @@ static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_
         return mr_fail_memory(err, "resizing an image");
     MR_TRY(unrounded_f32(r, job, r->values, err));
     for (size_t i = 0; i < count; i++)
-        out[i] = mr_bf16_of(r->values[i]);
+        if (run->f16)
+            run->f16[i] = mr_f16_of(r->values[i]);
+        else
+            run->bf16[i] = mr_bf16_of(r->values[i]);
     return MR_OK;
 }
 
@@ -303,5 +311,14 @@ mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float me
     resizing run = {.r = r, .job = job, .bf16 = out};
     MR_TRY(check(job, err));
     MR_TRY(mr_resize_norm_set(&r->norm, mean, std, err));
-    return job->unrounded ? unrounded_bf16(r, job, out, err) : resize(&run, err);
+    return job->unrounded ? unrounded_halves(&run, err) : resize(&run, err);
+}
+
+mr_status mr_resize_f16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], uint16_t *out,
+                        mr_error *err)
+{
+    resizing run = {.r = r, .job = job, .f16 = out};
+    MR_TRY(check(job, err));
+    MR_TRY(mr_resize_norm_set(&r->norm, mean, std, err));
+    return job->unrounded ? unrounded_halves(&run, err) : resize(&run, err);
 }

@@ -47,13 +47,15 @@ void mr_resize_needs(const mr_resize_job *job, mr_resize_span *columns, mr_resiz
 /* uint8 NHWC: crop_width * 3 bytes per row into `out`. */
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err);
 /* The same pixels normalised, channel planes of crop_height * crop_width: (pixel / 255 - mean) / std in float32, with
- * each of the three operations rounded, as in torch; or the same rounded to nearest-even bfloat16.  MR_MISUSE: an
- * invalid job, or a std of 0.
- * Unrounded: the pixels are resampled in float32 with the weights k[j], as torch's interpolate(antialias=True)
- * resamples tensors (to about 3e-6 of 0..1, as torch rounds its weights); bicubic values may be outside 0..1. */
+ * each of the three operations rounded, as in torch; or the same rounded to nearest-even bfloat16, or half precision.
+ * MR_MISUSE: an invalid job, or a std of 0. Unrounded: the pixels are resampled in float32 with the weights k[j], as
+ * torch's interpolate(antialias=True) resamples tensors (to about 3e-6 of 0..1, as torch rounds its weights); bicubic
+ * values may be outside 0..1. */
 mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
                         mr_error *err);
 mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],
                          uint16_t *out, mr_error *err);
+mr_status mr_resize_f16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], uint16_t *out,
+                        mr_error *err);
 
 #endif

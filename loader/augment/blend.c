@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bf16.h"
+#include "base/f16.h"
 #include "loader/order/stream.h"
 
 #define PURPOSE UINT64_C(0x626C656E64696E67)
@@ -85,13 +86,23 @@ static void mix_floats(float share, float *one, float *other, size_t count)
     }
 }
 
-static void mix_halves(float share, uint16_t *one, uint16_t *other, size_t count)
+static void mix_bf16(float share, uint16_t *one, uint16_t *other, size_t count)
 {
     float rest = 1 - share;
     for (size_t i = 0; i < count; i++) {
         float x = mr_bf16_float(one[i]), y = mr_bf16_float(other[i]);
         one[i] = mr_bf16_of(share * x + rest * y);
         other[i] = mr_bf16_of(share * y + rest * x);
+    }
+}
+
+static void mix_f16(float share, uint16_t *one, uint16_t *other, size_t count)
+{
+    float rest = 1 - share;
+    for (size_t i = 0; i < count; i++) {
+        float x = mr_f16_float(one[i]), y = mr_f16_float(other[i]);
+        one[i] = mr_f16_of(share * x + rest * y);
+        other[i] = mr_f16_of(share * y + rest * x);
     }
 }
 
@@ -128,7 +139,8 @@ static void exchange_box(const mr_blend *b, uint8_t *one, uint8_t *other, size_t
 void mr_blend_apply(const mr_blend *b, mr_delivery deliver, void *one, void *other, uint32_t width, uint32_t height)
 {
     size_t count = (size_t)3 * width * height;
-    bool bytes = deliver == MR_DELIVER_U8_NHWC, halves = deliver == MR_DELIVER_BF16_NCHW;
+    bool bytes = deliver == MR_DELIVER_U8_NHWC,
+         halves = deliver == MR_DELIVER_BF16_NCHW || deliver == MR_DELIVER_F16_NCHW;
     if (b->boxed)
         exchange_box(b, one, other,
                      bytes    ? 3
@@ -137,8 +149,10 @@ void mr_blend_apply(const mr_blend *b, mr_delivery deliver, void *one, void *oth
                      bytes ? 1 : 3, width, height);
     else if (bytes)
         mix_bytes(b->share, one, other, count);
+    else if (deliver == MR_DELIVER_F16_NCHW)
+        mix_f16(b->share, one, other, count);
     else if (halves)
-        mix_halves(b->share, one, other, count);
+        mix_bf16(b->share, one, other, count);
     else
         mix_floats(b->share, one, other, count);
 }

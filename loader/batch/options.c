@@ -118,7 +118,7 @@ static mr_status check_augment(const mr_loader_options *o, mr_error *err)
     if (!mr_augment_is_set(a))
         return MR_OK;
     if (o->deliver == MR_DELIVER_ENCODED || o->deliver == MR_DELIVER_CODED)
-        return mr_fail(err, MR_MISUSE, "augment: changes pixels; deliver uint8, float32 or bfloat16");
+        return mr_fail(err, MR_MISUSE, "augment: changes pixels; deliver uint8 or floats");
     if (o->transform.unrounded)
         return mr_fail(err, MR_MISUSE, "augment: changes bytes, and unrounded pixels are not; leave one of them out");
     return MR_OK;
@@ -133,7 +133,7 @@ static mr_status check_blend(const mr_loader_options *o, mr_error *err)
     if (!(o->mixup > 0 || o->cutmix > 0))
         return MR_OK;
     if (o->deliver == MR_DELIVER_ENCODED || o->deliver == MR_DELIVER_CODED)
-        return mr_fail(err, MR_MISUSE, "mixup and cutmix: mix pixels; deliver uint8, float32 or bfloat16");
+        return mr_fail(err, MR_MISUSE, "mixup and cutmix: mix pixels; deliver uint8 or floats");
     if (o->global_batch % (2 * (uint64_t)o->world))
         return mr_fail(err, MR_MISUSE,
                        "mixup and cutmix: mix neighbours, so the batch of each rank must be even; the global batch is "
@@ -198,7 +198,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.max_pixels == 0)
         o.max_pixels = MR_DEFAULT_MAX_PIXELS;
     if ((unsigned)o.shuffle > MR_SHUFFLE_WINDOW || (unsigned)o.tail > MR_TAIL_PARTIAL ||
-        (unsigned)o.deliver > MR_DELIVER_CODED || (unsigned)o.on_bad > MR_ON_BAD_MASK)
+        (unsigned)o.deliver > MR_DELIVER_F16_NCHW || (unsigned)o.on_bad > MR_ON_BAD_MASK)
         return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad is not a value defined in millrace.h");
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
@@ -211,8 +211,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
                        "object_side %g and object_visible %g; give pixels of the view, and a share from 0 to 1",
                        (double)o.object_side, (double)o.object_visible);
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
-        return mr_fail(err, MR_MISUSE,
-                       "transform: unrounded pixels cannot be delivered in 8 bits; use float32 or bfloat16");
+        return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered in 8 bits; use floats");
     if (o.transform.unrounded && o.deliver == MR_DELIVER_CODED)
         return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered coded; use float32");
     MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));

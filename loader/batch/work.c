@@ -313,6 +313,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
     case MR_DELIVER_CODED:
         return values * sizeof(float);
     case MR_DELIVER_BF16_NCHW:
+    case MR_DELIVER_F16_NCHW:
         return values * sizeof(uint16_t);
     case MR_DELIVER_ENCODED:
         break;
@@ -386,6 +387,8 @@ static mr_status resize(const mr_work *w, mr_resizer *r, const mr_resize_job *jo
         return mr_resize_f32(r, job, t->mean, t->std, out, err);
     case MR_DELIVER_BF16_NCHW:
         return mr_resize_bf16(r, job, t->mean, t->std, out, err);
+    case MR_DELIVER_F16_NCHW:
+        return mr_resize_f16(r, job, t->mean, t->std, out, err);
     case MR_DELIVER_ENCODED:
         break;
     }

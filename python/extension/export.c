@@ -25,7 +25,7 @@ int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code)
     shape[2] = height;
     shape[3] = width;
     *item = self->deliver == MR_DELIVER_F32_NCHW ? 4 : 2;
-    *code = self->deliver == MR_DELIVER_F32_NCHW ? DL_FLOAT : DL_BFLOAT;
+    *code = self->deliver == MR_DELIVER_BF16_NCHW ? DL_BFLOAT : DL_FLOAT;
     return 4;
 }
 
@@ -47,6 +47,7 @@ int batch_getbuffer(PyObject *object, Py_buffer *view, int flags)
     if (!is_held(self))
         return -1;
     int dimensions = batch_shape(self, shape, &item, &code);
+    char *format = self->deliver == MR_DELIVER_F16_NCHW ? "e" : formats[item];
     Py_ssize_t stride = item;
     for (int i = dimensions - 1; i >= 0; i--) {
         self->shape[i] = (Py_ssize_t)shape[i];
@@ -59,7 +60,7 @@ int batch_getbuffer(PyObject *object, Py_buffer *view, int flags)
                         .len = stride,
                         .itemsize = item,
                         .ndim = dimensions,
-                        .format = flags & PyBUF_FORMAT ? formats[item] : NULL,
+                        .format = flags & PyBUF_FORMAT ? format : NULL,
                         .shape = flags & PyBUF_ND ? self->shape : NULL,
                         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? self->strides : NULL};
     self->exports++;

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTPUTS", "Batch", "Loader"]
 
-OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3}
+OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3, "float16": 5}
 _TAILS = {"drop": 0, "pad": 1, "partial": 2}
 _ON_BAD = {"fail": 0, "replace": 1, "mask": 2}
 _SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
@@ -92,7 +92,7 @@ class Loader:
         threads: default: one per processor of this process, shared among the ranks of this host where the launcher
             tells; 0: the work is done in next().
         prefetch: batches prepared ahead.
-        output: "float32" or "bfloat16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
+        output: "float32", "bfloat16" or "float16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
             "encoded": a list of uint8 arrays with the files' bytes.
         view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
         views: several views of each sample, such as [Crop(224), Crop(224), Crop(96)]: "image" is a list of as many arrays, the
@@ -164,7 +164,7 @@ class Loader:
         world: int | None = None,
         threads: int | None = None,
         prefetch: int = 2,
-        output: Literal["float32", "bfloat16", "uint8", "encoded"] = "float32",
+        output: Literal["float32", "bfloat16", "float16", "uint8", "encoded"] = "float32",
         view: View | None = None,
         views: Sequence[View] | None = None,
         augment: Augment | None = None,

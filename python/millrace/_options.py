@@ -32,7 +32,7 @@ class LoaderOptions(TypedDict, total=False):
     world: int | None
     threads: int | None
     prefetch: int
-    output: Literal["float32", "bfloat16", "uint8", "encoded"]
+    output: Literal["float32", "bfloat16", "float16", "uint8", "encoded"]
     view: View | None
     views: Sequence[View] | None
     augment: Augment | None

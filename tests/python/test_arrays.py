@@ -68,3 +68,22 @@ def test_without_any_library_the_way_out_is_named(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(millrace.MisuseError, match="neither numpy nor torch is installed; install one, or pass array='raw'"):
         choose_array(None)
     assert choose_array("raw") == "raw"
+
+
+@pytest.mark.parametrize("array", ["numpy", "torch", "raw"])
+def test_float16_is_float32_rounded(dataset: millrace.Dataset, array: Any) -> None:
+    if array == "torch":
+        pytest.importorskip("torch")
+    options: list[dict[str, Any]] = [{}, {"view": millrace.Square(16, unrounded=True)}, {"augment": millrace.Augment(grey=0.5)}]
+    for option in options:
+        common: dict[str, Any] = {"view": millrace.Crop(16), "fields": ["image"], **option}
+        wide = dataset.loader("train", 12, array="numpy", **common)
+        half = dataset.loader("train", 12, array=array, output="float16", **common)
+        for (exact,), (narrow,) in zip(wide, half, strict=True):
+            assert np.asarray(narrow).dtype == np.float16
+            np.testing.assert_array_equal(np.asarray(narrow), exact.astype(np.float16))
+    mixed = [
+        np.asarray(next(iter(dataset.loader("train", 12, output=output, mixup=0.4, array="numpy", view=millrace.Square(16))))[0])
+        for output in ("float32", "float16")
+    ]
+    assert np.abs(mixed[0] - mixed[1]).max() < 2e-3

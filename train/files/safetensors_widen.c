@@ -4,33 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/f16.h"
 #include "base/files/file.h"
 #include "train/files/safetensors_parts.h"
 
 enum { SLICE = 128 * 1024 }; /* elements at a time */
 
-/* Without a branch.  Normal numbers get the wider exponent; adding 2^-14 to a subnormal number puts its digits in
- * place, and subtracting it again normalizes; infinities and NaNs get the largest exponent. */
-static uint32_t widen_half(uint16_t half)
-{
-    const uint32_t smallest = 113u << 23; /* 2^-14 */
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7FFF) << 13;
-    uint32_t moved = rest + (112u << 23), small = rest + smallest;
-    float shifted, least;
-    memcpy(&shifted, &small, sizeof shifted);
-    memcpy(&least, &smallest, sizeof least);
-    shifted -= least;
-    memcpy(&small, &shifted, sizeof small);
-    uint32_t bits = rest < 1u << 23 ? small : moved;
-    bits |= rest >= 31u << 23 ? 0xFFu << 23 : 0;
-    return bits | sign;
-}
-
 static void widen(mr_tensor_type type, const uint16_t *from, size_t count, uint32_t *to)
 {
     if (type == MR_TENSOR_F16)
         for (size_t i = 0; i < count; i++)
-            to[i] = widen_half(from[i]);
+            to[i] = mr_f16_bits(from[i]);
     else
         for (size_t i = 0; i < count; i++)
             to[i] = (uint32_t)from[i] << 16;
