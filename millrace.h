@@ -146,6 +146,8 @@ typedef enum mr_transform_kind {
     MR_TRANSFORM_TRAIN = 0, /* RandomResizedCrop to size x size, flip */
     MR_TRANSFORM_SQUARE,    /* the whole image to size x size, aspect ratio not kept */
     MR_TRANSFORM_CENTER,    /* short side to `resize`, central size x size */
+    MR_TRANSFORM_LETTERBOX, /* the whole image, aspect ratio kept, in the middle; around it the colour `mean`: not of
+                               coded delivery nor of unrounded pixels */
 } mr_transform_kind;
 
 /* All zero: train at 224, scale 0.08 to 1, ratio 3/4 to 4/3, no flip, bilinear. */

@@ -32,7 +32,7 @@ static mr_status fill_normalisation(mr_transform *t, mr_error *err)
 mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_error *err)
 {
     mr_transform t = *from;
-    if ((unsigned)t.kind > MR_TRANSFORM_CENTER)
+    if ((unsigned)t.kind > MR_TRANSFORM_LETTERBOX)
         return mr_fail(err, MR_MISUSE, "transform: unknown kind %u", (unsigned)t.kind);
     if (t.size == 0)
         t.size = 224;
@@ -68,6 +68,8 @@ static mr_status fill_height(mr_loader_options *o, mr_error *err)
         o->height = o->transform.size;
     if (o->height > MR_MAX_SIDE)
         return mr_fail(err, MR_MISUSE, "height of %u pixels; at most %d", o->height, MR_MAX_SIDE);
+    if (o->transform.kind == MR_TRANSFORM_LETTERBOX && (o->deliver == MR_DELIVER_CODED || o->transform.unrounded))
+        return mr_fail(err, MR_MISUSE, "transform: a letterbox is made of bytes: neither coded nor unrounded");
     if (o->height == o->transform.size)
         return MR_OK;
     if (o->transform.kind == MR_TRANSFORM_CENTER || o->deliver == MR_DELIVER_CODED)

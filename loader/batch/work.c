@@ -295,6 +295,8 @@ mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_r
 {
     uint32_t width = row->width, height = row->height;
     mr_orient_size(mr_work_orientation(w, row), &width, &height);
+    if (w->o.transform.kind == MR_TRANSFORM_LETTERBOX)
+        return mr_view_letterbox(&w->o.transform, w->o.height, width, height);
     mr_view v = w->o.transform.kind == MR_TRANSFORM_TRAIN
                     ? mr_view_train(&w->o.transform, mr_work_view_seed(&w->o), epoch, item, width, height)
                     : mr_view_eval(&w->o.transform, width, height);
@@ -325,6 +327,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
 static mr_resize_job job_of(const mr_work *w, const mr_view *v)
 {
     const mr_transform *t = &w->o.transform;
+    bool whole = t->kind == MR_TRANSFORM_LETTERBOX;
     mr_resize_job job = {
         .in_width = v->width,
         .in_height = v->height,
@@ -332,8 +335,8 @@ static mr_resize_job job_of(const mr_work *w, const mr_view *v)
         .out_height = v->out_height,
         .crop_left = v->crop_left,
         .crop_top = v->crop_top,
-        .crop_width = t->size,
-        .crop_height = w->o.height,
+        .crop_width = whole ? v->out_width : t->size,
+        .crop_height = whole ? v->out_height : w->o.height,
         .flip = v->flip,
         .bicubic = t->bicubic != 0,
         .unrounded = t->unrounded != 0,
@@ -402,17 +405,33 @@ mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const 
     return resize(w, worker->resizer, &job, out, err);
 }
 
+/* A picture in the middle of a larger one of one colour. */
+static void frame(const mr_view *v, const uint8_t fill[3], const uint8_t *inner, uint32_t width, uint32_t height,
+                  uint8_t *out)
+{
+    for (size_t i = 0; i < (size_t)width * height; i++)
+        memcpy(out + 3 * i, fill, 3);
+    for (uint32_t y = 0; y < v->out_height; y++)
+        memcpy(out + 3 * ((size_t)(v->pad_top + y) * width + v->pad_left), inner + 3 * (size_t)y * v->out_width,
+               3 * (size_t)v->out_width);
+}
+
 mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const mr_changes *c, const uint8_t *rgb,
                          void *out, mr_error *err)
 {
     uint32_t width = w->o.transform.size, height = w->o.height;
-    bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC;
+    bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC, framed = w->o.transform.kind == MR_TRANSFORM_LETTERBOX;
     mr_resize_job job = job_of(w, v);
     job.rgb = rgb;
     size_t scratch = (mr_changes_scratch(c, width, height) + 63) & ~(size_t)63;
-    MR_TRY(mr_slab_reserve(&worker->changed, scratch + (bytes ? 0 : (size_t)width * height * 3), 0, NULL, err));
+    size_t whole = bytes ? 0 : (size_t)width * height * 3,
+           inner = framed ? (size_t)v->out_width * v->out_height * 3 : 0;
+    MR_TRY(mr_slab_reserve(&worker->changed, scratch + whole + inner, 0, NULL, err));
     uint8_t *picture = bytes ? out : worker->changed.data + scratch;
-    MR_TRY(mr_resize_u8(worker->resizer, &job, picture, err));
+    uint8_t *resized = framed ? worker->changed.data + scratch + whole : picture;
+    MR_TRY(mr_resize_u8(worker->resizer, &job, resized, err));
+    if (framed)
+        frame(v, c->fill, resized, width, height, picture);
     mr_changes_apply(c, picture, width, height, worker->changed.data);
     if (bytes)
         return MR_OK;

@@ -41,14 +41,14 @@ typedef struct move {
 static double across(const move *m, mr_milli x)
 {
     const mr_view *v = m->view;
-    double at = ((double)x / 1000 - v->left) * v->out_width / v->width - v->crop_left;
+    double at = ((double)x / 1000 - v->left) * v->out_width / v->width - v->crop_left + v->pad_left;
     return v->flip ? m->rules->width - at : at;
 }
 
 static double down(const move *m, mr_milli y)
 {
     const mr_view *v = m->view;
-    return ((double)y / 1000 - v->top) * v->out_height / v->height - v->crop_top;
+    return ((double)y / 1000 - v->top) * v->out_height / v->height - v->crop_top + v->pad_top;
 }
 
 static double within(double at, double limit)

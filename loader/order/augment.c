@@ -117,6 +117,24 @@ mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height)
     return v;
 }
 
+static uint32_t scaled(uint32_t side, uint32_t to, uint32_t of)
+{
+    double at = round_half_even((double)side * to / of);
+    return at > 1 ? (uint32_t)at : 1;
+}
+
+mr_view mr_view_letterbox(const mr_transform *t, uint32_t out_height, uint32_t width, uint32_t height)
+{
+    uint32_t size = size_of(t);
+    bool wide = (uint64_t)width * out_height >= (uint64_t)height * size;
+    mr_view v = {.width = width, .height = height};
+    v.out_width = wide ? size : scaled(width, out_height, height);
+    v.out_height = wide ? scaled(height, size, width) : out_height;
+    v.pad_left = (size - v.out_width) / 2;
+    v.pad_top = (out_height - v.out_height) / 2;
+    return v;
+}
+
 mr_status mr_view_check(const mr_view *v, mr_error *err)
 {
     if (v->out_width <= MR_RESIZE_LONGEST && v->out_height <= MR_RESIZE_LONGEST)

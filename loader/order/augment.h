@@ -14,6 +14,7 @@ typedef struct mr_view {
     uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the image */
     uint32_t out_width, out_height;    /* what it is resized to */
     uint32_t crop_left, crop_top;      /* of the resized image, the size x size part that is kept */
+    uint32_t pad_left, pad_top;        /* where all of the resized image is in a larger result */
     bool flip;
 } mr_view;
 
@@ -26,6 +27,9 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
  * truncated, then the central size x size part (round half to even); the source box is the whole image.  There is no
  * padding: a `resize` below `size` counts as `size`.  A long side above UINT32_MAX is UINT32_MAX. */
 mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
+
+/* MR_TRANSFORM_LETTERBOX: as large as fits into size x out_height, each side rounded half to even, at least 1. */
+mr_view mr_view_letterbox(const mr_transform *t, uint32_t out_height, uint32_t width, uint32_t height);
 
 /* MR_BAD_SAMPLE: the resized image has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample.
  */

@@ -23,7 +23,7 @@ from ._millrace import __version__
 from ._program import VerifyReport, cli, export, ingest, verify, view
 from ._ragged import Ragged
 from ._rewrite import Meta
-from ._views import Center, Crop, Square, View
+from ._views import Center, Crop, Letterbox, Square, View
 from ._write import Writer, WriteSample, write
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Crop",
     "Dataset",
     "Error",
+    "Letterbox",
     "Loader",
     "Meta",
     "MisuseError",

@@ -94,7 +94,7 @@ class Loader:
         prefetch: batches prepared ahead.
         output: "float32", "bfloat16" or "float16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
             "encoded": a list of uint8 arrays with the files' bytes.
-        view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
+        view: Crop, Square, Center or Letterbox; default: Crop(224) with shuffle, otherwise Square(224).
         views: several views of each sample, such as [Crop(224), Crop(224), Crop(96)]: "image" is a list of as many arrays, the
             rest (and objects) of the first. Each is drawn and decoded apart, and has its share of the threads.
         augment: Augment(brightness=0.4, grey=0.2 ...): random changes of colours; decoded output only.
@@ -567,7 +567,7 @@ def _choose_map(
 
 def _check_view(view: Any) -> View | None:
     if view is not None and not (isinstance(view, View) and type(view) is not View):
-        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size) or Center(size)")
+        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size), Center(size) or Letterbox(size)")
     return view
 
 
@@ -580,7 +580,7 @@ def _check_views(views: Any, view: View | None, output: str) -> list[View]:
         raise MisuseError("views: are of pixels; output='encoded' has none")
     checked = [_check_view(one) for one in views] if isinstance(views, (list, tuple)) else []
     if not checked or None in checked:
-        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) and Center(size)")
+        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) ...")
     return [one for one in checked if one is not None]
 
 

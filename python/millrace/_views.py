@@ -10,15 +10,15 @@ from typing import Any
 
 _RATIO = (3 / 4, 4 / 3)
 
-__all__ = ["Center", "Crop", "Square", "View"]
+__all__ = ["Center", "Crop", "Letterbox", "Square", "View"]
 
 
 @dataclass(frozen=True)
 class View:
-    """The base of the three views. All are antialiased.
+    """The base of the views. All are antialiased.
 
     Attributes:
-        size: width and height of the result in pixels; of Crop and Square also (height, width).
+        size: width and height of the result in pixels; of all but Center also (height, width).
         bicubic: bicubic instead of bilinear.
         apply_orientation: turn the image as its EXIF orientation says.
         unrounded: resize in float32, as torchvision resizes tensors: not rounded to 8 bits (float output only).
@@ -71,6 +71,14 @@ class Square(View):
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "kind": 1}
+
+
+@dataclass(frozen=True)
+class Letterbox(View):
+    """The whole image, its aspect ratio kept, in the middle of a square or of size=(height, width); around it the colour `mean`."""
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "kind": 3}
 
 
 @dataclass(frozen=True)

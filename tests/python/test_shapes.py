@@ -1,5 +1,6 @@
 """Views that are not square: pixels, boxes and masks."""
 
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,52 @@ def test_what_it_refuses(dataset: millrace.Dataset) -> None:
         batch_of(dataset["train"], millrace.Center((HEIGHT, WIDTH)))
     with pytest.raises(millrace.MisuseError, match="height"):
         batch_of(dataset["train"], millrace.Square((100000, WIDTH)))
+
+
+def letterboxed(width: int, height: int, box: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Where a picture of this size is in (height, width)."""
+    scale = min(box[1] / width, box[0] / height)
+    inner = max(round(width * scale), 1), max(round(height * scale), 1)
+    return (box[1] - inner[0]) // 2, (box[0] - inner[1]) // 2, *inner
+
+
+@pytest.mark.parametrize("size", [(64, 64), (40, 96), (96, 40)])
+def test_letterboxes_keep_the_ratio(dataset: millrace.Dataset, size: tuple[int, int]) -> None:
+    split = dataset["train"]
+    for n in range(12):
+        sample: Any = split[n]
+        left, top, width, height = letterboxed(sample["width"], sample["height"], size)
+        options: dict[str, Any] = {"items": [n], "output": "uint8", "array": "numpy", "fields": ("image",), "mean": (0.2, 0.4, 1.0)}
+        (whole,) = next(iter(millrace.Loader(split, 1, view=millrace.Letterbox(size), **options)))
+        (inner,) = next(iter(millrace.Loader(split, 1, view=millrace.Square((height, width)), **options)))
+        assert whole.shape == (1, *size, 3)
+        np.testing.assert_array_equal(whole[:, top : top + height, left : left + width], inner)
+        whole[:, top : top + height, left : left + width] = (51, 102, 255)
+        assert (whole == (51, 102, 255)).all()
+    with pytest.raises(millrace.MisuseError, match="letterbox"):
+        millrace.Loader(split, 1, view=millrace.Letterbox(32, unrounded=True))
+
+
+def test_floats_of_a_letterbox_are_its_bytes(dataset: millrace.Dataset) -> None:
+    common: dict[str, Any] = {"view": millrace.Letterbox(48), "array": "numpy", "fields": ("image",)}
+    for (bytes_,), (floats,) in zip(
+        millrace.Loader(dataset["train"], 12, output="uint8", **common), millrace.Loader(dataset["train"], 12, **common)
+    ):
+        wanted = (bytes_.transpose(0, 3, 1, 2).astype("float32") / 255 - 0.5) / 0.5
+        np.testing.assert_allclose(floats, wanted, atol=1e-6)
+
+
+def test_boxes_move_into_a_letterbox(tmp_path: pathlib.Path) -> None:
+    assert millrace.cli("sample", str(tmp_path / "s"), "--layout", "coco", "--images", "20", "-q") == 0
+    scenes = millrace.ingest(tmp_path / "s", to=tmp_path / "d")["train"]
+    options: dict[str, Any] = {"view": millrace.Letterbox((80, 120)), "array": "numpy", "fields": ("boxes", "number", "mask")}
+    for n in range(len(scenes)):
+        boxes, numbers, mask = next(iter(millrace.Loader(scenes, 1, items=[n], object_side=0.001, **options)))
+        sample: Any = scenes[n]
+        left, top, width, height = letterboxed(sample["width"], sample["height"], (80, 120))
+        for box, number in zip(boxes[0], numbers[0]):
+            x, y, w, h = sample["meta"]["objects"][int(number)]["box"]
+            across, down = width / sample["width"], height / sample["height"]
+            wanted = [left + x * across, top + y * down, left + (x + w) * across, top + (y + h) * down]
+            np.testing.assert_allclose(box, np.clip(wanted, 0, [120, 80] * 2), atol=0.01)
+        assert not mask[0, :top].any() and not mask[0, :, :left].any()
