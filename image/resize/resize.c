@@ -264,10 +264,9 @@ static mr_status unrounded_f32(mr_resizer *r, const mr_resize_job *job, float *o
     return MR_OK;
 }
 
-static mr_status unrounded_halves(const resizing *run, mr_error *err)
+static mr_status unrounded_halves(mr_resizer *r, const mr_resize_job *job, uint16_t (*narrow)(float), uint16_t *out,
+                                  mr_error *err)
 {
-    mr_resizer *r = run->r;
-    const mr_resize_job *job = run->job;
     size_t count;
     if (__builtin_mul_overflow((size_t)job->crop_width * 3, (size_t)job->crop_height, &count))
         return mr_fail_memory(err, "resizing an image");
@@ -280,10 +279,7 @@ static mr_status unrounded_halves(const resizing *run, mr_error *err)
         return mr_fail_memory(err, "resizing an image");
     MR_TRY(unrounded_f32(r, job, r->values, err));
     for (size_t i = 0; i < count; i++)
-        if (run->f16)
-            run->f16[i] = mr_f16_of(r->values[i]);
-        else
-            run->bf16[i] = mr_bf16_of(r->values[i]);
+        out[i] = narrow(r->values[i]);
     return MR_OK;
 }
 
@@ -311,7 +307,7 @@ mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float me
     resizing run = {.r = r, .job = job, .bf16 = out};
     MR_TRY(check(job, err));
     MR_TRY(mr_resize_norm_set(&r->norm, mean, std, err));
-    return job->unrounded ? unrounded_halves(&run, err) : resize(&run, err);
+    return job->unrounded ? unrounded_halves(r, job, mr_bf16_of, out, err) : resize(&run, err);
 }
 
 mr_status mr_resize_f16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], uint16_t *out,
@@ -320,5 +316,5 @@ mr_status mr_resize_f16(mr_resizer *r, const mr_resize_job *job, const float mea
     resizing run = {.r = r, .job = job, .f16 = out};
     MR_TRY(check(job, err));
     MR_TRY(mr_resize_norm_set(&r->norm, mean, std, err));
-    return job->unrounded ? unrounded_halves(&run, err) : resize(&run, err);
+    return job->unrounded ? unrounded_halves(r, job, mr_f16_of, out, err) : resize(&run, err);
 }
