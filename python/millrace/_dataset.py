@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, Unpack, overload
 
 from . import _millrace
+from ._checks import OUTPUTS
 from ._errors import BadDataError, MisuseError
-from ._loader import OUTPUTS, Loader
+from ._loader import Loader
 from ._options import LoaderOptions
 from ._rewrite import Meta
 from ._sampling import pack_numbers

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import operator
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +17,26 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _millrace
 from ._arrays import META_FIELDS, OBJECT_FIELDS, Field, choose_array, make_fields
 from ._augment import Augment
+from ._checks import (
+    ON_BAD,
+    OUTPUTS,
+    SHUFFLES,
+    TAILS,
+    check_augment,
+    check_colour,
+    check_fields,
+    check_integer,
+    check_number,
+    check_output,
+    check_split,
+    check_view,
+    check_views,
+    choose,
+    choose_map,
+    default_threads,
+    refuse_worker,
+    word_of,
+)
 from ._errors import MisuseError
 from ._map import MapFeed
 from ._sampling import Items
@@ -31,17 +49,9 @@ if TYPE_CHECKING:
 
     from ._dataset import Split
 
-__all__ = ["OUTPUTS", "Batch", "Loader"]
+__all__ = ["Batch", "Loader"]
 
-OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3, "float16": 5}
-_TAILS = {"drop": 0, "pad": 1, "partial": 2}
-_ON_BAD = {"fail": 0, "replace": 1, "mask": 2}
-_SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
 _WINDOW = 1 << 30  # bytes
-FIELDS = (
-    "image label weight sample item meta width height codec orientation left top crop_width crop_height flip "
-    "share other other_label captions labels boxes classes crowd number polygons keypoints mask"
-).split()
 _FOREVER = 2**64 - 1
 
 Batch = _millrace.Batch
@@ -64,14 +74,6 @@ def _renew_locks() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_locks)
-
-
-def _choose(option: str, table: Mapping[Any, int], value: Any) -> int:
-    try:
-        return table[value]
-    except (KeyError, TypeError):
-        known = ", ".join(repr(name) for name in table)
-        raise MisuseError(f"{option}: {value!r} must be one of {known}") from None
 
 
 class Loader:
@@ -190,53 +192,53 @@ class Loader:
         weights: numpy.ndarray[Any, Any] | Sequence[float] | Literal["class"] | None = None,
         epoch_size: int | None = None,
     ) -> None:
-        self.dataset = _check_split(dataset)
-        self.batch_size = _integer("batch_size", batch_size, 1)
+        self.dataset = check_split(dataset)
+        self.batch_size = check_integer("batch_size", batch_size, 1)
         self.drop_last = drop_last
         self._given = find_world(rank, world) if rank is not None or world is not None else None
-        self._map, self.fields, self.output = _choose_map(dataset, map, _check_fields(fields), _check_output(output))
-        self._map_threads = _integer("map_threads", map_threads, 0)
+        self._map, self.fields, self.output = choose_map(dataset, map, check_fields(fields), check_output(output))
+        self._map_threads = check_integer("map_threads", map_threads, 0)
         self._collate = collate
         self._text_column = text_column
         self.array = choose_array(array)
         if self._map is not None and array is None and self.array == "jax":
             self.array = "numpy"
-        self._views = _check_views(views, view, self.output)
+        self._views = check_views(views, view, self.output)
         self._take = self._make_fields()
         self._as_dict = as_dict
         self._transform = transform
         if drop_last and tail not in (None, "drop"):
             raise MisuseError(f"drop_last and tail={tail!r}: pass one of them")
-        view = self._views[0] if self._views else _check_view(view) or (Crop() if shuffle else Square())
+        view = self._views[0] if self._views else check_view(view) or (Crop() if shuffle else Square())
         self._order: dict[str, Any] = {
-            "seed": _integer("seed", seed, 0),
-            "shuffle": _choose("shuffle", _SHUFFLES, shuffle),
-            "window_bytes": _integer("window_bytes", window_bytes, 0) or (_WINDOW if shuffle == "window" else 0),
+            "seed": check_integer("seed", seed, 0),
+            "shuffle": choose("shuffle", SHUFFLES, shuffle),
+            "window_bytes": check_integer("window_bytes", window_bytes, 0) or (_WINDOW if shuffle == "window" else 0),
         }
         tail = "drop" if drop_last else tail
-        self._tail = None if tail is None else _choose("tail", _TAILS, tail)
+        self._tail = None if tail is None else choose("tail", TAILS, tail)
         self._options: dict[str, Any] = {
             **self._order,
             **view._options(),
-            **_check_augment(augment)._options(),
-            "mixup": _number("mixup", mixup, low=0.0, high=1000.0),
-            "cutmix": _number("cutmix", cutmix, low=0.0, high=1000.0),
-            "threads": _default_threads() if threads is None else _integer("threads", threads, 0),
-            "prefetch": _integer("prefetch", prefetch, 1),
+            **check_augment(augment)._options(),
+            "mixup": check_number("mixup", mixup, low=0.0, high=1000.0),
+            "cutmix": check_number("cutmix", cutmix, low=0.0, high=1000.0),
+            "threads": default_threads() if threads is None else check_integer("threads", threads, 0),
+            "prefetch": check_integer("prefetch", prefetch, 1),
             "deliver": OUTPUTS[self.output],
-            "mean": _check_colour("mean", mean, low=-1.0, high=1.0),
-            "std": _check_colour("std", std, low=1e-6, high=10.0),
-            "on_bad": _choose("on_bad", _ON_BAD, on_bad),
-            "max_bad": _integer("max_bad", max_bad, 0),
-            "max_pixels": _integer("max_pixels", max_pixels, 0),
+            "mean": check_colour("mean", mean, low=-1.0, high=1.0),
+            "std": check_colour("std", std, low=1e-6, high=10.0),
+            "on_bad": choose("on_bad", ON_BAD, on_bad),
+            "max_bad": check_integer("max_bad", max_bad, 0),
+            "max_pixels": check_integer("max_pixels", max_pixels, 0),
             "with_meta": not META_FIELDS.isdisjoint(self.fields),
             "with_masks": "mask" in self.fields,
             "with_objects": not OBJECT_FIELDS.isdisjoint(self.fields),
-            "object_side": _number("object_side", object_side, low=1e-3, high=16384.0),
-            "object_visible": _number("object_visible", object_visible, low=0.0, high=1.0),
+            "object_side": check_number("object_side", object_side, low=1e-3, high=16384.0),
+            "object_visible": check_number("object_visible", object_visible, low=0.0, high=1.0),
             "epochs": _FOREVER,
         }
-        size = None if epoch_size is None else _integer("epoch_size", epoch_size, 1)
+        size = None if epoch_size is None else check_integer("epoch_size", epoch_size, 1)
         self._items = Items(dataset, items, weights, size, self._order["seed"])
         self._device = device
         self._feed = _choose_feed(device, self)
@@ -332,7 +334,7 @@ class Loader:
             with self._lock:
                 if not self._closed and not self._is_open(epoch):
                     rank, world = self._ranks
-                    tail = self._tail if self._tail is not None else _TAILS["pad" if world > 1 else "partial"]
+                    tail = self._tail if self._tail is not None else TAILS["pad" if world > 1 else "partial"]
                     options = {**self._options, "rank": rank, "world": world, "tail": tail}
                     options["global_batch"] = self.batch_size * world
                     items = self._items.of(epoch)
@@ -369,7 +371,7 @@ class Loader:
 
     def _begin(self) -> _millrace.Loader | SeveralLoader:
         """The C loader where the pass that begins starts. Called with the lock."""
-        _refuse_worker()
+        refuse_worker()
         self._ranks = self._find_ranks()
         if self._at[1] and not self._resumed:
             self._at = (self._at[0] + 1, 0)
@@ -385,7 +387,7 @@ class Loader:
 
         It does nothing where load_state_dict() left the loader within that epoch.
         """
-        epoch = _integer("epoch", epoch, 0)
+        epoch = check_integer("epoch", epoch, 0)
         with self._lock:
             if not (self._resumed and self._at[0] == epoch):
                 self._at = (epoch, 0)
@@ -423,15 +425,15 @@ class Loader:
         """
         if state.get("version") != 1:
             raise MisuseError(f"the state has version {state.get('version')!r}; this millrace reads version 1")
-        at = (_integer("epoch", state.get("epoch"), 0), _integer("position", state.get("position"), 0))
+        at = (check_integer("epoch", state.get("epoch"), 0), check_integer("position", state.get("position"), 0))
         own = {**self.state_dict(), **self._all_of_order(at[0])}
         for name in ("digest", "split", *self._all_of_order(at[0])):
             theirs = state.get(name)
-            if name == "tail" and self._tail is None and theirs in (_TAILS["pad"], _TAILS["partial"]):
+            if name == "tail" and self._tail is None and theirs in (TAILS["pad"], TAILS["partial"]):
                 continue  # the defaults of versions that had one for several ranks and one for a single one
             if theirs != own[name]:
                 raise MisuseError(
-                    f"the state is of another run: its {name} is {_word(name, theirs)}, not {_word(name, own[name])}"
+                    f"the state is of another run: its {name} is {word_of(name, theirs)}, not {word_of(name, own[name])}"
                 )
         with self._lock:
             self._open(at[0]).seek(*at)
@@ -535,113 +537,4 @@ def _choose_feed(device: Any, loader: Loader) -> Callable[[_Epoch], Iterator[Any
 
     return DeviceFeed(device, loader)
 
-
-def _check_fields(fields: Sequence[str]) -> tuple[str, ...]:
-    unknown = [name for name in fields if name not in FIELDS]
-    if unknown or isinstance(fields, str) or not fields:
-        raise MisuseError(f"fields: {fields!r}; a list of {', '.join(FIELDS)}")
-    return tuple(fields)
-
-
-def _check_output(output: str) -> str:
-    _choose("output", OUTPUTS, output)
-    return output
-
-
-def _check_split(split: Any) -> Split:
-    if not hasattr(split, "with_transform"):
-        raise MisuseError(f"dataset: {split!r} is not a split; pass millrace.Dataset(path)['train']")
-    return split  # type: ignore[no-any-return]
-
-
-def _choose_map(
-    split: Split, function: Callable[[Any], Any] | None, fields: tuple[str, ...], output: str
-) -> tuple[Callable[[Any], Any] | None, tuple[str, ...], str]:
-    """The function on each sample, the fields that it gets, and how images come: a split's transform gets its items."""
-    if split.transform is None:
-        return function, fields, output
-    if function is not None:
-        raise MisuseError("map: the split has a transform of its own; leave one of them out")
-    return split.transform, ("image", "label", "width", "height", "meta"), "encoded"
-
-
-def _check_view(view: Any) -> View | None:
-    if view is not None and not (isinstance(view, View) and type(view) is not View):
-        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size), Center(size) or Letterbox(size)")
-    return view
-
-
-def _check_views(views: Any, view: View | None, output: str) -> list[View]:
-    if views is None:
-        return []
-    if view is not None:
-        raise MisuseError("view and views: pass one of them")
-    if output == "encoded":
-        raise MisuseError("views: are of pixels; output='encoded' has none")
-    checked = [_check_view(one) for one in views] if isinstance(views, (list, tuple)) else []
-    if not checked or None in checked:
-        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) ...")
-    return [one for one in checked if one is not None]
-
-
-def _check_augment(augment: Any) -> Augment:
-    if augment is not None and not isinstance(augment, Augment):
-        raise MisuseError(f"augment: {augment!r}; pass Augment(brightness=0.4, ...)")
-    return augment or Augment()
-
-
-def _integer(option: str, value: Any, least: int) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise MisuseError(f"{option}: {value!r} is not an integer") from None
-    if number < least:
-        raise MisuseError(f"{option}: {number} is less than {least}")
-    return number
-
-
-def _number(option: str, value: Any, *, low: float, high: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise MisuseError(f"{option}: {value!r} is not a number") from None
-    if not low <= number <= high:
-        raise MisuseError(f"{option}: {value!r}; from {low:g} to {high:g}")
-    return number
-
-
-def _check_colour(option: str, values: Any, *, low: float, high: float) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(value) for value in values)
-    except (TypeError, ValueError):
-        numbers = ()
-    if len(numbers) != 3 or not all(low <= number <= high for number in numbers):
-        raise MisuseError(f"{option}: {values!r}; three numbers for pixels from 0 to 1, for example (0.5, 0.5, 0.5)")
-    return numbers
-
-
-def _word(name: str, value: Any) -> str:
-    """A member of the state as its option is written."""
-    tables: dict[str, Mapping[Any, int]] = {"tail": _TAILS, "shuffle": _SHUFFLES}
-    table = tables.get(name, {})
-    return repr(next((word for word, number in table.items() if number == value), value))
-
-
-def _refuse_worker() -> None:
-    """In a worker of torch's DataLoader, each of which would go through all of it."""
-    data = sys.modules.get("torch.utils.data")
-    if data is not None and data.get_worker_info() is not None:
-        raise MisuseError("a Loader in a worker of a DataLoader would give every batch once per worker; iterate over the Loader "
-                          "itself, or pass the split to the DataLoader")
-
-
-def _default_threads() -> int:
-    """The processors of this process, divided among the ranks of this host."""
-    processors = len(os.sched_getaffinity(0))
-    for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "MPI_LOCALNRANKS"):
-        if os.environ.get(name, "").isdigit():
-            return max(1, processors // max(1, int(os.environ[name])))
-    return processors
 
