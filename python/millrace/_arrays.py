@@ -50,7 +50,8 @@ def encoded_bytes(batch: Any) -> list[bytes]:
 
 
 def _metas(batch: Any) -> list[Any]:
-    return [Meta(json.loads(meta)) for meta in batch.metas()]
+    """A masked sample has an empty one."""
+    return [Meta(json.loads(meta)) if meta else Meta() for meta in batch.metas()]
 
 
 def _labels_field(array: str, classes: int) -> Field:

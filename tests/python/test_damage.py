@@ -7,6 +7,8 @@ import random
 import shutil
 from typing import Any
 
+import pytest
+
 import millrace
 
 TRIALS = 40
@@ -60,3 +62,21 @@ def test_nothing_is_delivered_in_silence(dataset: millrace.Dataset, tmp_path: pa
         with refusals():
             for key, value in seen(millrace.Dataset(folder)).items():
                 assert value == want[key], (what, key)
+
+
+@pytest.mark.parametrize("options", [{}, {"views": [millrace.Crop(8), millrace.Square(8)]}, {"map": dict, "collate": list}])
+def test_fields_of_a_masked_sample(damaged: millrace.Dataset, options: dict[str, Any]) -> None:
+    fields = ["sample", "weight", "meta", "captions", "labels", "label"]
+    common: dict[str, Any] = {"fields": fields, "array": "numpy", "as_dict": True, **options}
+    view: dict[str, Any] = {} if "views" in options else {"view": millrace.Square(8)}
+    seen = []
+    for batch in damaged.loader("train", 8, on_bad="mask", **common, **view):
+        rows = batch if isinstance(batch, list) else [dict(zip(fields, row)) for row in zip(*(batch[name] for name in fields))]
+        for row in rows:
+            masked = row["sample"] == 40
+            seen.append(int(row["sample"]))
+            assert row["captions"] == [] and row["weight"] == (0 if masked else 1) and bool(row["meta"]) != masked
+            assert row["labels"].sum() == (0 if masked else 1)
+    assert seen == list(range(84))
+    with pytest.raises(millrace.BadSampleError, match="sample 40"):
+        list(damaged.loader("train", 8, **common, **view))
