@@ -12,13 +12,11 @@ Medians over the rounds, which go A B A B.
 import argparse
 import io
 import json
-import os
 import statistics
-import subprocess
 import tempfile
 import time
 
-from photos import MILLRACE, drawn, make_source, photographs
+from photos import make_dataset
 
 
 def cpu_of(work, count):
@@ -130,11 +128,7 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        pictures = photographs(85_000, 140_000)
-        kind = "photographs" if pictures else "drawn pictures"
-        source, dataset = os.path.join(work, "source"), os.path.join(work, "dataset")
-        make_source(source, pictures or drawn(os.path.join(work, "drawn"), "--size", "480:620"), options.images)
-        subprocess.run([MILLRACE, "ingest", source, dataset, "--quiet"], check=True)
+        dataset, kind = make_dataset(work, options.images)
         result = measure(dataset, options.rounds, options.side)
         maps = measure_map(dataset, options.rounds, options.side)
     print(f"{options.images} JPEGs ({kind}), {options.side} pixels, CPU per image, medians of {options.rounds} rounds")

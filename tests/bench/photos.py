@@ -40,3 +40,12 @@ def make_source(folder, pictures, count, size=0):
         os.makedirs(path, exist_ok=True)
         with open(os.path.join(path, "image%06d.jpg" % i), "wb") as out:
             out.write(jpeg[:2] + comment + jpeg[2:] + tail)
+
+
+def make_dataset(work, count):
+    """A dataset of `count` JPEGs of about 110 KB below `work`: its path, and what they are."""
+    pictures = photographs(85_000, 140_000)
+    source, dataset = os.path.join(work, "source"), os.path.join(work, "dataset")
+    make_source(source, pictures or drawn(os.path.join(work, "drawn"), "--size", "480:620"), count)
+    subprocess.run([MILLRACE, "ingest", source, dataset, "--quiet"], check=True)
+    return dataset, "photographs" if pictures else "drawn pictures"

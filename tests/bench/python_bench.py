@@ -11,14 +11,13 @@ Medians over the rounds. scripts/bench/peers compares with other loaders.
 """
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from photos import MILLRACE, drawn, make_source, photographs
+from photos import MILLRACE, make_dataset
 
 BATCH = 64
 FIRST = """
@@ -105,11 +104,7 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        pictures = photographs(85_000, 140_000)
-        kind = "photographs" if pictures else "drawn pictures"
-        source, dataset = os.path.join(work, "source"), os.path.join(work, "dataset")
-        make_source(source, pictures or drawn(os.path.join(work, "drawn"), "--size", "480:620"), options.images)
-        subprocess.run([MILLRACE, "ingest", source, dataset, "--quiet"], check=True)
+        dataset, kind = make_dataset(work, options.images)
         result = measure(dataset, options)
     print("%d JPEGs (%s), batches of 64, %s, medians of %d rounds" %
           (options.images, kind, result["array"], options.rounds))
