@@ -51,8 +51,9 @@ typedef struct mr_resize_norm {
 mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
 /* Three planes of values, about 0..1, become (value - mean) / std. */
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane);
-/* Halves of a row by the table: three planes. */
-void mr_resize_spread_f16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
+/* Three planes of a row, each byte by its channel's table. */
+void mr_resize_spread_halves(const uint16_t table[3][256], const uint8_t *rgb, size_t pixels, uint16_t *out,
+                             size_t plane);
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 

@@ -51,13 +51,6 @@ mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float
     return MR_OK;
 }
 
-void mr_resize_spread_f16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
-{
-    for (size_t x = 0; x < pixels; x++, rgb += 3)
-        for (size_t c = 0; c < 3; c++)
-            out[c * plane + x] = n->f16[c][rgb[c]];
-}
-
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane)
 {
     for (int c = 0; c < 3; c++) {

@@ -52,11 +52,17 @@ static void spread_f32(const mr_resize_norm *n, const uint8_t *rgb, size_t pixel
             out[c * plane + x] = n->f32[c][rgb[c]];
 }
 
-static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
+void mr_resize_spread_halves(const uint16_t table[3][256], const uint8_t *rgb, size_t pixels, uint16_t *out,
+                             size_t plane)
 {
     for (size_t x = 0; x < pixels; x++, rgb += 3)
         for (size_t c = 0; c < 3; c++)
-            out[c * plane + x] = n->bf16[c][rgb[c]];
+            out[c * plane + x] = table[c][rgb[c]];
+}
+
+static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
+{
+    mr_resize_spread_halves(n->bf16, rgb, pixels, out, plane);
 }
 
 const mr_resize_kernels mr_resize_plain = {

@@ -41,7 +41,7 @@ typedef struct resizing {
     bool direct; /* no pass across: rows are used from the input */
     uint8_t *ring, *line, *copies;
     uint32_t ready; /* rows before this one have been resampled */
-    uint8_t *u8;    /* one of the three */
+    uint8_t *u8;    /* one of the four */
     float *f32;
     uint16_t *bf16, *f16;
 } resizing;
@@ -234,7 +234,7 @@ static mr_status put_rows(resizing *run)
         if (run->bf16)
             r->kernels->spread_bf16(&r->norm, line, width, run->bf16 + width * y, plane);
         if (run->f16)
-            mr_resize_spread_f16(&r->norm, line, width, run->f16 + width * y, plane);
+            mr_resize_spread_halves(r->norm.f16, line, width, run->f16 + width * y, plane);
     }
     mr_resize_fence();
     return MR_OK;

@@ -246,9 +246,8 @@ static const row rows[] = {
       false},
      is_tfrecord},
     {{"Arrow file", "Arrow files",
-      "in Python, millrace.write(datasets.load_from_disk(FOLDER), DATASET) takes what save_to_disk() wrote; or save it "
-      "as "
-      "Parquet",
+      "in Python, millrace.write(datasets.load_from_disk(FOLDER), DATASET) takes what save_to_disk() wrote; or save "
+      "it as Parquet",
       false, false},
      is_arrow},
     {{"MATLAB file", "MATLAB files", "convert its labels to a CSV file of file name and class", false, false},

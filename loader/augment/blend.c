@@ -86,23 +86,15 @@ static void mix_floats(float share, float *one, float *other, size_t count)
     }
 }
 
-static void mix_bf16(float share, uint16_t *one, uint16_t *other, size_t count)
+/* Inlined for each format. */
+static inline void mix_halves(float share, uint16_t *one, uint16_t *other, size_t count, float (*widen)(uint16_t),
+                              uint16_t (*narrow)(float))
 {
     float rest = 1 - share;
     for (size_t i = 0; i < count; i++) {
-        float x = mr_bf16_float(one[i]), y = mr_bf16_float(other[i]);
-        one[i] = mr_bf16_of(share * x + rest * y);
-        other[i] = mr_bf16_of(share * y + rest * x);
-    }
-}
-
-static void mix_f16(float share, uint16_t *one, uint16_t *other, size_t count)
-{
-    float rest = 1 - share;
-    for (size_t i = 0; i < count; i++) {
-        float x = mr_f16_float(one[i]), y = mr_f16_float(other[i]);
-        one[i] = mr_f16_of(share * x + rest * y);
-        other[i] = mr_f16_of(share * y + rest * x);
+        float x = widen(one[i]), y = widen(other[i]);
+        one[i] = narrow(share * x + rest * y);
+        other[i] = narrow(share * y + rest * x);
     }
 }
 
@@ -150,9 +142,9 @@ void mr_blend_apply(const mr_blend *b, mr_delivery deliver, void *one, void *oth
     else if (bytes)
         mix_bytes(b->share, one, other, count);
     else if (deliver == MR_DELIVER_F16_NCHW)
-        mix_f16(b->share, one, other, count);
+        mix_halves(b->share, one, other, count, mr_f16_float, mr_f16_of);
     else if (halves)
-        mix_bf16(b->share, one, other, count);
+        mix_halves(b->share, one, other, count, mr_bf16_float, mr_bf16_of);
     else
         mix_floats(b->share, one, other, count);
 }

@@ -87,7 +87,7 @@ mr_changes mr_changes_draw(const mr_augment *a, uint64_t seed, uint64_t epoch, u
     if (mr_stream_unit(&numbers) < (double)a->erase)
         draw_erasing(&numbers, width, height, &c);
     for (int i = 0; i < 3; i++)
-        c.fill[i] = (uint8_t)fminf(fmaxf(mean[i] * 255 + 0.5f, 0), 255);
+        c.fill[i] = mr_byte_of(mean[i] * 255 + 0.5f);
     return c;
 }
 

@@ -21,18 +21,12 @@ static void take(const uint8_t *rgb, size_t count, planes *p)
     }
 }
 
-static uint8_t byte_of(float value)
-{
-    value = value > 0 ? value : 0;
-    return (uint8_t)(int)(value < 255 ? value : 255);
-}
-
 static void put(const planes *p, size_t count, uint8_t *rgb)
 {
     for (size_t i = 0; i < count; i++) {
-        rgb[3 * i] = byte_of(p->red[i]);
-        rgb[3 * i + 1] = byte_of(p->green[i]);
-        rgb[3 * i + 2] = byte_of(p->blue[i]);
+        rgb[3 * i] = mr_byte_of(p->red[i]);
+        rgb[3 * i + 1] = mr_byte_of(p->green[i]);
+        rgb[3 * i + 2] = mr_byte_of(p->blue[i]);
     }
 }
 
@@ -48,7 +42,7 @@ static void brighten(float factor, uint8_t *rgb, size_t pixels)
 {
     uint8_t table[256];
     for (int i = 0; i < 256; i++)
-        table[i] = byte_of(factor * (float)i);
+        table[i] = mr_byte_of(factor * (float)i);
     look_up(table, rgb, 3 * pixels);
 }
 
@@ -71,7 +65,7 @@ static void contrast(float factor, uint8_t *rgb, size_t pixels)
         sum += (uint64_t)grey_at(rgb + 3 * i);
     float mean = pixels ? (float)((double)sum / (double)pixels) : 0;
     for (int i = 0; i < 256; i++)
-        table[i] = byte_of(factor * (float)i + (1 - factor) * mean);
+        table[i] = mr_byte_of(factor * (float)i + (1 - factor) * mean);
     look_up(table, rgb, 3 * pixels);
 }
 

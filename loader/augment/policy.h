@@ -38,6 +38,13 @@ typedef enum mr_policy_kind {
         MR_POLICY_KINDS
 } mr_policy_kind;
 
+/* Cut, not rounded, as torchvision converts floats to uint8. */
+static inline uint8_t mr_byte_of(float value)
+{
+    value = value > 0 ? value : 0;
+    return (uint8_t)(int)(value < 255 ? value : 255);
+}
+
 typedef struct mr_policy_op {
     mr_policy_kind kind;
     float amount; /* a shear, pixels, degrees, 1 + factor, bits or a threshold of bytes */

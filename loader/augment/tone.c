@@ -50,7 +50,7 @@ void mr_autocontrast(uint8_t *rgb, size_t pixels)
         float scale = (float)(high - low) * (1.0f / 255);
         for (int i = 0; i < 256; i++) {
             float value = low == high ? (float)i : (float)(i - low) / scale;
-            tables[c][i] = (uint8_t)fminf(fmaxf(value, 0), 255);
+            tables[c][i] = mr_byte_of(value);
         }
     }
     look_up(tables, rgb, pixels);
@@ -90,7 +90,7 @@ void mr_sharpen(float factor, uint8_t *rgb, uint32_t width, uint32_t height, uin
             int around = up[i - 3] + up[i] + up[i + 3] + own[i - 3] + own[i + 3] + down[i - 3] + down[i] + down[i + 3];
             float smooth = rintf((float)around * edge + (float)own[i] * centre), value = (float)own[i];
             value += (smooth - value) * (1 - factor);
-            out[i] = (uint8_t)fminf(fmaxf(value, 0), 255);
+            out[i] = mr_byte_of(value);
         }
     }
 }

@@ -84,6 +84,13 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
     return MR_OK;
 }
 
+/* Weight 0, no label, not mixed. */
+static mr_sample_facts blank_facts(uint64_t sample, uint64_t item, uint64_t offset)
+{
+    return (mr_sample_facts){
+        .sample = sample, .item = item, .label = -1, .offset = offset, .share = 1, .other_label = -1, .other = sample};
+}
+
 static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
 {
     mr_sample_facts *f = &b->facts[slot];
@@ -96,13 +103,7 @@ static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
         mr_coded_loading_zeros(&b->coded, slot);
     else if (len)
         memset(b->data.data + (pixels ? slot * pixels : f->offset), 0, len);
-    *f = (mr_sample_facts){.sample = f->sample,
-                           .item = f->item,
-                           .label = -1,
-                           .offset = f->offset,
-                           .share = 1,
-                           .other_label = -1,
-                           .other = f->sample};
+    *f = blank_facts(f->sample, f->item, f->offset);
 }
 
 /* ---- plan ----------------------------------------------------------------------------------------------------- */
@@ -113,14 +114,8 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
     mr_slot slot = mr_schedule_slot(&w->schedule, b->lent.epoch, b->lent.step, w->o.rank, i);
     uint64_t sample = mr_work_sample(w, b->lent.epoch, slot.item);
     *part = (mr_part){.meta_at = b->meta_used};
-    b->facts[i] = (mr_sample_facts){.sample = sample,
-                                    .item = slot.item,
-                                    .weight = slot.weight,
-                                    .label = -1,
-                                    .offset = *used,
-                                    .share = 1,
-                                    .other_label = -1,
-                                    .other = sample};
+    b->facts[i] = blank_facts(sample, slot.item, *used);
+    b->facts[i].weight = slot.weight;
     mr_error why;
     mr_status status = mr_work_row(w, sample, &part->row, &why);
     if (mr_status_is_bad(status)) {

@@ -5,11 +5,8 @@
 #include "dlpack.h"
 #include "module.h"
 
-typedef enum column_type { I64, F32 } column_type;
-
-typedef struct column {
+typedef struct column { /* of int64, or of float32: one of the two is there */
     const char *name;
-    column_type type;
     int64_t (*integer)(const mr_sample_facts *);
     float (*real)(const mr_sample_facts *);
 } column;
@@ -47,24 +44,24 @@ static float get_share(const mr_sample_facts *f)
 }
 
 static const column columns[] = {
-    {"label", I64, get_label, NULL},
-    {"weight", F32, NULL, get_weight},
-    {"share", F32, NULL, get_share},
-    {"other", I64, get_other, NULL},
-    {"other_label", I64, get_other_label, NULL},
-    {"sample", I64, get_sample, NULL},
-    {"item", I64, get_item, NULL},
-    {"width", I64, get_width, NULL},
-    {"height", I64, get_height, NULL},
-    {"codec", I64, get_codec, NULL},
-    {"orientation", I64, get_orientation, NULL},
-    {"left", I64, get_left, NULL},
-    {"top", I64, get_top, NULL},
-    {"crop_width", I64, get_crop_width, NULL},
-    {"crop_height", I64, get_crop_height, NULL},
-    {"flip", I64, get_flip, NULL},
-    {"offset", I64, get_offset, NULL},
-    {"length", I64, get_length, NULL},
+    {"label", get_label, NULL},
+    {"weight", NULL, get_weight},
+    {"share", NULL, get_share},
+    {"other", get_other, NULL},
+    {"other_label", get_other_label, NULL},
+    {"sample", get_sample, NULL},
+    {"item", get_item, NULL},
+    {"width", get_width, NULL},
+    {"height", get_height, NULL},
+    {"codec", get_codec, NULL},
+    {"orientation", get_orientation, NULL},
+    {"left", get_left, NULL},
+    {"top", get_top, NULL},
+    {"crop_width", get_crop_width, NULL},
+    {"crop_height", get_crop_height, NULL},
+    {"flip", get_flip, NULL},
+    {"offset", get_offset, NULL},
+    {"length", get_length, NULL},
 };
 
 static const column *find_column(PyObject *name)
@@ -80,13 +77,13 @@ static const column *find_column(PyObject *name)
 
 static size_t item_bytes(const column *c)
 {
-    return c->type == F32 ? sizeof(float) : sizeof(int64_t);
+    return c->real ? sizeof(float) : sizeof(int64_t);
 }
 
 static void pack(const column *c, const mr_batch *batch, void *to)
 {
     for (uint64_t i = 0; i < batch->count; i++)
-        if (c->type == F32)
+        if (c->real)
             ((float *)to)[i] = c->real(&batch->samples[i]);
         else
             ((int64_t *)to)[i] = c->integer(&batch->samples[i]);
@@ -102,7 +99,7 @@ PyObject *batch_column(PyObject *object, PyObject *name)
     if (packed)
         pack(c, batch, PyByteArray_AsString(packed));
     PyObject *view = packed ? PyMemoryView_FromObject(packed) : NULL;
-    PyObject *out = view ? PyObject_CallMethod(view, "cast", "s", c->type == F32 ? "f" : "q") : NULL;
+    PyObject *out = view ? PyObject_CallMethod(view, "cast", "s", c->real ? "f" : "q") : NULL;
     Py_XDECREF(view);
     Py_XDECREF(packed);
     return out;
@@ -114,7 +111,7 @@ PyObject *batch_column_dlpack(PyObject *object, PyObject *name)
     const column *c = batch ? find_column(name) : NULL;
     void *numbers;
     PyObject *capsule =
-        c ? new_column_capsule(batch->count, c->type == F32 ? DL_FLOAT : DL_INT, item_bytes(c), &numbers) : NULL;
+        c ? new_column_capsule(batch->count, c->real ? DL_FLOAT : DL_INT, item_bytes(c), &numbers) : NULL;
     if (capsule)
         pack(c, batch, numbers);
     return capsule;
