@@ -5,13 +5,13 @@ Invariant: an Augment is a value, as a view is: it can be compared, hashed and p
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
+from ._checks import check_integer
 from ._errors import MisuseError
 
-__all__ = ["Augment"]
+__all__ = ["Augment", "check_augment"]
 
 Range = float | tuple[float, float]
 
@@ -36,16 +36,6 @@ def _pair(option: str, value: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise MisuseError(f"augment: {option}: {value!r} is not a pair of numbers") from None
     return low, high
-
-
-def _count(option: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise MisuseError(f"augment: {option}: {value!r} is not an integer of at least 0")
-    return number
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,13 @@ randaugment=0, magnitude=9, trivial=False)
             "erase": self.erase,
             "blur": self.blur,
             "sigma": _pair("sigma", self.sigma),
-            "randaugment": _count("randaugment", self.randaugment),
-            "magnitude": _count("magnitude", self.magnitude),
+            "randaugment": check_integer("augment: randaugment", self.randaugment, 0),
+            "magnitude": check_integer("augment: magnitude", self.magnitude, 0),
             "trivial": bool(self.trivial),
         }
+
+
+def check_augment(augment: Any) -> Augment:
+    if augment is not None and not isinstance(augment, Augment):
+        raise MisuseError(f"augment: {augment!r}; pass Augment(brightness=0.4, ...)")
+    return augment or Augment()

@@ -11,9 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._augment import Augment
 from ._errors import MisuseError
-from ._views import View
 
 if TYPE_CHECKING:
     from ._dataset import Split
@@ -23,15 +21,12 @@ __all__ = [
     "OUTPUTS",
     "SHUFFLES",
     "TAILS",
-    "check_augment",
     "check_colour",
     "check_fields",
     "check_integer",
     "check_number",
     "check_output",
     "check_split",
-    "check_view",
-    "check_views",
     "choose",
     "choose_map",
     "default_threads",
@@ -84,31 +79,6 @@ def choose_map(
     if function is not None:
         raise MisuseError("map: the split has a transform of its own; leave one of them out")
     return split.transform, ("image", "label", "width", "height", "meta"), "encoded"
-
-
-def check_view(view: Any) -> View | None:
-    if view is not None and not (isinstance(view, View) and type(view) is not View):
-        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size), Center(size) or Letterbox(size)")
-    return view
-
-
-def check_views(views: Any, view: View | None, output: str) -> list[View]:
-    if views is None:
-        return []
-    if view is not None:
-        raise MisuseError("view and views: pass one of them")
-    if output == "encoded":
-        raise MisuseError("views: are of pixels; output='encoded' has none")
-    checked = [check_view(one) for one in views] if isinstance(views, (list, tuple)) else []
-    if not checked or None in checked:
-        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) ...")
-    return [one for one in checked if one is not None]
-
-
-def check_augment(augment: Any) -> Augment:
-    if augment is not None and not isinstance(augment, Augment):
-        raise MisuseError(f"augment: {augment!r}; pass Augment(brightness=0.4, ...)")
-    return augment or Augment()
 
 
 def check_integer(option: str, value: Any, least: int) -> int:

@@ -18,7 +18,7 @@ from ._errors import BadDataError, MisuseError
 from ._loader import Loader
 from ._options import LoaderOptions
 from ._rewrite import Meta
-from ._sampling import pack_numbers
+from ._sampling import choose_numbers, pack_numbers
 from ._show import dataset_html, split_html
 from ._views import Square, View
 
@@ -206,11 +206,8 @@ class Split(Sequence[Sample]):
         2
         """
         chosen = range(*samples.indices(self._length)) if isinstance(samples, slice) else samples
-        places = list(pack_numbers("select", chosen, self._length))
-        if places and max(places) >= self._length:
-            raise MisuseError(f"select: no sample {max(places)}; the split has {self._length}")
-        numbers = self.numbers
-        return Split(self.dataset, self.name, self.transform, _array("Q", (numbers[at] for at in places)))
+        places = pack_numbers("select", chosen, self._length)
+        return Split(self.dataset, self.name, self.transform, choose_numbers("select", places, self.numbers))
 
     def filter(self, keep: Callable[[Sample], Any]) -> Split:
         """The samples for which keep(sample) is true; the samples it is given have no "image", which is not read.

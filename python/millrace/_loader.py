@@ -16,21 +16,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _millrace
 from ._arrays import META_FIELDS, OBJECT_FIELDS, Field, choose_array, make_fields
-from ._augment import Augment
+from ._augment import Augment, check_augment
 from ._checks import (
     ON_BAD,
     OUTPUTS,
     SHUFFLES,
     TAILS,
-    check_augment,
     check_colour,
     check_fields,
     check_integer,
     check_number,
     check_output,
     check_split,
-    check_view,
-    check_views,
     choose,
     choose_map,
     default_threads,
@@ -41,7 +38,7 @@ from ._errors import MisuseError
 from ._map import MapFeed
 from ._sampling import Items
 from ._several import SeveralBatch, SeveralLoader
-from ._views import Crop, Square, View
+from ._views import Crop, Square, View, check_view, check_views
 from ._world import find_world
 
 if TYPE_CHECKING:
@@ -299,7 +296,7 @@ class Loader:
         takes = make_fields(self.fields, self.output, self.array, len(self.dataset.dataset.classes), self._text_column)
         if not self._views:
             return takes
-        return [_of_each_view(take) if name == "image" else _of_the_first(take) for name, take in zip(self.fields, takes)]
+        return [_of_each_view(take) if name == "image" else take for name, take in zip(self.fields, takes)]
 
     def _find_ranks(self) -> tuple[int, int]:
         return self._given or find_world(None, None)
@@ -311,13 +308,18 @@ class Loader:
                 self._ranks = self._find_ranks()
         return self._ranks
 
-    def _all_of_order(self, epoch: int) -> dict[str, Any]:
-        """What a state of this loader in this epoch must agree with."""
+    def _state_at(self, epoch: int, position: int) -> dict[str, Any]:
+        self._look_again()
         return {
+            "version": 1,
+            "digest": self.dataset.dataset.digest,
+            "split": self.dataset.name,
             "global_batch": self.batch_size * self._ranks[1],
             **self._order,
             "tail": self._tail,
             "items": self._items.digest(epoch),
+            "epoch": epoch,
+            "position": position,
         }
 
     # ---- going through it ------------------------------------------------------------------------------------------
@@ -407,15 +409,7 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader is: plain numbers and texts, valid on any rank and for any world of the same global batch."""
-        self._look_again()
-        return {
-            "version": 1,
-            "digest": self.dataset.dataset.digest,
-            "split": self.dataset.name,
-            **self._all_of_order(self._at[0]),
-            "epoch": self._at[0],
-            "position": self._at[1],
-        }
+        return self._state_at(*self._at)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next `for` goes on where state_dict() was taken: the same samples in the same order and batches.
@@ -426,8 +420,10 @@ class Loader:
         if state.get("version") != 1:
             raise MisuseError(f"the state has version {state.get('version')!r}; this millrace reads version 1")
         at = (check_integer("epoch", state.get("epoch"), 0), check_integer("position", state.get("position"), 0))
-        own = {**self.state_dict(), **self._all_of_order(at[0])}
-        for name in ("digest", "split", *self._all_of_order(at[0])):
+        own = self._state_at(*at)
+        for name in own:
+            if name in ("version", "epoch", "position"):
+                continue  # what was read above
             theirs = state.get(name)
             if name == "tail" and self._tail is None and theirs in (TAILS["pad"], TAILS["partial"]):
                 continue  # the defaults of versions that had one for several ranks and one for a single one
@@ -512,10 +508,6 @@ class _Epoch(Iterator[Any]):
 
 def _of_each_view(take: Field) -> Field:
     return lambda batch: [take(one) for one in batch.views]
-
-
-def _of_the_first(take: Field) -> Field:
-    return lambda batch: take(batch.first)
 
 
 def _as_is(epoch: _Epoch) -> Iterator[Any]:

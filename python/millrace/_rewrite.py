@@ -13,7 +13,7 @@ from typing import Any
 
 from ._errors import MisuseError
 
-__all__ = ["Meta", "Object", "compose_meta", "path_text"]
+__all__ = ["Meta", "Object", "class_number", "compose_meta", "path_text"]
 
 # Members that ingest writes itself, from the sample's file and label.
 _OWN = ("source", "label", "class", "image_of", "unannotated", "labels", "objects")
@@ -77,7 +77,7 @@ _MEMBERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _class_number(value: Any, classes: Mapping[str, int] | None, what: str) -> int:
+def class_number(value: Any, classes: Mapping[str, int] | None, what: str) -> int:
     """The number of a class that is given by name or number."""
     if classes is None:
         raise MisuseError(f"{what}: of which classes? pass classes=, the names in the order of their numbers")
@@ -100,7 +100,7 @@ def _object(given: Object, classes: Mapping[str, int] | None, names: Sequence[st
         raise MisuseError(f"objects: {sorted(unknown)[0]!r} is not one of class, label, {', '.join(_MEMBERS)}")
     label = given["class"] if "class" in given else given.get("label")
     if label is not None and label != -1:
-        out["label"] = _class_number(_unescaped(label) if "class" in given else label, classes, "objects")
+        out["label"] = class_number(_unescaped(label) if "class" in given else label, classes, "objects")
         if len(path_text(names[out["label"]]).encode()) <= 255:
             out["class"] = path_text(names[out["label"]])
     for name, take in _MEMBERS.items():
@@ -158,7 +158,7 @@ def compose_meta(
     if isinstance(meta, Meta) and meta.get("unannotated") is True:
         own["unannotated"] = True
     if labels is not None:
-        own["labels"] = sorted({_class_number(label, classes, "labels") for label in labels})
+        own["labels"] = sorted({class_number(label, classes, "labels") for label in labels})
     if objects is not None:
         names = list(classes or ())
         members["objects"] = [_object(item, classes, names) for item in objects]

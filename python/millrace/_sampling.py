@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from array import array as _array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._errors import MisuseError
@@ -16,7 +16,7 @@ from ._errors import MisuseError
 if TYPE_CHECKING:
     from ._dataset import Split
 
-__all__ = ["Items", "pack_numbers"]
+__all__ = ["Items", "choose_numbers", "pack_numbers"]
 
 
 def pack_numbers(option: str, items: Any, samples: int) -> _array[int]:
@@ -32,6 +32,13 @@ def pack_numbers(option: str, items: Any, samples: int) -> _array[int]:
         return _array("Q", (operator.index(i) for i in numbers))
     except (OverflowError, TypeError, ValueError):
         raise MisuseError(f"{option}: sample numbers must be integers of at least 0, or a mask of bools") from None
+
+
+def choose_numbers(option: str, places: Any, numbers: Sequence[int]) -> _array[int]:
+    """The sample numbers at these places of a split."""
+    if len(places) and max(places) >= len(numbers):
+        raise MisuseError(f"{option}: no sample {max(places)}; the split has {len(numbers)}")
+    return _array("Q", (numbers[int(at)] for at in places))
 
 
 def _weights(given: Any, split: Split) -> Any:
@@ -129,6 +136,4 @@ class Items:
         selected = self._split._numbers
         if selected is None:
             return bytes(places.tobytes())
-        if len(places) and max(places) >= len(selected):
-            raise MisuseError(f"items: no sample {max(places)}; the split has {len(selected)}")
-        return _array("Q", (selected[int(at)] for at in places)).tobytes()
+        return choose_numbers("items", places, selected).tobytes()

@@ -14,23 +14,23 @@ __all__ = ["SeveralBatch", "SeveralLoader"]
 
 
 class SeveralBatch:
-    """The batches of one step, by view; what does not depend on the view is of the first."""
+    """The batches of one step, by view; all but the pixels is that of the first."""
 
     def __init__(self, views: list[_millrace.Batch]) -> None:
         self.views = views
-        self.first = views[0]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.first, name)
+        return getattr(self.views[0], name)
 
 
 class SeveralLoader:
     """As _millrace.Loader, of SeveralBatch."""
 
     def __init__(self, handle: _millrace.Dataset, split: str, options: Mapping[str, Any], views: Sequence[Mapping[str, Any]]) -> None:
-        threads = options["threads"] and max(1, options["threads"] // len(views))
+        common = {**options, "threads": options["threads"] and max(1, options["threads"] // len(views))}
+        pixels = {"with_meta": False, "with_objects": False, "with_masks": False}  # those of the first view are enough
         self._loaders = [
-            _millrace.Loader(handle, split, {**options, **view, "view": i, "threads": threads}) for i, view in enumerate(views)
+            _millrace.Loader(handle, split, {**common, **(pixels if i else {}), **view, "view": i}) for i, view in enumerate(views)
         ]
 
     def __next__(self) -> SeveralBatch:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ._errors import MisuseError
+
 _RATIO = (3 / 4, 4 / 3)
 
-__all__ = ["Center", "Crop", "Letterbox", "Square", "View"]
+__all__ = ["Center", "Crop", "Letterbox", "Square", "View", "check_view", "check_views"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +91,22 @@ class Center(View):
 
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "kind": 2, "resize": self.resize or 0}
+
+
+def check_view(view: Any) -> View | None:
+    if view is not None and not (isinstance(view, View) and type(view) is not View):
+        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size), Center(size) or Letterbox(size)")
+    return view
+
+
+def check_views(views: Any, view: View | None, output: str) -> list[View]:
+    if views is None:
+        return []
+    if view is not None:
+        raise MisuseError("view and views: pass one of them")
+    if output == "encoded":
+        raise MisuseError("views: are of pixels; output='encoded' has none")
+    checked = [check_view(one) for one in views] if isinstance(views, (list, tuple)) else []
+    if not checked or None in checked:
+        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) ...")
+    return [one for one in checked if one is not None]

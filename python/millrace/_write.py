@@ -22,7 +22,7 @@ from ._errors import MisuseError, from_exit_code
 from ._hub import hub_classes, hub_samples, is_hub_dataset
 from ._options import IngestOptions
 from ._program import Run, option_words
-from ._rewrite import Object, compose_meta, path_text
+from ._rewrite import Object, class_number, compose_meta, path_text
 
 __all__ = ["WriteSample", "Writer", "write"]
 
@@ -137,7 +137,7 @@ class Writer:
         label = _check_label(label)
         if label is not None and labels is not None:
             raise MisuseError("label and labels: pass one of them")
-        number = None if label is None else self._number(label)
+        number = label if label is None or self._classes is None else class_number(label, self._classes, "label")
         text = compose_meta(meta, objects, labels, source, self._classes)
         self._send(f"{key}.{_extension(image)}", image)
         if number is not None:
@@ -145,14 +145,6 @@ class Writer:
         if text is not None:
             self._send(f"{key}.json", text.encode())
         self._count += 1
-
-    def _number(self, label: int | str) -> int | str:
-        if self._classes is None:
-            return label
-        number = self._classes.get(label, -1) if isinstance(label, str) else label
-        if not 0 <= number < len(self._classes):
-            raise MisuseError(f"label: {label!r} is not one of the {len(self._classes)} classes")
-        return number
 
     def _send(self, name: str, data: bytes) -> None:
         member = tarfile.TarInfo(name)
