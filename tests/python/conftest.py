@@ -12,6 +12,9 @@ import millrace
 
 UNDER_ASAN = "asan" in os.environ.get("LD_PRELOAD", "")  # where freed memory is kept
 
+# For tests that fork while threads of the parent allocate.
+FORKS_BESIDE_THREADS = pytest.mark.skipif(UNDER_ASAN, reason="gcc's ASan lets a child have its allocator's locks, held")
+
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import FORKS_BESIDE_THREADS
 
 import millrace
 
@@ -170,6 +171,7 @@ def test_close_ends_what_waits(dataset: millrace.Dataset) -> None:
     assert len(errors) == 1 and "closed" in str(errors[0])
 
 
+@FORKS_BESIDE_THREADS
 def test_fork_in_a_pass(dataset: millrace.Dataset) -> None:
     loader = dataset.loader("train", 8, shuffle=True, map=number_of, **SMALL)
     whole = numbers_of(dataset.loader("train", 8, shuffle=True, map=number_of, **SMALL))

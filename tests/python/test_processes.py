@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import pytest
+from conftest import FORKS_BESIDE_THREADS
 
 import millrace
 
@@ -17,7 +18,7 @@ def count(split: millrace.Split) -> tuple[int, int]:
     return total, split[7]["label"]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", [pytest.param("fork", marks=FORKS_BESIDE_THREADS), "spawn", "forkserver"])
 def test_a_split_goes_to_other_processes(dataset: millrace.Dataset, method: str) -> None:
     split = dataset["train"]
     next(iter(millrace.Loader(split, 16, **SMALL)))  # threads are running when it forks
@@ -25,6 +26,7 @@ def test_a_split_goes_to_other_processes(dataset: millrace.Dataset, method: str)
         assert pool.map(count, [split] * 4) == [(84, split[7]["label"])] * 4
 
 
+@FORKS_BESIDE_THREADS
 def test_a_loader_in_a_child_of_fork_goes_on_there(dataset: millrace.Dataset) -> None:
     loader = dataset.loader("train", 16, **SMALL)
     it = iter(loader)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import UNDER_ASAN
+from conftest import FORKS_BESIDE_THREADS
 
 import millrace
 
@@ -231,7 +231,7 @@ def test_a_batch_in_use_is_not_released_by_another_thread(dataset: millrace.Data
         join(releaser)
 
 
-@pytest.mark.skipif(UNDER_ASAN, reason="gcc 12's ASan lets a fork take its allocator's locks with it, held")
+@FORKS_BESIDE_THREADS
 @BOTH
 def test_forks_while_threads_read(dataset: millrace.Dataset, threads: int) -> None:
     loader = dataset.loader("train", 4, threads=threads, **SMALL)
