@@ -102,6 +102,7 @@ class Items:
         self._seed = seed
         self._fixed = None if self.vary else self._pack(items)
         self._last: tuple[int, bytes] = (-1, b"")
+        self._digest: tuple[bytes | None, str | None] = (None, None)  # of these items
 
     @property
     def vary(self) -> bool:
@@ -123,7 +124,9 @@ class Items:
     def digest(self, epoch: int) -> str | None:
         """What a state has of them: a run with others does not go on where this one was."""
         packed = self.of(epoch)
-        return None if packed is None else hashlib.sha256(packed).hexdigest()
+        if packed is not self._digest[0]:
+            self._digest = (packed, None if packed is None else hashlib.sha256(packed).hexdigest())
+        return self._digest[1]
 
     def _pack(self, items: Any) -> bytes | None:
         selected = self._split._numbers

@@ -1,7 +1,6 @@
 """Boxes, classes, polygons and keypoints in batches, moved with the picture."""
 
 import os
-import pathlib
 import pickle
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """Hugging Face's Trainer: resume from any checkpoint, in the middle of an epoch and at its end, with accumulation."""
 
 import importlib
+import json
 import pathlib
 import sys
 from typing import Any
@@ -53,3 +54,10 @@ def test_a_resumed_run_sees_what_the_whole_one_saw(dataset: millrace.Dataset, tm
     for step in (4, 8, 12, 16):
         checkpoint = tmp_path / f"checkpoint-{step // accumulate}"
         assert run(dataset, tmp_path, str(checkpoint), **options) == whole[step:], step
+    moved = (tmp_path / f"checkpoint-{4 // accumulate}").rename(tmp_path / "elsewhere")
+    assert run(dataset, tmp_path / "again", str(moved), **options) == whole[4:]
+    state = json.loads((moved / "trainer_state.json").read_text())
+    del state["stateful_callbacks"]["millrace.Loader"]
+    (moved / "trainer_state.json").write_text(json.dumps(state))
+    with pytest.raises(millrace.MisuseError, match="written without ResumeCallback"):
+        run(dataset, tmp_path / "again", str(moved), **options)
