@@ -82,6 +82,10 @@ const char *mr_dataset_class_name(const mr_dataset *ds, size_t label);
  * for mr_dataset_samples().  MR_MISUSE: no such split; MR_BAD_SAMPLE, MR_BAD_DATA: an index is damaged, or another's.
  */
 mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *labels, mr_error *err);
+/* Width and height of every sample in pixels, from the indexes alone; `apply_orientation` 1: as seen with the EXIF
+ * orientation, 0: as stored.  `sizes`: room for two per sample.  Errors as of mr_dataset_labels(). */
+mr_status mr_dataset_sizes(const mr_dataset *ds, const char *split, int apply_orientation, uint32_t *sizes,
+                           mr_error *err);
 
 /* One sample.  `image` and `meta` point into `storage`, which mr_dataset_read() reuses from call to call and
  * mr_sample_view_free() releases; zero the struct before first use.  Threads must not share a view. */
@@ -148,12 +152,14 @@ typedef enum mr_transform_kind {
     MR_TRANSFORM_CENTER,    /* short side to `resize`, central size x size */
     MR_TRANSFORM_LETTERBOX, /* the whole image, aspect ratio kept, in the middle; around it the colour `mean`: not of
                                coded delivery nor of unrounded pixels */
+    MR_TRANSFORM_PATCH,     /* RandomCrop at the image's own scale, flip: up to `resize` pixels beyond its edges, or
+                               where the image is smaller, the colour `mean`; not of the same two */
 } mr_transform_kind;
 
 /* All zero: train at 224, scale 0.08 to 1, ratio 3/4 to 4/3, no flip, bilinear. */
 typedef struct mr_transform {
     mr_transform_kind kind;
-    uint32_t size, resize;      /* pixels; 0: 224, and size * 256 / 224 */
+    uint32_t size, resize;      /* pixels; 0: 224, and size * 256 / 224 (of a patch: 0) */
     float scale_min, scale_max; /* share of the image's area; 0, 0: 0.08 to 1 */
     float ratio_min, ratio_max; /* of the part's width to its height, 1/100 to 100; 0, 0: 3/4 to 4/3 */
     float flip;                 /* probability of mirroring */
@@ -453,6 +459,31 @@ void mr_loader_stop(mr_loader *l);
  * MR_END, but none may begin a call any more: where threads share a loader, call mr_loader_stop(), wait until they have
  * noticed, then free it. */
 void mr_loader_free(mr_loader *l);
+
+/* ---- token ids --------------------------------------------------------------------------------------------------- */
+
+/* Text to token ids: byte-level BPE as in RoBERTa and GPT-2.  An open tokenizer does not change: any number of threads
+ * may use it, each with its own scratch. */
+typedef struct mr_tokenizer mr_tokenizer;
+typedef struct mr_tokenizer_scratch mr_tokenizer_scratch; /* a bounded cache of words */
+
+/* `path`: tokenizer.json, vocab.json with merges.txt beside it, or a directory that holds either.
+ * MR_BAD_DATA names the file and what is wrong with it: not BPE, a component that is not supported (normalizer, another
+ * pre-tokenizer ...), an id twice, a merge of unknown tokens, <s>, <pad> or </s> missing ... */
+mr_status mr_tokenizer_open(const char *path, mr_tokenizer **out, mr_error *err);
+void mr_tokenizer_free(mr_tokenizer *t); /* NULL is fine */
+
+uint32_t mr_tokenizer_size(const mr_tokenizer *t); /* 1 + the largest id */
+int32_t mr_tokenizer_pad(const mr_tokenizer *t);   /* id of <pad> */
+
+mr_tokenizer_scratch *mr_tokenizer_scratch_new(void); /* NULL: no memory */
+void mr_tokenizer_scratch_free(mr_tokenizer_scratch *s);
+
+/* <s> text </s>, not padded, truncated to `max` ids (2 or more), of which the last is always </s>: *count of them in
+ * ids[max].  Bytes that are not UTF-8 become U+FFFD, one for each maximal part, as with Python's errors="replace".
+ * MR_SYSTEM: no memory. */
+mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, const char *text, size_t len, size_t max,
+                              int32_t *ids, size_t *count, mr_error *err);
 
 #ifdef __cplusplus
 }

@@ -194,7 +194,7 @@ static mr_status decode_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uin
     const uint8_t *rgb;
     MR_TRY(mr_work_decode(w, worker, b->facts[slot].sample, &b->parts[slot].row, v, &rgb, err));
     uint8_t *out = b->data.data + slot * mr_work_pixel_bytes(&w->o);
-    if (!mr_augment_is_set(&w->o.augment) && w->o.transform.kind != MR_TRANSFORM_LETTERBOX)
+    if (!mr_augment_is_set(&w->o.augment) && !mr_view_is_framed(w->o.transform.kind))
         return mr_work_resize(w, worker, v, rgb, out, err);
     const mr_transform *t = &w->o.transform;
     const mr_changes c = mr_changes_draw(&w->o.augment, mr_work_view_seed(&w->o), b->lent.epoch, b->facts[slot].item,

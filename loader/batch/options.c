@@ -8,6 +8,7 @@
 #include "base/scope.h"
 #include "loader/augment/changes.h"
 #include "image/codec/image.h"
+#include "loader/order/augment.h"
 #include "loader/order/draw.h"
 
 typedef unsigned long long ull;
@@ -32,11 +33,11 @@ static mr_status fill_normalisation(mr_transform *t, mr_error *err)
 mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_error *err)
 {
     mr_transform t = *from;
-    if ((unsigned)t.kind > MR_TRANSFORM_LETTERBOX)
+    if ((unsigned)t.kind > MR_TRANSFORM_PATCH)
         return mr_fail(err, MR_MISUSE, "transform: unknown kind %u", (unsigned)t.kind);
     if (t.size == 0)
         t.size = 224;
-    if (t.resize == 0)
+    if (t.resize == 0 && t.kind != MR_TRANSFORM_PATCH)
         t.resize = (uint32_t)((uint64_t)t.size * 256 / 224);
     if (t.size > MR_MAX_SIDE || t.resize > MR_MAX_SIDE)
         return mr_fail(err, MR_MISUSE, "transform: size %u and resize %u; a side may have at most %d pixels", t.size,
@@ -68,8 +69,12 @@ static mr_status fill_height(mr_loader_options *o, mr_error *err)
         o->height = o->transform.size;
     if (o->height > MR_MAX_SIDE)
         return mr_fail(err, MR_MISUSE, "height of %u pixels; at most %d", o->height, MR_MAX_SIDE);
-    if (o->transform.kind == MR_TRANSFORM_LETTERBOX && (o->deliver == MR_DELIVER_CODED || o->transform.unrounded))
-        return mr_fail(err, MR_MISUSE, "transform: a letterbox is made of bytes: neither coded nor unrounded");
+    const mr_transform *t = &o->transform;
+    if (mr_view_is_framed(t->kind) && (o->deliver == MR_DELIVER_CODED || t->unrounded))
+        return mr_fail(err, MR_MISUSE, "transform: a letterbox or patch is made of bytes: neither coded nor unrounded");
+    if (t->kind == MR_TRANSFORM_PATCH && (t->resize >= t->size || t->resize >= o->height))
+        return mr_fail(err, MR_MISUSE, "transform: padding of %u pixels around a patch of %u x %u; give fewer",
+                       t->resize, t->size, o->height);
     if (o->height == o->transform.size)
         return MR_OK;
     if (o->transform.kind == MR_TRANSFORM_CENTER || o->deliver == MR_DELIVER_CODED)

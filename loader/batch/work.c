@@ -297,6 +297,8 @@ mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_r
     mr_orient_size(mr_work_orientation(w, row), &width, &height);
     if (w->o.transform.kind == MR_TRANSFORM_LETTERBOX)
         return mr_view_letterbox(&w->o.transform, w->o.height, width, height);
+    if (w->o.transform.kind == MR_TRANSFORM_PATCH)
+        return mr_view_patch(&w->o.transform, w->o.height, mr_work_view_seed(&w->o), epoch, item, width, height);
     mr_view v = w->o.transform.kind == MR_TRANSFORM_TRAIN
                     ? mr_view_train(&w->o.transform, mr_work_view_seed(&w->o), epoch, item, width, height)
                     : mr_view_eval(&w->o.transform, width, height);
@@ -327,7 +329,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
 static mr_resize_job job_of(const mr_work *w, const mr_view *v)
 {
     const mr_transform *t = &w->o.transform;
-    bool whole = t->kind == MR_TRANSFORM_LETTERBOX;
+    bool whole = mr_view_is_framed(t->kind);
     mr_resize_job job = {
         .in_width = v->width,
         .in_height = v->height,
@@ -411,8 +413,9 @@ static void frame(const mr_view *v, const uint8_t fill[3], const uint8_t *inner,
 {
     for (size_t i = 0; i < (size_t)width * height; i++)
         memcpy(out + 3 * i, fill, 3);
+    uint32_t left = v->flip ? width - v->out_width - v->pad_left : v->pad_left;
     for (uint32_t y = 0; y < v->out_height; y++)
-        memcpy(out + 3 * ((size_t)(v->pad_top + y) * width + v->pad_left), inner + 3 * (size_t)y * v->out_width,
+        memcpy(out + 3 * ((size_t)(v->pad_top + y) * width + left), inner + 3 * (size_t)y * v->out_width,
                3 * (size_t)v->out_width);
 }
 
@@ -420,7 +423,7 @@ mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const 
                          void *out, mr_error *err)
 {
     uint32_t width = w->o.transform.size, height = w->o.height;
-    bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC, framed = w->o.transform.kind == MR_TRANSFORM_LETTERBOX;
+    bool bytes = w->o.deliver == MR_DELIVER_U8_NHWC, framed = mr_view_is_framed(w->o.transform.kind);
     mr_resize_job job = job_of(w, v);
     job.rgb = rgb;
     size_t scratch = (mr_changes_scratch(c, width, height) + 63) & ~(size_t)63;

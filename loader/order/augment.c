@@ -2,6 +2,7 @@
  * Invariant: every box is inside the image and has at least one pixel, whatever the numbers.
  *
  *   train     seed, epoch, sample -> random stream: mirror?, then up to ten tries of (area, ratio), then the position
+ *   patch     the same stream: mirror?, then the position
  *   center    W x H -> short side `resize` -> its central size x size              square    W x H -> size x size */
 #include "loader/order/augment.h"
 
@@ -133,6 +134,42 @@ mr_view mr_view_letterbox(const mr_transform *t, uint32_t out_height, uint32_t w
     v.pad_left = (size - v.out_width) / 2;
     v.pad_top = (out_height - v.out_height) / 2;
     return v;
+}
+
+/* One axis of a patch. */
+typedef struct span {
+    uint32_t from, count, pad;
+} span;
+
+static span draw_span(mr_stream *numbers, uint32_t side, uint32_t padding, uint32_t size)
+{
+    int64_t room = (int64_t)side + 2 * (int64_t)padding - size;
+    int64_t at = room < 0 ? -(((int64_t)size - side) / 2) : (int64_t)mr_stream_upto(numbers, (uint32_t)room) - padding;
+    int64_t from = at > 0 ? at : 0, end = at + size < side ? at + size : side;
+    return (span){(uint32_t)from, (uint32_t)(end - from), (uint32_t)(from - at)};
+}
+
+mr_view mr_view_patch(const mr_transform *t, uint32_t out_height, uint64_t seed, uint64_t epoch, uint64_t sample,
+                      uint32_t width, uint32_t height)
+{
+    mr_stream numbers = mr_stream_of(PURPOSE, seed, epoch, sample);
+    bool flip = mr_stream_unit(&numbers) < t->flip;
+    const span y = draw_span(&numbers, height, t->resize, out_height);
+    const span x = draw_span(&numbers, width, t->resize, size_of(t));
+    return (mr_view){.left = x.from,
+                     .top = y.from,
+                     .width = x.count,
+                     .height = y.count,
+                     .out_width = x.count,
+                     .out_height = y.count,
+                     .pad_left = x.pad,
+                     .pad_top = y.pad,
+                     .flip = flip};
+}
+
+bool mr_view_is_framed(mr_transform_kind kind)
+{
+    return kind == MR_TRANSFORM_LETTERBOX || kind == MR_TRANSFORM_PATCH;
 }
 
 mr_status mr_view_check(const mr_view *v, mr_error *err)

@@ -88,6 +88,26 @@ static PyObject *labels(PyObject *object, PyObject *argument)
     return fail(Py_TYPE(object), &err);
 }
 
+static PyObject *sizes(PyObject *object, PyObject *args)
+{
+    const mr_dataset *ds = ((Dataset *)object)->dataset;
+    const char *split;
+    int apply_orientation;
+    if (!PyArg_ParseTuple(args, "sp", &split, &apply_orientation))
+        return NULL;
+    uint64_t count = mr_dataset_samples(ds, split);
+    PyObject *out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * 2 * sizeof(uint32_t)));
+    if (!out)
+        return NULL;
+    mr_error err;
+    mr_status status;
+    uint32_t *numbers = (uint32_t *)(void *)PyByteArray_AsString(out);
+    Py_BEGIN_ALLOW_THREADS status = mr_dataset_sizes(ds, split, apply_orientation, numbers, &err);
+    Py_END_ALLOW_THREADS if (status == MR_OK) return out;
+    Py_DECREF(out);
+    return fail(Py_TYPE(object), &err);
+}
+
 static PyObject *read_sample(PyObject *object, PyObject *args)
 {
     const char *split;
@@ -147,6 +167,7 @@ static PyMethodDef methods[] = {
     {"folder", folder, METH_NOARGS, "where manifest.json is: the dataset, or what stands for a URL"},
     {"facts", facts, METH_NOARGS, "(digest, layout, [(split, samples)], [class])"},
     {"labels", labels, METH_O, "labels(split): every label as int64 in a bytearray, -1 for none"},
+    {"sizes", sizes, METH_VARARGS, "sizes(split, apply_orientation): widths and heights as uint32 in a bytearray"},
     {"stage", stage, METH_VARARGS,
      "stage(folder, most_bytes): loaders read copies of shards from there, as they are made"},
     {"stage_remark", stage_remark, METH_NOARGS, "what went wrong with the copies, or None"},

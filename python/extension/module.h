@@ -9,6 +9,7 @@
  *   column    Batch: one number per sample
  *   ragged    Batch: boxes, polygons, keypoints
  *   export    Batch by the buffer protocol and by DLPack
+ *   tokenizer Tokenizer: texts to token ids
  *
  * What users see is written in Python, in millrace/; these types are not documented for them. */
 #ifndef MR_PYTHON_MODULE_H
@@ -25,7 +26,7 @@
 
 typedef struct module_state {
     PyObject *error; /* millrace._errors.make(status, text) -> exception */
-    PyTypeObject *dataset, *loader, *batch;
+    PyTypeObject *dataset, *loader, *batch, *tokenizer;
 } module_state;
 
 typedef struct Dataset {
@@ -57,7 +58,7 @@ struct Batch {
     Py_ssize_t shape[4], strides[4]; /* of the buffers */
 };
 
-extern PyType_Spec dataset_spec, loader_spec, batch_spec;
+extern PyType_Spec dataset_spec, loader_spec, batch_spec, tokenizer_spec;
 
 /* Sets the exception for a failure; returns NULL. */
 PyObject *fail(PyTypeObject *type, const mr_error *err);

@@ -23,7 +23,8 @@ from ._millrace import __version__
 from ._program import VerifyReport, cli, export, ingest, verify, view
 from ._ragged import Ragged
 from ._rewrite import Meta
-from ._views import Center, Crop, Letterbox, Square, View
+from ._tokens import Tokenizer
+from ._views import Center, Crop, Letterbox, RandomCrop, Square, View
 from ._write import Writer, WriteSample, write
 
 __all__ = [
@@ -40,10 +41,12 @@ __all__ = [
     "Meta",
     "MisuseError",
     "Ragged",
+    "RandomCrop",
     "Sample",
     "Split",
     "Square",
     "SystemFailure",
+    "Tokenizer",
     "VerifyReport",
     "View",
     "WriteSample",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import struct
 import sys
 from array import array as _array
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from ._errors import BadDataError, MisuseError
 from ._ragged import Ragged
 from ._rewrite import Meta
+from ._tokens import Texts, token_field
 
 __all__ = ["META_FIELDS", "OBJECT_FIELDS", "Field", "choose_array", "encoded_bytes", "make_fields"]
 
@@ -87,7 +89,7 @@ _OBJECT_FIELDS: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
     "keypoints": ("keypoint", "float32", 3, ("first_keypoint", "first_object")),
 }
 OBJECT_FIELDS = frozenset(_OBJECT_FIELDS)
-META_FIELDS = frozenset(("meta", "captions", "labels"))
+META_FIELDS = frozenset(("meta", "captions", "tokens", "labels"))
 
 
 def _object_field(name: str, array: str) -> Field:
@@ -144,7 +146,8 @@ def _raw_buffer(data: bytearray, kind: str, width: int) -> memoryview[Any]:
     view = memoryview(data)
     if width == 1 or not data:  # a view without items has one dimension
         return view.cast(_FORMATS[kind])
-    return view.cast(_FORMATS[kind], (len(data) // (4 * width), width))
+    size = struct.calcsize(_FORMATS[kind])
+    return view.cast(_FORMATS[kind], (len(data) // (size * width), width))
 
 
 _BUFFERS: dict[str, Callable[[bytearray, str, int], Any]] = {
@@ -207,17 +210,19 @@ def _for_raw(name: str, output: str) -> Field:
 _MAKERS = {"torch": _for_torch, "numpy": _for_numpy, "jax": _for_jax, "raw": _for_raw}
 
 
-def make_fields(fields: tuple[str, ...], output: str, array: str, classes: int, text_column: str | None) -> list[Field]:
+def make_fields(fields: tuple[str, ...], output: str, array: str, classes: int, texts: Texts) -> list[Field]:
     """A function per field that takes it out of a batch: the images (one tensor, or for encoded output one uint8 array per
-    image), the metas as dicts, the captions as lists, or a column of numbers."""
-    return [_make_field(name, output, array, classes, text_column) for name in fields]
+    image), the metas as dicts, the captions as lists, their token ids, or a column of numbers."""
+    return [_make_field(name, output, array, classes, texts) for name in fields]
 
 
-def _make_field(name: str, output: str, array: str, classes: int, text_column: str | None) -> Field:
+def _make_field(name: str, output: str, array: str, classes: int, texts: Texts) -> Field:
     if name == "meta":
         return _metas
     if name == "captions":
-        return lambda batch: batch.captions(text_column)
+        return lambda batch: batch.captions(texts.column)
+    if name == "tokens":
+        return token_field(texts, _BUFFERS[array])
     if name == "labels":
         return _labels_field(array, classes)
     if name == "mask":

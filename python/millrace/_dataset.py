@@ -257,6 +257,17 @@ class Split(Sequence[Sample]):
         labels = numpy.frombuffer(self.dataset._handle.labels(self.name), dtype=numpy.int64)
         return labels if self._numbers is None else labels[numpy.asarray(self._numbers, dtype=numpy.int64)]
 
+    def sizes(self, *, apply_orientation: bool = False) -> numpy.ndarray[Any, numpy.dtype[numpy.uint32]]:
+        """The width and height of every sample in pixels, shape (len(self), 2), uint32; no image touched.
+
+        Args:
+            apply_orientation: as seen with the EXIF orientation; otherwise as stored.
+        """
+        import numpy
+
+        sizes = numpy.frombuffer(self.dataset._handle.sizes(self.name, apply_orientation), dtype=numpy.uint32).reshape(-1, 2)
+        return sizes if self._numbers is None else sizes[numpy.asarray(self._numbers, dtype=numpy.int64)]
+
     def meta(self, i: SupportsIndex) -> Meta:
         """The meta of sample i, without reading its image."""
         read = self.dataset._handle.read(self.name, self._position(i), False)

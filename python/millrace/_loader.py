@@ -12,11 +12,12 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from . import _millrace
 from ._arrays import META_FIELDS, OBJECT_FIELDS, Field, choose_array, make_fields
 from ._augment import Augment, check_augment
+from ._buckets import BucketLoader, divide
 from ._checks import (
     ON_BAD,
     OUTPUTS,
@@ -38,6 +39,7 @@ from ._errors import MisuseError
 from ._map import MapFeed
 from ._sampling import Items
 from ._several import SeveralBatch, SeveralLoader
+from ._tokens import Tokenizer, check_texts
 from ._views import Crop, Square, View, check_view, check_views
 from ._world import find_world
 
@@ -50,6 +52,8 @@ __all__ = ["Batch", "Loader"]
 
 _WINDOW = 1 << 30  # bytes
 _FOREVER = 2**64 - 1
+
+_Handle: TypeAlias = "_millrace.Loader | SeveralLoader | BucketLoader"
 
 Batch = _millrace.Batch
 
@@ -93,9 +97,13 @@ class Loader:
         prefetch: batches prepared ahead.
         output: "float32", "bfloat16" or "float16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
             "encoded": a list of uint8 arrays with the files' bytes.
-        view: Crop, Square, Center or Letterbox; default: Crop(224) with shuffle, otherwise Square(224).
+        view: Crop, RandomCrop, Square, Center or Letterbox; default: Crop(224) with shuffle, otherwise Square(224).
         views: several views of each sample, such as [Crop(224), Crop(224), Crop(96)]: "image" is a list of as many arrays, the
             rest (and objects) of the first. Each is drawn and decoded apart, and has its share of the threads.
+        buckets: views of several ratios, such as [Crop((256, 256), ratio=(1, 1)), Crop((192, 336), ratio=(1.75, 1.75))]: a sample
+            is seen by the one whose ratio (width to height) is nearest to its own, and a batch is of one of them, so that shapes
+            differ from batch to batch. The order of views and samples is new in each epoch and the same on all ranks; each view
+            has a tail of its own, threads and prefetched batches, and "item" counts its samples.
         augment: Augment(brightness=0.4, grey=0.2 ...): random changes of colours; decoded output only.
         mixup, cutmix: alphas of Beta(alpha, alpha), for instance 0.2 and 1.0; 0: off. Samples 2k and 2k + 1 of an epoch's order
             are mixed with one another; with both, each pair by one of them. "share" says how much of "label" is left, and the
@@ -111,10 +119,14 @@ class Loader:
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", "share",
             "other_label", ...;
             "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
-            a Ragged; "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds
-            "captions": a list of texts for each sample; "labels": the classes of samples that may have several, and of others
-            their one, float32, shape (batch, classes), 1 for each; NaN for a sample of which none is known.
+            a Ragged; "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds;
+            "captions": a list of texts for each sample; "tokens": their ids, int64, a Ragged with a row of `max_text` ids for
+            each text;
+            "labels": the classes of samples that may have several, and of others their one, float32, shape (batch, classes),
+            1 for each; NaN for a sample of which none is known.
         text_column: that the captions are of; default: "image_description", otherwise "captions", as `millrace train`.
+        tokenizer: of the field "tokens": a Tokenizer, or its path.
+        max_text: ids of a text in "tokens", at most: longer texts are cut.
         as_dict: batches are dicts by field instead of tuples.
         array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack, needs none of them). Default: torch if
             it is imported, else JAX if it is, else numpy.
@@ -166,6 +178,7 @@ class Loader:
         output: Literal["float32", "bfloat16", "float16", "uint8", "encoded"] = "float32",
         view: View | None = None,
         views: Sequence[View] | None = None,
+        buckets: Sequence[View] | None = None,
         augment: Augment | None = None,
         mixup: float = 0.0,
         cutmix: float = 0.0,
@@ -177,6 +190,8 @@ class Loader:
         collate: Callable[[list[Any]], Any] | None = None,
         fields: Sequence[str] = ("image", "label"),
         text_column: str | None = None,
+        tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
+        max_text: int = 128,
         as_dict: bool = False,
         array: Literal["torch", "numpy", "jax", "raw"] | None = None,
         device: Any = None,
@@ -196,17 +211,21 @@ class Loader:
         self._map, self.fields, self.output = choose_map(dataset, map, check_fields(fields), check_output(output))
         self._map_threads = check_integer("map_threads", map_threads, 0)
         self._collate = collate
-        self._text_column = text_column
+        self._texts = check_texts(self.fields, text_column, tokenizer, max_text)
         self.array = choose_array(array)
         if self._map is not None and array is None and self.array == "jax":
             self.array = "numpy"
-        self._views = check_views(views, view, self.output)
+        self._views = check_views("views", views, view, self.output)
+        self._buckets = check_views("buckets", buckets, view, self.output)
+        if views is not None and buckets is not None:
+            raise MisuseError("views and buckets: pass one of them")
         self._take = self._make_fields()
         self._as_dict = as_dict
         self._transform = transform
         if drop_last and tail not in (None, "drop"):
             raise MisuseError(f"drop_last and tail={tail!r}: pass one of them")
-        view = self._views[0] if self._views else check_view(view) or (Crop() if shuffle else Square())
+        several = self._views or self._buckets
+        view = several[0] if several else check_view(view) or (Crop() if shuffle else Square())
         self._order: dict[str, Any] = {
             "seed": check_integer("seed", seed, 0),
             "shuffle": choose("shuffle", SHUFFLES, shuffle),
@@ -236,6 +255,7 @@ class Loader:
             "epochs": _FOREVER,
         }
         size = None if epoch_size is None else check_integer("epoch_size", epoch_size, 1)
+        self._divided: tuple[bytes | None, list[bytes]] | None = None  # the items, by bucket
         self._items = Items(dataset, items, weights, size, self._order["seed"])
         self._device = device
         self._feed = _choose_feed(device, self)
@@ -244,7 +264,7 @@ class Loader:
         self._closed = False
         self._pass = 0
         self._running = False  # a pass has begun: the ranks stay as they are
-        self._handle: _millrace.Loader | SeveralLoader | None = None
+        self._handle: _Handle | None = None
         self._opened: tuple[tuple[int, int], int] | None = None  # of which ranks and, if epochs differ, for which epoch
         self._process = os.getpid()
         self._lock = threading.RLock()  # one thread at a time goes on; close() does not wait for it
@@ -293,7 +313,7 @@ class Loader:
         return f"millrace.Loader({self.dataset!r}, {self.batch_size}, rank {rank} of {world})"
 
     def _make_fields(self) -> list[Field]:
-        takes = make_fields(self.fields, self.output, self.array, len(self.dataset.dataset.classes), self._text_column)
+        takes = make_fields(self.fields, self.output, self.array, len(self.dataset.dataset.classes), self._texts)
         if not self._views:
             return takes
         return [_of_each_view(take) if name == "image" else take for name, take in zip(self.fields, takes)]
@@ -317,6 +337,7 @@ class Loader:
             "global_batch": self.batch_size * self._ranks[1],
             **self._order,
             "tail": self._tail,
+            "buckets": [one.size if isinstance(one.size, int) else list(one.size) for one in self._buckets] or None,
             "items": self._items.digest(epoch),
             "epoch": epoch,
             "position": position,
@@ -328,7 +349,7 @@ class Loader:
         opened = (self._ranks, epoch if self._items.vary else 0)
         return self._handle is not None and self._process == os.getpid() and self._opened == opened
 
-    def _open(self, epoch: int | None = None) -> _millrace.Loader | SeveralLoader:
+    def _open(self, epoch: int | None = None) -> _Handle:
         """The C loader of these ranks, at any place of the epoch (default: of the next batch); opened again in a child of fork,
         which has no threads of it, and where an epoch has other items."""
         epoch = self._at[0] if epoch is None else epoch
@@ -344,11 +365,7 @@ class Loader:
                         options["items"] = items
                     if self._handle is not None and self._process == os.getpid():
                         self._handle.close()
-                    where = self.dataset.dataset._handle, self.dataset.name
-                    if self._views:
-                        self._handle = SeveralLoader(*where, options, [one._options() for one in self._views])
-                    else:
-                        self._handle = _millrace.Loader(*where, options)
+                    self._handle = self._make(options, items)
                     self._opened = (self._ranks, epoch if self._items.vary else 0)
                     self._process = os.getpid()
                     self._steps = self._handle.steps()
@@ -358,6 +375,16 @@ class Loader:
                 handle.close()  # opened while another thread closed the loader
             raise MisuseError("the loader is closed")
         return handle
+
+    def _make(self, options: dict[str, Any], items: bytes | None) -> _Handle:
+        where = self.dataset.dataset._handle, self.dataset.name
+        if self._views:
+            return SeveralLoader(*where, options, [one._options() for one in self._views])
+        if not self._buckets:
+            return _millrace.Loader(*where, options)
+        if self._divided is None or self._divided[0] != items:
+            self._divided = (items, divide(self.dataset, items, self._buckets))
+        return BucketLoader(*where, options, self._buckets, self._divided[1])
 
     def __iter__(self) -> Iterator[Any]:
         """The rest of an epoch after load_state_dict(); otherwise a whole epoch, the next one if one was begun.
@@ -371,7 +398,7 @@ class Loader:
             self._running = False
             return self._feed(_Epoch(self))
 
-    def _begin(self) -> _millrace.Loader | SeveralLoader:
+    def _begin(self) -> _Handle:
         """The C loader where the pass that begins starts. Called with the lock."""
         refuse_worker()
         self._ranks = self._find_ranks()
@@ -476,7 +503,7 @@ class _Epoch(Iterator[Any]):
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._handle: _millrace.Loader | SeveralLoader | None = None
+        self._handle: _Handle | None = None
         self._pass = loader._pass
         self._epoch = self._position = self._step = self._left = 0
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy
 
     from ._augment import Augment
+    from ._tokens import Tokenizer
     from ._views import View
 
 __all__ = ["ExportOptions", "IngestOptions", "LoaderOptions", "ViewOptions"]
@@ -35,6 +36,7 @@ class LoaderOptions(TypedDict, total=False):
     output: Literal["float32", "bfloat16", "float16", "uint8", "encoded"]
     view: View | None
     views: Sequence[View] | None
+    buckets: Sequence[View] | None
     augment: Augment | None
     mixup: float
     cutmix: float
@@ -46,6 +48,8 @@ class LoaderOptions(TypedDict, total=False):
     collate: Callable[[list[Any]], Any] | None
     fields: Sequence[str]
     text_column: str | None
+    tokenizer: Tokenizer | str | os.PathLike[str] | None
+    max_text: int
     as_dict: bool
     array: Literal["torch", "numpy", "jax", "raw"] | None
     device: Any

@@ -12,7 +12,7 @@ from ._errors import MisuseError
 
 _RATIO = (3 / 4, 4 / 3)
 
-__all__ = ["Center", "Crop", "Letterbox", "Square", "View", "check_view", "check_views"]
+__all__ = ["Center", "Crop", "Letterbox", "RandomCrop", "Square", "View", "check_view", "check_views"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,25 @@ class Crop(View):
 
 
 @dataclass(frozen=True)
+class RandomCrop(View):
+    """A random part of `size` at the image's own scale, as torchvision's RandomCrop, mirrored with probability `flip`.
+
+    Attributes:
+        padding: pixels around the image that may be in it; they, and what a smaller image lacks, get the colour `mean`.
+        flip: the probability of mirroring.
+
+    >>> RandomCrop(32, padding=4).padding
+    4
+    """
+
+    padding: int = 0
+    flip: float = 0.5
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "kind": 4, "resize": self.padding, "flip": self.flip}
+
+
+@dataclass(frozen=True)
 class Square(View):
     """The whole image, its aspect ratio not kept: a square, or size=(height, width)."""
 
@@ -95,18 +114,18 @@ class Center(View):
 
 def check_view(view: Any) -> View | None:
     if view is not None and not (isinstance(view, View) and type(view) is not View):
-        raise MisuseError(f"view: {view!r}; pass Crop(size), Square(size), Center(size) or Letterbox(size)")
+        raise MisuseError(f"view: {view!r}; pass Crop(size), RandomCrop(size), Square(size), Center(size) or Letterbox(size)")
     return view
 
 
-def check_views(views: Any, view: View | None, output: str) -> list[View]:
+def check_views(option: str, views: Any, view: View | None, output: str) -> list[View]:
     if views is None:
         return []
     if view is not None:
-        raise MisuseError("view and views: pass one of them")
+        raise MisuseError(f"view and {option}: pass one of them")
     if output == "encoded":
-        raise MisuseError("views: are of pixels; output='encoded' has none")
+        raise MisuseError(f"{option}: are of pixels; output='encoded' has none")
     checked = [check_view(one) for one in views] if isinstance(views, (list, tuple)) else []
     if not checked or None in checked:
-        raise MisuseError(f"views: {views!r}; pass a list of Crop(size), Square(size) ...")
+        raise MisuseError(f"{option}: {views!r}; pass a list of Crop(size), Square(size) ...")
     return [one for one in checked if one is not None]

@@ -115,3 +115,61 @@ def test_boxes_move_into_a_letterbox(tmp_path: pathlib.Path) -> None:
             wanted = [left + x * across, top + y * down, left + (x + w) * across, top + (y + h) * down]
             np.testing.assert_allclose(box, np.clip(wanted, 0, [120, 80] * 2), atol=0.01)
         assert not mask[0, :top].any() and not mask[0, :, :left].any()
+
+
+@pytest.mark.parametrize(("size", "padding"), [(24, 4), ((40, 64), 0), ((16, 700), 15)])
+def test_random_crops_at_the_images_own_scale(dataset: millrace.Dataset, size: int | tuple[int, int], padding: int) -> None:
+    split = dataset["train"]
+    height, width = (size, size) if isinstance(size, int) else size
+    seen = set()
+    view, fill = millrace.RandomCrop(size, padding=padding), (51, 102, 255)
+    for epoch in range(3):
+        loader = millrace.Loader(split, 12, view=view, output="uint8", array="numpy", fields=FACTS, mean=(0.2, 0.4, 1.0))
+        loader.set_epoch(epoch)
+        images, numbers, lefts, tops, widths, heights, flips = next(iter(loader))
+        for image, n, *box, flip in zip(images, numbers, lefts, tops, widths, heights, flips):
+            left, top, across, down = map(int, box)
+            stored = whole(split, int(n))
+            h, w, _ = stored.shape
+            if flip:
+                image = image[:, ::-1]
+            part = stored[top : top + down, left : left + across]
+            wanted = np.empty_like(image)
+            for x, y in [(x, y) for x in range(width - across + 1) for y in range(height - down + 1)]:
+                wanted[:] = fill
+                wanted[y : y + down, x : x + across] = part
+                if (wanted == image).all():
+                    break
+            else:
+                raise AssertionError(f"sample {n}: {box} is not there")
+            for at, start, count, side, whole_side in ((x, left, across, width, w), (y, top, down, height, h)):
+                if whole_side + 2 * padding < side:
+                    assert at == (side - whole_side) // 2 and count == whole_side
+                else:
+                    assert (at == 0 or start == 0) and at <= padding and side - at - count <= padding
+                    assert side == count or at or start + count == whole_side
+            seen.add((left, top, bool(flip)))
+    assert len(seen) > 4
+
+
+def test_random_crops_move_their_boxes(tmp_path: pathlib.Path) -> None:
+    assert millrace.cli("sample", str(tmp_path / "s"), "--layout", "coco", "--images", "20", "-q") == 0
+    scenes = millrace.ingest(tmp_path / "s", to=tmp_path / "d")["train"]
+    options: dict[str, Any] = {"array": "numpy", "fields": ("image", "boxes", "mask", "flip"), "output": "uint8", "mean": (0.0, 0.0, 0.0)}
+    plain, mirrored = (millrace.RandomCrop(600, flip=flip) for flip in (0.0, 1.0))  # no image is as large
+    for one, other in zip(millrace.Loader(scenes, 5, view=plain, **options), millrace.Loader(scenes, 5, view=mirrored, **options)):
+        np.testing.assert_array_equal(one[0], other[0][:, :, ::-1])
+        np.testing.assert_allclose(one[1].values[:, [0, 2]], 600 - other[1].values[:, [2, 0]], atol=1e-3)
+        np.testing.assert_array_equal(one[2][0].any(axis=0), other[2][0].any(axis=0)[::-1])
+        for mask, image in zip(one[2], one[0]):
+            assert image[mask > 0].any() or not mask.any()
+
+
+def test_random_crops_that_are_refused(dataset: millrace.Dataset) -> None:
+    for view, message in (
+        (millrace.RandomCrop(32, padding=32), "padding of 32 pixels around a patch of 32 x 32; give fewer"),
+        (millrace.RandomCrop((8, 32), padding=8), "padding of 8 pixels around a patch of 32 x 8; give fewer"),
+        (millrace.RandomCrop(32, unrounded=True), "a letterbox or patch is made of bytes"),
+    ):
+        with pytest.raises(millrace.MisuseError, match=message):
+            millrace.Loader(dataset["train"], 1, view=view)

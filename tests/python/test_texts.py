@@ -1,6 +1,8 @@
 """Fields of a batch that come from metas: captions, and the classes of samples with several labels."""
 
+import json
 import pathlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -55,3 +57,77 @@ def test_of_a_roboflow_export(tmp_path: pathlib.Path) -> None:
     rows = np.concatenate([labels for labels, in signs.loader("train", 4, fields=["labels"], array="numpy", **VIEW)])
     assert rows.shape == (len(signs["train"]), len(signs.classes)) and rows.dtype == np.float32
     assert [np.flatnonzero(row).tolist() for row in rows] == [signs["train"].meta(i)["labels"] for i in range(len(rows))]
+
+
+# ---- token ids ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def coco(tmp_path_factory: pytest.TempPathFactory) -> millrace.Dataset:
+    return make(tmp_path_factory.mktemp("coco"), "coco")
+
+
+def learn(dataset: millrace.Dataset, folder: pathlib.Path, size: int) -> millrace.Tokenizer:
+    assert millrace.cli("tokenizer", dataset.path, "--size", str(size), "-o", str(folder / "tokenizer.json"), "-q") == 0
+    return millrace.Tokenizer(folder)
+
+
+def test_ids_of_texts(coco: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    tokenizer = learn(coco, tmp_path, 261)  # the bytes alone, so that ids are known
+    vocabulary = json.loads((tmp_path / "tokenizer.json").read_text())["model"]["vocab"]
+    ids = tokenizer(["a cat", "", "abcdefgh", "\u00e9"], 7)
+    assert ids.dtype == np.int64 and ids.shape == (4, 7) and tokenizer(()).shape == (0, 128)
+    letters = [vocabulary[letter] for letter in "abcdefghct\u0120\u00c3\u00a9"]
+    a, b, c, d, e, _, _, _, _, t, space, *accent = letters
+    start, end, pad = (vocabulary[name] for name in ("<s>", "</s>", "<pad>"))
+    assert ids.tolist() == [
+        [start, a, space, c, a, t, end],
+        [start, end] + [pad] * 5,
+        [start, a, b, c, d, e, end],
+        [start, *accent, end] + [pad] * 3,
+    ]
+    assert tokenizer.pad == pad and tokenizer.size == 1 + max(vocabulary.values())
+    again = pickle.loads(pickle.dumps(tokenizer))
+    np.testing.assert_array_equal(again(["a cat"]), tokenizer(["a cat"]))
+
+
+@pytest.mark.parametrize("array", ["numpy", "torch", "jax", "raw"])
+def test_tokens_of_a_batch(coco: millrace.Dataset, tmp_path: pathlib.Path, array: Any) -> None:
+    if array in ("torch", "jax"):
+        pytest.importorskip(array)
+    tokenizer = learn(coco, tmp_path, 400)
+    options: dict[str, Any] = {**VIEW, "fields": ["tokens", "captions"], "array": array, "max_text": 12}
+    for tokens, captions in coco.loader("train", 5, tokenizer=tokenizer, **options):
+        assert len(tokens) == len(captions)
+        for row, texts in zip(tokens, captions):
+            assert [list(map(int, ids)) for ids in row.tolist()] == tokenizer(texts, 12).tolist()
+    loader = pickle.loads(pickle.dumps(coco.loader("train", 5, tokenizer=tmp_path, **options)))
+    assert len(list(loader)) == len(loader)
+
+
+def test_tokens_are_those_of_the_package_tokenizers(coco: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    ours = learn(coco, tmp_path, 500)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    theirs.enable_truncation(20)
+    theirs.enable_padding(pad_id=ours.pad, length=20)
+    texts = [text for (captions,) in coco.loader("train", 5, fields=["captions"], **VIEW) for row in captions for text in row]
+    assert ours(texts, 20).tolist() == [encoded.ids for encoded in theirs.encode_batch(texts)]
+
+
+def test_tokens_that_are_refused(coco: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    tokenizer = learn(coco, tmp_path, 300)
+    with pytest.raises(millrace.MisuseError, match="fields: 'tokens' needs tokenizer="):
+        coco.loader("train", 5, fields=["tokens"])
+    with pytest.raises(millrace.MisuseError, match="max_text: 1 is less than 2"):
+        coco.loader("train", 5, fields=["tokens"], tokenizer=tokenizer, max_text=1)
+    for wrong, message in (("one text", "texts: a list of str"), ([1], "texts: a list of str")):
+        with pytest.raises(millrace.MisuseError, match=message):
+            tokenizer(wrong)  # type: ignore[arg-type]
+    with pytest.raises(millrace.MisuseError, match="length: 0 is less than 2"):
+        tokenizer(["a"], 0)
+    (tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(millrace.BadDataError, match="broken.json"):
+        millrace.Tokenizer(tmp_path / "broken.json")
+    with pytest.raises(millrace.SystemFailure, match="nowhere"):
+        millrace.Tokenizer(tmp_path / "nowhere")

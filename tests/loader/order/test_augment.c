@@ -346,6 +346,39 @@ static void defaults_are_themselves(void **state)
 }
 
 /* Ratios that are given, also where no try fits, and one that is the usual one gives the usual views. */
+/* Each of the 9 x 9 places of 32 pixels in 32 with 4 around them is as likely, and independent of the mirror. */
+static void patches_are_even(void **state)
+{
+    (void)state;
+    enum { SIDE = 32, PADDING = 4, PLACES = 2 * PADDING + 1 };
+    const mr_transform t = {.kind = MR_TRANSFORM_PATCH, .size = SIDE, .resize = PADDING, .flip = 0.5f};
+    unsigned counts[PLACES][PLACES][2] = {{{0}}};
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        const mr_view v = mr_view_patch(&t, SIDE, 5, 3, i, SIDE, SIDE);
+        assert_true(v.left + v.width <= SIDE && v.top + v.height <= SIDE && v.width && v.height);
+        assert_true((v.left == 0 || v.pad_left == 0) && (v.top == 0 || v.pad_top == 0));
+        counts[v.top + PADDING - v.pad_top][v.left + PADDING - v.pad_left][v.flip]++;
+    }
+    const double share = 1.0 / (PLACES * PLACES * 2), deviation = sqrt(DRAWS * share * (1 - share));
+    for (unsigned i = 0; i < PLACES * PLACES * 2; i++)
+        assert_true(fabs(counts[i / 2 / PLACES][i / 2 % PLACES][i % 2] - DRAWS * share) < 5 * deviation);
+}
+
+/* An image with less than the patch is in its middle. */
+static void small_images_are_in_the_middle_of_a_patch(void **state)
+{
+    (void)state;
+    const mr_transform t = {.kind = MR_TRANSFORM_PATCH, .size = 100, .resize = 4};
+    for (uint64_t i = 0; i < 100; i++) {
+        const mr_view v = mr_view_patch(&t, 90, 1, 0, i, 41, 95);
+        assert_int_equal(v.left, 0);
+        assert_int_equal(v.width, 41);
+        assert_int_equal(v.pad_left, 29);
+        assert_int_equal(v.height, v.out_height);
+        assert_true(v.height >= 86 && v.height <= 90 && v.top + v.height <= 95);
+    }
+}
+
 static void test_ratios(void **state)
 {
     (void)state;
@@ -370,6 +403,8 @@ int main(void)
         cmocka_unit_test(boxes_are_even),
         cmocka_unit_test(refused_tries_are_tried_again),
         cmocka_unit_test(mirrors_as_often_as_asked),
+        cmocka_unit_test(patches_are_even),
+        cmocka_unit_test(small_images_are_in_the_middle_of_a_patch),
         cmocka_unit_test(views_are_inside),
         cmocka_unit_test(sides_beyond_counting),
         cmocka_unit_test(senseless_numbers_give_a_box),

@@ -24,17 +24,25 @@ static void facts_are_the_manifests(void **state)
         const char *split = mr_dataset_split_name(ds, i);
         uint64_t count = mr_dataset_samples(ds, split);
         int32_t *labels = calloc(count, sizeof *labels);
+        uint32_t *stored = calloc(count, 2 * sizeof *stored), *turned = calloc(count, 2 * sizeof *turned);
+        assert_int_equal(mr_dataset_sizes(ds, split, 0, stored, NULL), MR_OK);
+        assert_int_equal(mr_dataset_sizes(ds, split, 1, turned, NULL), MR_OK);
         mr_sample_view v = {0};
         assert_int_equal(mr_dataset_labels(ds, split, labels, NULL), MR_OK);
         for (uint64_t n = 0; n < count; n++) {
             assert_int_equal(mr_dataset_read_meta(ds, split, n, &v, NULL), MR_OK);
             assert_int_equal(labels[n], v.label);
+            assert_true(stored[2 * n] == v.width && stored[2 * n + 1] == v.height);
+            assert_int_equal(turned[2 * n], v.orientation > 4 ? v.height : v.width);
+            assert_int_equal(turned[2 * n + 1], v.orientation > 4 ? v.width : v.height);
             char *class = support_path("\"class\":\"%s\"", mr_dataset_class_name(ds, (size_t)v.label));
             assert_non_null(memmem(v.meta, v.meta_len, class, strlen(class)));
             free(class);
         }
         mr_sample_view_free(&v);
         free(labels);
+        free(stored);
+        free(turned);
     }
     mr_dataset_free(ds);
     support_result_free(&r);
@@ -53,8 +61,12 @@ static void damaged_labels_are_refused(void **state)
     assert_int_equal(mr_dataset_labels(ds, "test", labels, &err), MR_MISUSE);
     assert_non_null(strstr(err.text, "test"));
     assert_int_equal(mr_dataset_labels(ds, "train", labels, &err), MR_OK);
+    uint32_t sizes[60];
+    assert_int_equal(mr_dataset_sizes(ds, "test", 0, sizes, &err), MR_MISUSE);
+    assert_int_equal(mr_dataset_sizes(ds, "train", 0, sizes, &err), MR_OK);
     hurt_byte(dir, "train-00002.idx", 64 + 2 * 64 + 48, 1); /* another label, which could as well be right */
     assert_int_equal(mr_dataset_labels(ds, "train", labels, &err), MR_BAD_DATA);
+    assert_int_equal(mr_dataset_sizes(ds, "train", 1, sizes, NULL), MR_BAD_DATA);
     assert_non_null(strstr(err.text, "train-00002.idx: does not match the digest in the manifest; `millrace reindex`"));
     mr_dataset_free(ds);
 }
