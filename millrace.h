@@ -245,6 +245,8 @@ typedef struct mr_loader_options {
     float mixup, cutmix;
     uint32_t view; /* loaders that differ in it, and in transform and augment, give the same samples in the same order,
                       seen in other ways: several views of each sample */
+    char mask[64]; /* with_masks: the member of the meta's "masks" that masks are made of, for instance
+                      "SegmentationClass", instead of polygons; NUL-terminated, "": polygons */
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -286,7 +288,8 @@ typedef struct mr_batch_objects {
     const uint64_t *first_keypoint; /* objects + 1, by object: all that the meta has, in its order */
     const float *keypoint;          /* 3 of each: x, y, visibility; zeros if it is not labelled or outside */
     const uint8_t *masks; /* with_masks: count x height x size: label + 1 where a polygon is, a later object over
-                             an earlier one; 0: nothing; 255: a crowd, or no label below 254 */
+                             an earlier one; 0: nothing; 255: a crowd, or no label below 254.  Of a member of the
+                             meta: its numbers, the nearest one of each pixel; 255: no such mask, or beside the image */
 } mr_batch_objects;
 
 /* Read-only, lent until mr_batch_release(). */

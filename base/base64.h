@@ -6,5 +6,7 @@
 #include "base/buf.h"
 
 void mr_base64_add(mr_buf *out, const void *bytes, size_t len); /* fails as mr_buf_add() does */
+/* Appends what a text stands for.  False: it is not base64 with padding, or out of memory (out->failed). */
+bool mr_base64_read(const char *text, size_t len, mr_buf *out);
 
 #endif

@@ -242,9 +242,9 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t
     }
     if (b->moved)
         MR_TRY(mr_work_objects(w, worker, f->sample, &part->row, &v, meta, &b->moved[slot], err));
-    if (w->o.with_masks && !mr_moved_draw(&b->moved[slot], &worker->mover.path, w->o.transform.size, w->o.height,
-                                          b->masks.data + slot * mask_bytes(w)))
-        return mr_fail_memory(err, "drawing masks");
+    if (w->o.with_masks)
+        MR_TRY(mr_work_mask(w, worker, f->sample, &part->row, &v, meta, &b->moved[slot],
+                            b->masks.data + slot * mask_bytes(w), err));
     if (is_coded(w))
         return load_coded(b, w, worker, slot, &v, err);
     if (w->o.deliver != MR_DELIVER_ENCODED)

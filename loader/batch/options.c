@@ -211,6 +211,8 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
     if (o.with_masks)
         o.with_objects = 1;
+    if (!memchr(o.mask, '\0', sizeof o.mask))
+        return mr_fail(err, MR_MISUSE, "mask: a name of at most %zu bytes", sizeof o.mask - 1);
     if (o.object_side == 0)
         o.object_side = 1;
     if (!(o.object_side > 0) || !(o.object_visible >= 0 && o.object_visible <= 1))

@@ -62,6 +62,9 @@ uint8_t mr_work_orientation(const mr_work *w, const mr_row *row); /* 1 unless th
 /* work_objects.c.  The objects of a sample in its view, into *out: `meta`, its meta_len bytes, or NULL to read them. */
 mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                           const uint8_t *meta, mr_moved *out, mr_error *err);
+/* Its mask, size x height bytes: of the polygons in `moved`, or the one that the options name. */
+mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
+                       const uint8_t *meta, mr_moved *moved, uint8_t *out, mr_error *err);
 
 /* The schedule counts items; without a list of items they are the samples. */
 static inline uint64_t mr_work_sample(const mr_work *w, uint64_t epoch, uint64_t item)

@@ -1,28 +1,44 @@
 /* work_objects.c - what a sample shows, from its meta to its place in the view.
  * Invariant: of a meta only the value of "objects" is parsed: most of the rest is what the source wrote about the same
  * objects, and a batch waits for all of its samples. */
+#include <string.h>
+
+#include "base/base64.h"
 #include "base/scope.h"
+#include "image/region/png_numbers.h"
 #include "loader/batch/work.h"
+#include "loader/objects/stored_mask.h"
 #include "shards/dataset/captions_scan.h"
+
+/* The value of a member of an object.  1: found; 0: there is none; -1: it cannot be walked. */
+static int find_member(mr_json_span object, const char *name, mr_json_span *key, mr_json_span *value)
+{
+    mr_json_walk walk = mr_json_walk_of(object);
+    int more = object.at < object.end && *object.at == '{' ? 1 : -1;
+    while (more == 1 && (more = mr_json_next(&walk, key, value)) == 1)
+        if (mr_json_equals(*key, name))
+            return 1;
+    return more;
+}
+
+static mr_json_span span_of(const uint8_t *meta, size_t len)
+{
+    return (mr_json_span){(const char *)meta, (const char *)meta + len};
+}
 
 /* {"objects":...} of a meta into m->member; nothing without that member, all of a meta that cannot be walked. */
 static bool cut_member(mr_mover *m, const uint8_t *meta, size_t len)
 {
-    const char *text = (const char *)meta;
-    mr_json_walk walk = mr_json_walk_of((mr_json_span){text, text + len});
     mr_json_span key, value;
-    int more = len && *text == '{' ? 1 : -1;
+    int found = find_member(span_of(meta, len), "objects", &key, &value);
     mr_buf_clear(&m->member);
-    while (more == 1 && (more = mr_json_next(&walk, &key, &value)) == 1) {
-        if (!mr_json_equals(key, "objects"))
-            continue;
+    if (found > 0) {
         mr_buf_add_text(&m->member, "{");
         mr_buf_add(&m->member, key.at, (size_t)(value.end - key.at));
         mr_buf_add_text(&m->member, "}");
-        return !m->member.failed;
-    }
-    if (more < 0)
+    } else if (found < 0) {
         mr_buf_add(&m->member, meta, len);
+    }
     return !m->member.failed;
 }
 
@@ -38,6 +54,19 @@ static mr_status see_objects(mr_mover *m, const mr_stored *stored, const uint8_t
     return MR_OK;
 }
 
+/* The meta of a sample: as it was read for the batch, or NULL: read now. */
+static mr_status have_meta(mr_work *w, mr_mover *m, uint64_t sample, const mr_row *row, const uint8_t **meta,
+                           mr_error *err)
+{
+    if (*meta)
+        return MR_OK;
+    mr_buf_clear(&m->meta);
+    if (!mr_buf_reserve(&m->meta, row->meta_len))
+        return mr_fail_memory(err, "reading objects");
+    *meta = m->meta.data;
+    return mr_work_meta(w, sample, row, m->meta.data, err);
+}
+
 mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                           const uint8_t *meta, mr_moved *out, mr_error *err)
 {
@@ -46,15 +75,63 @@ mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const 
                                    (double)w->o.object_visible};
     const mr_stored stored = {row->width, row->height, mr_work_orientation(w, row)};
     mr_error why;
-    if (!meta) {
-        mr_buf_clear(&m->meta);
-        if (!mr_buf_reserve(&m->meta, row->meta_len))
-            return mr_fail_memory(err, "reading objects");
-        MR_TRY(mr_work_meta(w, sample, row, m->meta.data, err));
-        meta = m->meta.data;
-    }
+    MR_TRY(have_meta(w, m, sample, row, &meta, err));
     mr_status status = see_objects(m, &stored, meta, row->meta_len, &why);
     if (status != MR_OK)
         return mr_work_name_sample(w, sample, row, status, &why, err);
     return mr_objects_move(m, v, &rules, out) ? MR_OK : mr_fail_memory(err, "moving objects");
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------------ */
+
+/* The PNG of the mask into m->png.  1: done; 0: the meta has no such mask; -1: it has, but not a PNG in base64. */
+static int read_png(mr_mover *m, const char *name, const uint8_t *meta, size_t len)
+{
+    mr_json_span key, masks, mask, png;
+    mr_buf_clear(&m->png);
+    mr_buf_clear(&m->member);
+    if (find_member(span_of(meta, len), "masks", &key, &masks) != 1 || find_member(masks, name, &key, &mask) != 1)
+        return 0;
+    bool read = find_member(mask, "png", &key, &png) == 1 && mr_json_is_text(png) && mr_json_decode(png, &m->member) &&
+                mr_base64_read((const char *)m->member.data, m->member.len, &m->png);
+    return read ? 1 : -1;
+}
+
+static mr_status move_stored(const mr_work *w, mr_mover *m, const mr_row *row, const mr_view *v, uint8_t *out,
+                             mr_error *err)
+{
+    const mr_stored stored = {row->width, row->height, mr_work_orientation(w, row)};
+    const uint32_t width = w->o.transform.size, height = w->o.height;
+    mr_error why;
+    mr_status status = mr_png_numbers(m->png.data, m->png.len, row->width, row->height, &m->numbers, &why);
+    if (status != MR_OK)
+        return mr_fail(err, status, "its mask %s: %s", w->o.mask, why.text);
+    mr_buf_clear(&m->steps);
+    if (!mr_buf_reserve(&m->steps, width * sizeof(ptrdiff_t)))
+        return mr_fail_memory(err, "moving a mask");
+    mr_stored_mask_move(m->numbers.data, &stored, v, width, height, (ptrdiff_t *)(void *)m->steps.data, out);
+    return MR_OK;
+}
+
+mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
+                       const uint8_t *meta, mr_moved *moved, uint8_t *out, mr_error *err)
+{
+    mr_mover *m = &worker->mover;
+    mr_error why;
+    if (!*w->o.mask)
+        return mr_moved_draw(moved, &m->path, w->o.transform.size, w->o.height, out)
+                   ? MR_OK
+                   : mr_fail_memory(err, "drawing masks");
+    MR_TRY(have_meta(w, m, sample, row, &meta, err));
+    mr_status status = MR_OK;
+    int found = read_png(m, w->o.mask, meta, row->meta_len);
+    if (found < 0)
+        status = m->png.failed || m->member.failed
+                     ? mr_fail_memory(&why, "reading a mask")
+                     : mr_fail(&why, MR_BAD_SAMPLE, "its mask %s is not a PNG in base64", w->o.mask);
+    else if (!found)
+        memset(out, MR_MASK_NONE, (size_t)w->o.transform.size * w->o.height);
+    else
+        status = move_stored(w, m, row, v, out, &why);
+    return status == MR_OK ? MR_OK : mr_work_name_sample(w, sample, row, status, &why, err);
 }

@@ -28,6 +28,9 @@ void mr_mover_free(mr_mover *m)
     mr_buf_free(&m->member);
     free(m->path.at);
     free(m->other.at);
+    mr_buf_free(&m->png);
+    mr_buf_free(&m->numbers);
+    mr_buf_free(&m->steps);
     *m = (mr_mover){0};
 }
 

@@ -5,7 +5,7 @@
 
 #include "module.h"
 
-typedef enum kind { U32, U64, FLAG, FLOAT, FLOAT2, FLOAT3 } kind;
+typedef enum kind { U32, U64, FLAG, FLOAT, FLOAT2, FLOAT3, NAME } kind;
 
 typedef struct member {
     const char *name;
@@ -28,30 +28,23 @@ typedef struct member {
     }
 
 static const member members[] = {
-    MEMBER(global_batch, U64),   MEMBER(rank, U32),
-    MEMBER(world, U32),          MEMBER(threads, U32),
-    MEMBER(prefetch, U32),       MEMBER(seed, U64),
-    MEMBER(shuffle, U32),        MEMBER(window_bytes, U64),
-    MEMBER(tail, U32),           MEMBER(deliver, U32),
-    MEMBER(on_bad, U32),         MEMBER(max_bad, U64),
-    MEMBER(with_meta, FLAG),     MEMBER(epochs, U64),
-    MEMBER(max_pixels, U64),     MEMBER(with_objects, FLAG),
-    MEMBER(with_masks, FLAG),    MEMBER(height, U32),
-    MEMBER(object_side, FLOAT),  MEMBER(object_visible, FLOAT),
-    AUGMENT(brightness, FLOAT2), AUGMENT(contrast, FLOAT2),
-    AUGMENT(saturation, FLOAT2), AUGMENT(hue, FLOAT2),
-    AUGMENT(grey, FLOAT),        AUGMENT(erase, FLOAT),
-    AUGMENT(blur, FLOAT),        AUGMENT(sigma, FLOAT2),
-    AUGMENT(randaugment, U32),   AUGMENT(magnitude, U32),
-    AUGMENT(trivial, FLAG),      MEMBER(mixup, FLOAT),
-    MEMBER(cutmix, FLOAT),       TRANSFORM(kind, U32),
-    TRANSFORM(size, U32),        TRANSFORM(resize, U32),
-    TRANSFORM(scale_min, FLOAT), TRANSFORM(ratio_min, FLOAT),
-    TRANSFORM(ratio_max, FLOAT), MEMBER(view, U32),
-    TRANSFORM(scale_max, FLOAT), TRANSFORM(flip, FLOAT),
-    TRANSFORM(bicubic, FLAG),    TRANSFORM(apply_orientation, FLAG),
-    TRANSFORM(mean, FLOAT3),     TRANSFORM(std, FLOAT3),
-    TRANSFORM(libjpeg, FLAG),    TRANSFORM(unrounded, FLAG),
+    MEMBER(global_batch, U64),   MEMBER(rank, U32),           MEMBER(world, U32),
+    MEMBER(threads, U32),        MEMBER(prefetch, U32),       MEMBER(seed, U64),
+    MEMBER(shuffle, U32),        MEMBER(window_bytes, U64),   MEMBER(tail, U32),
+    MEMBER(deliver, U32),        MEMBER(on_bad, U32),         MEMBER(max_bad, U64),
+    MEMBER(with_meta, FLAG),     MEMBER(epochs, U64),         MEMBER(max_pixels, U64),
+    MEMBER(with_objects, FLAG),  MEMBER(with_masks, FLAG),    MEMBER(mask, NAME),
+    MEMBER(height, U32),         MEMBER(object_side, FLOAT),  MEMBER(object_visible, FLOAT),
+    AUGMENT(brightness, FLOAT2), AUGMENT(contrast, FLOAT2),   AUGMENT(saturation, FLOAT2),
+    AUGMENT(hue, FLOAT2),        AUGMENT(grey, FLOAT),        AUGMENT(erase, FLOAT),
+    AUGMENT(blur, FLOAT),        AUGMENT(sigma, FLOAT2),      AUGMENT(randaugment, U32),
+    AUGMENT(magnitude, U32),     AUGMENT(trivial, FLAG),      MEMBER(mixup, FLOAT),
+    MEMBER(cutmix, FLOAT),       TRANSFORM(kind, U32),        TRANSFORM(size, U32),
+    TRANSFORM(resize, U32),      TRANSFORM(scale_min, FLOAT), TRANSFORM(ratio_min, FLOAT),
+    TRANSFORM(ratio_max, FLOAT), MEMBER(view, U32),           TRANSFORM(scale_max, FLOAT),
+    TRANSFORM(flip, FLOAT),      TRANSFORM(bicubic, FLAG),    TRANSFORM(apply_orientation, FLAG),
+    TRANSFORM(mean, FLOAT3),     TRANSFORM(std, FLOAT3),      TRANSFORM(libjpeg, FLAG),
+    TRANSFORM(unrounded, FLAG),
 };
 
 static int read_float(PyObject *value, float *to)
@@ -78,8 +71,19 @@ static int read_floats(PyObject *value, Py_ssize_t count, float *to)
     return 0;
 }
 
+/* All of the member is filled, so that the loader sees a text that is too long. */
+static int read_name(PyObject *value, char *to)
+{
+    const char *text = PyUnicode_AsUTF8AndSize(value, NULL);
+    if (text)
+        strncpy(to, text, sizeof(((mr_loader_options *)NULL)->mask));
+    return text ? 0 : -1;
+}
+
 static int read_member(const member *m, PyObject *value, char *to)
 {
+    if (m->kind == NAME)
+        return read_name(value, to + m->offset);
     if (m->kind == FLOAT)
         return read_float(value, (float *)(void *)(to + m->offset));
     if (m->kind == FLOAT2 || m->kind == FLOAT3)

@@ -24,6 +24,7 @@ __all__ = [
     "check_colour",
     "check_fields",
     "check_integer",
+    "check_name",
     "check_number",
     "check_output",
     "check_split",
@@ -91,6 +92,15 @@ def check_integer(option: str, value: Any, least: int) -> int:
     if number < least:
         raise MisuseError(f"{option}: {number} is less than {least}")
     return number
+
+
+def check_name(option: str, value: Any) -> str:
+    """"" for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not 0 < len(value.encode()) < 64:
+        raise MisuseError(f"{option}: {value!r}; a name, of at most 63 bytes")
+    return value
 
 
 def check_number(option: str, value: Any, *, low: float, high: float) -> float:

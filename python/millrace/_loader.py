@@ -26,6 +26,7 @@ from ._checks import (
     check_colour,
     check_fields,
     check_integer,
+    check_name,
     check_number,
     check_output,
     check_split,
@@ -136,6 +137,8 @@ class Loader:
         max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
         object_side: objects ("boxes", "classes" ...) narrower or lower than so many pixels of the view are left out.
         object_visible: the share of an object's box, 0 to 1, that must be in the view.
+        mask: the stored mask that the field "mask" shows, a name in meta["masks"], such as "SegmentationClass"; default: the
+            polygons. Numbers as they are in the PNG, the nearest one of each pixel; 255 where there is none.
         items: sample numbers (places in a selection) to load instead of the whole split, each any number of times; or a mask, a
             bool for each sample; or a function that returns either for an epoch, and always the same for the same one.
         weights: how often each sample is seen, in proportion: sample i in each epoch epoch_size * weight[i] / sum times, rounded
@@ -200,6 +203,7 @@ class Loader:
         max_pixels: int = 0,
         object_side: float = 1.0,
         object_visible: float = 0.0,
+        mask: str | None = None,
         items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | Callable[[int], Any] | None = None,
         weights: numpy.ndarray[Any, Any] | Sequence[float] | Literal["class"] | None = None,
         epoch_size: int | None = None,
@@ -249,6 +253,7 @@ class Loader:
             "max_pixels": check_integer("max_pixels", max_pixels, 0),
             "with_meta": not META_FIELDS.isdisjoint(self.fields),
             "with_masks": "mask" in self.fields,
+            "mask": check_name("mask", mask),
             "with_objects": not OBJECT_FIELDS.isdisjoint(self.fields),
             "object_side": check_number("object_side", object_side, low=1e-3, high=16384.0),
             "object_visible": check_number("object_visible", object_visible, low=0.0, high=1.0),

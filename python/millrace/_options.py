@@ -58,6 +58,7 @@ class LoaderOptions(TypedDict, total=False):
     max_pixels: int
     object_side: float
     object_visible: float
+    mask: str | None
     weights: numpy.ndarray[Any, Any] | Sequence[float] | Literal["class"] | None
     epoch_size: int | None
     items: numpy.ndarray[Any, Any] | Sequence[int] | Sequence[bool] | Callable[[int], Any] | None
