@@ -88,7 +88,7 @@ _OBJECT_FIELDS: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
     "polygons": ("point", "float32", 2, ("first_point", "first_polygon", "first_object")),
     "keypoints": ("keypoint", "float32", 3, ("first_keypoint", "first_object")),
 }
-OBJECT_FIELDS = frozenset(_OBJECT_FIELDS)
+OBJECT_FIELDS = frozenset((*_OBJECT_FIELDS, "targets"))
 META_FIELDS = frozenset(("meta", "captions", "tokens", "labels"))
 
 
@@ -102,6 +102,31 @@ def _object_field(name: str, array: str) -> Field:
         for start in outer:
             rows = Ragged(rows, make(batch.objects(start), "int64", 1))
         return rows
+
+    return take
+
+
+def _targets_field(array: str) -> Field:
+    """For torchvision's transforms and detection models: of each sample a dict."""
+    try:
+        from torchvision import tv_tensors
+    except ImportError:
+        raise MisuseError("fields: 'targets' are tv_tensors of torchvision, which is not installed") from None
+    if array != "torch":
+        raise MisuseError(f"fields: 'targets' are torch tensors; array={array!r}")
+    boxes, classes, crowd = (_object_field(name, array) for name in ("boxes", "classes", "crowd"))
+
+    def take(batch: Any) -> list[dict[str, Any]]:
+        canvas, samples = (batch.height, batch.width), batch.column("sample")
+        return [
+            {
+                "boxes": tv_tensors.BoundingBoxes(box, format="XYXY", canvas_size=canvas),
+                "labels": label.long(),
+                "iscrowd": group,
+                "image_id": int(sample),
+            }
+            for box, label, group, sample in zip(boxes(batch), classes(batch), crowd(batch), samples)
+        ]
 
     return take
 
@@ -227,4 +252,6 @@ def _make_field(name: str, output: str, array: str, classes: int, texts: Texts) 
         return _labels_field(array, classes)
     if name == "mask":
         return _mask_field(array)
-    return _object_field(name, array) if name in OBJECT_FIELDS else _MAKERS[array](name, output)
+    if name == "targets":
+        return _targets_field(array)
+    return _object_field(name, array) if name in _OBJECT_FIELDS else _MAKERS[array](name, output)

@@ -41,7 +41,7 @@ ON_BAD = {"fail": 0, "replace": 1, "mask": 2}
 SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
 FIELDS = (
     "image label weight sample item meta width height codec orientation left top crop_width crop_height flip "
-    "share other other_label captions tokens labels boxes classes crowd number polygons keypoints mask"
+    "share other other_label captions tokens labels boxes classes crowd number polygons keypoints mask targets"
 ).split()
 
 

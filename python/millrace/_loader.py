@@ -120,7 +120,9 @@ class Loader:
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", "share",
             "other_label", ...;
             "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
-            a Ragged; "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds;
+            a Ragged; "targets": a dict for each sample, as torchvision's transforms and detection models take them: "boxes"
+            (tv_tensors.BoundingBoxes), "labels", "iscrowd", "image_id" (array="torch");
+            "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds;
             "captions": a list of texts for each sample; "tokens": their ids, int64, a Ragged with a row of `max_text` ids for
             each text;
             "labels": the classes of samples that may have several, and of others their one, float32, shape (batch, classes),

@@ -176,3 +176,21 @@ def test_rows_are_what_torchvision_takes(scenes: millrace.Split) -> None:
     model = detection.ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=91)
     losses = model(list(pictures.float() / 255), targets)
     assert all(torch.isfinite(loss) for loss in losses.values())
+
+
+def test_targets_of_torchvision(scenes: millrace.Split) -> None:
+    torch = pytest.importorskip("torch")
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
+    from torchvision.transforms import v2
+
+    fields = ["image", "targets", "boxes", "classes", "crowd", "sample"]
+    loader = millrace.Loader(scenes, 5, shuffle=True, view=millrace.Crop((48, 64)), fields=fields, array="torch")
+    for images, targets, *columns in loader:
+        for image, target, box, label, crowd, sample in zip(images, targets, *columns):
+            assert isinstance(target["boxes"], tv_tensors.BoundingBoxes) and target["boxes"].canvas_size == (48, 64)
+            assert torch.equal(target["boxes"].as_subclass(torch.Tensor), box) and target["image_id"] == sample
+            assert torch.equal(target["labels"], label.long()) and torch.equal(target["iscrowd"], crowd)
+            _, mirrored = v2.RandomHorizontalFlip(1.0)(tv_tensors.Image(image), target)
+            assert torch.equal(mirrored["boxes"][:, 0], 64 - box[:, 2])
+    with pytest.raises(millrace.MisuseError, match="'targets' are torch tensors; array='numpy'"):
+        millrace.Loader(scenes, 5, fields=["targets"], array="numpy")
