@@ -124,8 +124,8 @@ const mr_command mr_cmd_push = {
     .example = "millrace push dogs s3://bucket/dogs",
     .summary = "Stores a dataset's files where the URL leads, the manifest last.  Each is compared with the manifest "
                "before it is sent.",
-    .notes = "Files that are there already, by size and SHA-256, are not sent again, so the same command continues "
-             "where an earlier one ended.\n"
+    .notes = "Files that are there already, by size and SHA-256, are not sent again, and neither are the parts of a "
+             "large file that an earlier push to a bucket has stored: the same command continues where it ended.\n"
              "\n"
              "Exit status: 0 done; 1 the dataset is damaged; 2 usage error or no dataset there; 3 system error.",
     .options = options,

@@ -204,6 +204,13 @@ static mr_status fail_refused(const mr_url *url, const char *file, mr_reply *r, 
     return MR_SYSTEM;
 }
 
+/* What was sent has another SHA-256 there: a bit flipped on the way. */
+static bool came_damaged(mr_reply *r)
+{
+    char code[64];
+    return r->get->put && (strstr(code_of(r, code), "XAmzContentSHA256Mismatch") || strstr(code, "BadDigest"));
+}
+
 typedef enum verdict { DONE, AGAIN, FINAL } verdict;
 
 /* AGAIN: `why` says what happened, for the case that it stays so.  FINAL: *status and err are the result. */
@@ -243,7 +250,7 @@ static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, m
              r->code == MR_CURLE_UNSUPPORTED_PROTOCOL || r->code == MR_CURLE_URL_MALFORMAT ||
              r->code == MR_CURLE_TOO_MANY_REDIRECTS)
         mr_fail(err, MR_SYSTEM, "%s: %s", file, lane->why);
-    else if (r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429)
+    else if (r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429 && !came_damaged(r))
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s; check the URL%s", file, r->status, code_of(r, code),
                 url->rights.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
     else {
@@ -321,6 +328,8 @@ mr_status mr_http_get(mr_http *h, const mr_get *get, mr_error *err)
         if (v == AGAIN)
             wait_before(attempt, &r, last + h->patience);
     }
+    if (v == DONE && get->etag)
+        memcpy(get->etag, r.etag, MR_ETAG_MAX);
     int errnum = errno;
     give_lane(h, lane);
     errno = errnum;

@@ -15,13 +15,17 @@ mr_status mr_http_open(mr_url *url, mr_http **out, mr_error *err);
 void mr_http_close(mr_http *h); /* NULL is fine */
 const mr_url *mr_http_url(const mr_http *h);
 
+enum { MR_ETAG_MAX = 160 };
+
 /* `n` more bytes. */
 typedef mr_status mr_http_sink(void *to, const uint8_t *bytes, size_t n, mr_error *err);
 
-typedef struct mr_put { /* a file to be stored */
+typedef struct mr_put { /* what is sent: a file, or a part of it, or a text */
     int fd;
-    uint64_t bytes;
-    const char *sha256; /* as text; stored beside it, so that a later push knows it */
+    uint64_t from, bytes;
+    const char *text;   /* instead of the file */
+    const char *sha256; /* as text; stored beside it, so that a later push knows it; NULL: not */
+    const char *body;   /* SHA-256 of what is sent, as text, which S3 compares; NULL: it does not */
 } mr_put;
 
 typedef struct mr_there { /* a file that is stored */
@@ -37,6 +41,10 @@ typedef struct mr_get {
     void *to;
     uint64_t *size;          /* of the whole file, if the server says it, else unchanged; may be NULL */
     const mr_put *put;       /* PUT, instead of all that */
+    const char *method;      /* of a put: NULL: "PUT" */
+    const char *query;       /* of the URL, encoded, its members in order; NULL: none */
+    mr_buf *answer;          /* to a put: what it says; may be NULL */
+    char *etag;              /* char[MR_ETAG_MAX]: of the answer; may be NULL */
     mr_there *head;          /* HEAD */
     const atomic_bool *stop; /* ends it within 100 ms, with ECANCELED; may be NULL */
 } mr_get;
@@ -50,6 +58,9 @@ mr_status mr_http_read(mr_http *h, const char *name, uint64_t most, mr_buf *out,
 
 /* Stores a whole file; again from its start if the connection breaks. */
 mr_status mr_http_put(mr_http *h, const char *name, const mr_put *put, mr_error *err);
+/* The same of a large file in a bucket: in parts, several at once, each tried again by itself.  A later call goes on
+ * with the parts that are there. */
+mr_status mr_http_put_parts(mr_http *h, const char *name, const mr_put *put, mr_error *err);
 /* What is stored there; MR_END: nothing. */
 mr_status mr_http_head(mr_http *h, const char *name, mr_there *out, mr_error *err);
 

@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 
-enum { POLL_MS = 50, CONNECT_MS = 10000, STALL = 20 /* seconds */, BUFFER = 512 << 10 };
+enum { ANSWER_MAX = 1 << 20, POLL_MS = 50, CONNECT_MS = 10000, STALL = 20 /* seconds */, BUFFER = 512 << 10 };
 
 /* ---- what comes back --------------------------------------------------------------------------------------------- */
 
@@ -57,7 +57,7 @@ static size_t take_head(char *line, size_t size, size_t count, void *to)
 {
     mr_reply *r = to;
     size_t len = size * count;
-    char value[160];
+    char value[MR_ETAG_MAX];
     const char *at = value;
     r->heard = true;
     if (header(line, len, "HTTP/", value, sizeof value)) { /* of each redirect, too */
@@ -108,6 +108,12 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *to)
     const mr_get *get = r->get;
     size_t len = size * count, n = len;
     r->heard = true;
+    if (get->answer && r->status == 200) {
+        if (get->answer->len + len > ANSWER_MAX)
+            return 0;
+        mr_buf_add(get->answer, bytes, len);
+        return get->answer->failed ? 0 : len;
+    }
     if (get->put || (r->status != 200 && r->status != 206)) {
         n = len < sizeof r->page - 1 - r->page_len ? len : sizeof r->page - 1 - r->page_len;
         memcpy(r->page + r->page_len, bytes, n);
@@ -140,7 +146,9 @@ static size_t give_body(char *bytes, size_t size, size_t count, void *from)
     uint64_t rest = put->bytes - r->sent;
     size_t len = size * count < rest ? size * count : (size_t)rest;
     r->heard = true;
-    if (len && mr_file_pread(put->fd, bytes, len, r->sent, r->get->name, r->err) != MR_OK) {
+    if (len && put->text)
+        memcpy(bytes, put->text + r->sent, len);
+    else if (len && mr_file_pread(put->fd, bytes, len, put->from + r->sent, r->get->name, r->err) != MR_OK) {
         r->sunk = MR_SYSTEM;
         return MR_CURL_READFUNC_ABORT;
     }
@@ -163,7 +171,9 @@ static mr_status add_header(const mr_curl *c, mr_curl_list **list, const char *n
     return MR_OK;
 }
 
-static mr_status authorize(const mr_curl *c, void *easy, const mr_url *url, mr_curl_list **headers, mr_error *err)
+/* `body`: SHA-256 of what is sent, NULL: not stated. */
+static mr_status authorize(const mr_curl *c, void *easy, const mr_url *url, const char *body, mr_curl_list **headers,
+                           mr_error *err)
 {
     const mr_rights *r = &url->rights;
     char signature[128];
@@ -180,7 +190,7 @@ static mr_status authorize(const mr_curl *c, void *easy, const mr_url *url, mr_c
     c->easy_setopt(easy, MR_CURLOPT_AWS_SIGV4, signature);
     if (r->token)
         MR_TRY(add_header(c, headers, "x-amz-security-token", r->token, err));
-    return add_header(c, headers, "x-amz-content-sha256", "UNSIGNED-PAYLOAD", err);
+    return add_header(c, headers, "x-amz-content-sha256", body ? body : "UNSIGNED-PAYLOAD", err);
 }
 
 /* A file of certificates in the place of the system's, by the names that curl, Amazon's tools and OpenSSL have. */
@@ -219,9 +229,13 @@ static mr_status prepare_put(const mr_curl *c, void *easy, mr_reply *reply, mr_c
     c->easy_setopt(easy, MR_CURLOPT_INFILESIZE_LARGE, (int64_t)put->bytes);
     c->easy_setopt(easy, MR_CURLOPT_READFUNCTION, give_body);
     c->easy_setopt(easy, MR_CURLOPT_READDATA, reply);
+    if (reply->get->method)
+        c->easy_setopt(easy, MR_CURLOPT_CUSTOMREQUEST, reply->get->method);
+    if (reply->get->answer)
+        mr_buf_clear(reply->get->answer);
     MR_TRY(add_header(c, headers, "Content-Type", "application/octet-stream", err));
     c->easy_setopt(easy, MR_CURLOPT_EXPECT_100_TIMEOUT_MS, 50L); /* some servers never answer "100 Continue" */
-    return add_header(c, headers, "x-amz-meta-sha256", put->sha256, err);
+    return put->sha256 ? add_header(c, headers, "x-amz-meta-sha256", put->sha256, err) : MR_OK;
 }
 
 static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, mr_reply *reply, mr_curl_list **headers,
@@ -233,6 +247,8 @@ static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, mr_
     MR_AUTO(mr_buf_free) mr_buf address = {0};
     mr_buf_add_text(&address, url->base);
     mr_url_encode(&address, get->name, strlen(get->name), "/");
+    if (get->query)
+        mr_buf_printf(&address, "?%s", get->query);
     MR_TRY(mr_buf_status(&address, err, "a request"));
     c->easy_setopt(lane->easy, MR_CURLOPT_URL, mr_buf_text(&address));
     if (get->bytes && (from || get->bytes != get->whole)) {
@@ -242,7 +258,7 @@ static mr_status prepare(const mr_curl *c, mr_lane *lane, const mr_url *url, mr_
         snprintf(range, sizeof range, "%" PRIu64 "-", from);
         c->easy_setopt(lane->easy, MR_CURLOPT_RANGE, range);
     }
-    MR_TRY(authorize(c, lane->easy, url, headers, err));
+    MR_TRY(authorize(c, lane->easy, url, get->put ? get->put->body : NULL, headers, err));
     if (get->head)
         c->easy_setopt(lane->easy, MR_CURLOPT_NOBODY, 1L);
     if (get->put)

@@ -1,4 +1,4 @@
-/* parts.h - what fetch.c and remote.c share.
+/* parts.h - what fetch.c, multipart.c and remote.c share.
  * Invariant: a remote's connections, place and folder never change once it is open. */
 #ifndef MR_REMOTE_PARTS_H
 #define MR_REMOTE_PARTS_H
@@ -24,5 +24,8 @@ struct mr_remote {
     mr_store store;       /* path NULL: not opened yet */
     char **damaged;       /* of each shard: why it is not fetched again; NULL: it may be */
 };
+
+/* Appends $XDG_CACHE_HOME/millrace/NAME; without that variable, ~/.cache/millrace/NAME. */
+mr_status mr_remote_cache_path(const char *name, mr_buf *out, mr_error *err);
 
 #endif

@@ -11,8 +11,8 @@
 #include "shards/remote/http.h"
 #include "shards/remote/push.h"
 
-/* Amazon's limit of one PUT. */
-#define PUT_MAX ((uint64_t)5 << 30)
+/* A larger file goes to a bucket in parts. */
+#define WHOLE_MAX ((uint64_t)32 << 20)
 
 struct mr_push {
     mr_http *http;
@@ -56,9 +56,6 @@ mr_status mr_push_file(mr_push *p, int dirfd, const char *name, const uint8_t *s
     mr_there there;
     *stored = false;
     MR_TRY(mr_file_open(dirfd, name, true, &fd, &size, err));
-    if (size > PUT_MAX)
-        return mr_fail(err, MR_MISUSE, "%s: has more than 5 GiB, which one request may store; ingest with --shard-size",
-                       name);
     MR_TRY(mr_file_digest(fd, size, true, name, &found, err));
     if (sha256 && memcmp(found.sha256, sha256, sizeof found.sha256) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: differs from what was ingested; `millrace verify` shows the extent",
@@ -69,8 +66,10 @@ mr_status mr_push_file(mr_push *p, int dirfd, const char *name, const uint8_t *s
         return MR_OK;
     if (status != MR_OK && status != MR_END)
         return status;
-    const mr_put put = {.fd = fd, .bytes = size, .sha256 = hex};
-    status = mr_http_put(p->http, name, &put, err);
+    mr_scheme scheme = mr_http_url(p->http)->scheme;
+    const mr_put put = {.fd = fd, .bytes = size, .sha256 = hex, .body = hex};
+    bool parts = size > WHOLE_MAX && (scheme == MR_SCHEME_s3 || scheme == MR_SCHEME_gs);
+    status = (parts ? mr_http_put_parts : mr_http_put)(p->http, name, &put, err);
     *stored = status == MR_OK;
     if (status == MR_END && err)
         err->status = MR_MISUSE;

@@ -46,8 +46,7 @@ mr_status mr_remote_keep_out(const char *path, mr_error *err)
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* $XDG_CACHE_HOME/millrace/NAME */
-static mr_status cache_path(const char *name, mr_buf *out, mr_error *err)
+mr_status mr_remote_cache_path(const char *name, mr_buf *out, mr_error *err)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (cache && *cache == '/')
@@ -76,7 +75,7 @@ static mr_status open_store(mr_remote *r, const char *dir, uint64_t most_bytes, 
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     if (!dir) {
-        MR_TRY(cache_path("shards", &path, err));
+        MR_TRY(mr_remote_cache_path("shards", &path, err));
         dir = mr_buf_text(&path);
         MR_TRY(mr_dir_make(dir, err));
         if (!most_bytes)
@@ -352,7 +351,7 @@ static mr_status take_manifest(mr_remote *r, mr_error *err)
         return mr_fail(err, status, "%s: %s", shown, why.text);
     mr_manifest_free(head);
     mr_hex(digest, sizeof digest, sha256);
-    MR_TRY(cache_path("datasets/", &path, err));
+    MR_TRY(mr_remote_cache_path("datasets/", &path, err));
     mr_buf_add_text(&path, sha256);
     MR_TRY(mr_dir_make(mr_buf_text(&path), err));
     r->folder = strdup(mr_buf_text(&path));

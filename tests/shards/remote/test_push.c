@@ -1,8 +1,11 @@
 /* test_push.c - a dataset stored on a server and fetched again is the same one, whatever breaks on the way.
- * Covers remote/push.c, cmd_push.c, cmd_pull.c. */
+ * Covers remote/push.c, remote/multipart.c, cmd_push.c, cmd_pull.c. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "shards/remote/push.h"
 #include "tests/support/remote/server.h"
 #include "tests/support/support.h"
 
@@ -143,6 +146,103 @@ static void what_is_damaged_is_not_stored(void **state)
     free(there);
 }
 
+/* ---- large files in parts of 16 MiB ------------------------------------------------------------------------------ */
+
+enum { BIG = (50 << 20) + 12345, BIG_PARTS = 4 };
+
+static void make_big(void)
+{
+    char *path = support_path("%s/big", root);
+    mr_random r = support_random();
+    uint8_t *bytes = malloc(BIG);
+    mr_random_bytes(&r, bytes, BIG);
+    support_write(path, bytes, BIG);
+    free(bytes);
+    free(path);
+}
+
+static mr_status push_big(bool *stored, mr_error *err)
+{
+    mr_push *p;
+    int dirfd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mr_push_open(remote, &p, err), MR_OK);
+    mr_status status = mr_push_file(p, dirfd, "big", NULL, stored, err);
+    mr_push_close(p);
+    close(dirfd);
+    return status;
+}
+
+static void assert_big_is_there(void)
+{
+    char *a = support_path("%s/big", root), *b = support_path("%s/www/bucket/my data/big", root),
+         *kept = support_path("find '%s/cache/millrace/uploads' -type f | grep -q .", root);
+    support_assert_same_file(a, b);
+    assert_int_not_equal(system(kept), 0); /* no upload is unfinished */
+    assert_int_equal(unlink(b), 0);
+    free(a);
+    free(b);
+    free(kept);
+}
+
+static unsigned parts_in(const char *log)
+{
+    return support_occurrences(log, "?partNumber=");
+}
+
+static void large_files_go_in_parts(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    mr_error err;
+    bool stored;
+    make_big();
+    support_server_heal(&server);
+    support_server_tell(&server, "sign?key=AKIA&secret=hush");
+    support_server_fault(&server, "cut", "partNumber=2", 1);
+    support_server_fault(&server, "flip", "partNumber=3", 1);
+    support_server_fault(&server, "503", "?uploads", 1);
+    support_server_fault(&server, "error200", "?uploadId", 1);
+    free(support_server_log(&server));
+    assert_int_equal(push_big(&stored, &err), MR_OK);
+    assert_true(stored);
+    char *log = support_server_log(&server);
+    assert_int_equal(parts_in(log), BIG_PARTS + 1); /* what was flipped came twice; what was cut has no answer */
+    free(log);
+    assert_int_equal(push_big(&stored, &err), MR_OK);
+    assert_false(stored);
+    assert_big_is_there();
+}
+
+static void an_upload_goes_on_with_the_parts_that_are_there(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    mr_error err;
+    bool stored;
+    make_big();
+    support_server_heal(&server);
+    support_server_tell(&server, "sign?key=AKIA&secret=hush");
+    support_server_fault(&server, "503", "partNumber=3", 0);
+    assert_int_equal(push_big(&stored, &err), MR_SYSTEM);
+    assert_non_null(strstr(err.text, "s3://bucket/my data/big: nothing has come for 1 s (answers 503)"));
+    support_server_heal(&server);
+    support_server_tell(&server, "sign?key=AKIA&secret=hush");
+    free(support_server_log(&server));
+    assert_int_equal(push_big(&stored, &err), MR_OK);
+    char *log = support_server_log(&server);
+    assert_int_equal(parts_in(log), 1);
+    assert_non_null(strstr(log, "?partNumber=3&"));
+    assert_non_null(strstr(log, "?part-number-marker=2&")); /* the list has two pages */
+    free(log);
+    assert_big_is_there();
+    support_server_fault(&server, "503", "partNumber=1", 0);
+    assert_int_equal(push_big(&stored, &err), MR_SYSTEM);
+    support_server_heal(&server);
+    support_server_tell(&server, "forget");
+    assert_int_equal(push_big(&stored, &err), MR_OK);
+    assert_big_is_there();
+}
+
 static void places_that_cannot_be(void **state)
 {
     (void)state;
@@ -157,6 +257,8 @@ int main(void)
         cmocka_unit_test(pushed_and_pulled_it_is_the_same),
         cmocka_unit_test(a_pull_goes_on_where_one_ended),
         cmocka_unit_test(what_is_damaged_is_not_stored),
+        cmocka_unit_test(large_files_go_in_parts),
+        cmocka_unit_test(an_upload_goes_on_with_the_parts_that_are_there),
         cmocka_unit_test(places_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -8,6 +8,7 @@ GET /-/fault?kind=KIND&match=TEXT&count=N   the next N answers (0: all) to paths
 GET /-/sign?key=KEY&secret=SECRET&token=TOKEN  from now on requests must be signed so (AWS Signature 4); no key: not
 GET /-/bearer?token=TOKEN                   ... must have this bearer token
 GET /-/redirect?match=TEXT&to=URL           paths with TEXT are elsewhere
+GET /-/forget                               uploads in parts that are not complete are over
 GET /-/log                                  "STATUS BYTES PATH RANGE AUTHORIZED", a line for each answer; empties it
 """
 import hashlib
@@ -30,6 +31,7 @@ lock = threading.Lock()
 faults = []  # [kind, match, left or None]
 log = []
 metas = {}  # x-amz-meta-sha256 of what was PUT
+uploads = {}  # id of an upload in parts: [path, meta, {number: bytes}]
 rules = {"sign": None, "bearer": None, "redirect": None}  # queries
 
 
@@ -94,6 +96,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if path == "/-/log":
                 text = "\n".join(log)
                 log.clear()
+            elif path == "/-/forget":
+                uploads.clear()
+                text = ""
             elif path[3:] in rules:
                 rules[path[3:]] = {name: values[0] for name, values in query.items()}
                 text = ""
@@ -192,6 +197,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         redirect = rules["redirect"]
         if redirect and redirect["match"] in path:
             return self.answer(302, b"", [("Location", redirect["to"])])
+        query = urllib.parse.parse_qs(url.query)
+        if "uploadId" in query:
+            return self.list_parts(query)
         kind = take_fault(path)
         if kind == "whole":  # ranges are not known here
             del self.headers["Range"]
@@ -214,6 +222,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer(status, body, headers)
 
 
+    def upload_of(self, query):
+        """The upload in parts that a query names; None: it is over."""
+        found = uploads.get(query["uploadId"][0])
+        return found if found and found[0] == urllib.parse.unquote(urllib.parse.urlsplit(self.path).path) else None
+
+    def list_parts(self, query):
+        """At most two a page."""
+        found = self.upload_of(query)
+        if not found:
+            return self.answer(404, b"<Error><Code>NoSuchUpload</Code></Error>")
+        after = int(query.get("part-number-marker", ["0"])[0])
+        numbers = [number for number in sorted(found[2]) if number > after]
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{hashlib.md5(found[2][number]).hexdigest()}&quot;</ETag>"
+            f"<Size>{len(found[2][number])}</Size></Part>"
+            for number in numbers[:2]
+        )
+        more = len(numbers) > 2
+        page = f"<IsTruncated>{str(more).lower()}</IsTruncated>"
+        page += f"<NextPartNumberMarker>{numbers[1]}</NextPartNumberMarker>" if more else ""
+        return self.answer(200, f"<ListPartsResult>{page}{parts}</ListPartsResult>".encode())
+
+    def do_POST(self):
+        url = urllib.parse.urlsplit(self.path)
+        path, query = urllib.parse.unquote(url.path), urllib.parse.parse_qs(url.query, keep_blank_values=True)
+        kind = take_fault(path + "?" + url.query)
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        code = self.refusal()
+        if code:
+            return self.answer(403, f"<Error><Code>{code}</Code></Error>".encode())
+        if kind in ERRORS:
+            return self.answer(ERRORS[kind], b"busy")
+        if kind == "error200":  # as S3 does while it joins parts
+            return self.answer(200, b"<Error><Code>InternalError</Code></Error>")
+        if "uploads" in query:
+            name = f"id {len(uploads)}+/="
+            uploads[name] = [path, self.headers.get("x-amz-meta-sha256", ""), {}]
+            return self.answer(200, f"<InitiateMultipartUploadResult><UploadId>{name}</UploadId></InitiateMultipartUploadResult>".encode())
+        found = self.upload_of(query)
+        if not found:
+            return self.answer(404, b"<Error><Code>NoSuchUpload</Code></Error>")
+        wanted = "".join(
+            f'<Part><PartNumber>{number}</PartNumber><ETag>"{hashlib.md5(part).hexdigest()}"</ETag></Part>'
+            for number, part in sorted(found[2].items())
+        )
+        if body != f"<CompleteMultipartUpload>{wanted}</CompleteMultipartUpload>":
+            return self.answer(400, b"<Error><Code>InvalidPart</Code></Error>")
+        os.makedirs(os.path.dirname(sys.argv[1] + path), exist_ok=True)
+        with open(sys.argv[1] + path, "wb") as file:
+            file.write(b"".join(part for _, part in sorted(found[2].items())))
+        metas[path] = found[1]
+        del uploads[query["uploadId"][0]]
+        return self.answer(200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+
     def do_HEAD(self):
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         kind = take_fault(path)
@@ -227,9 +289,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(code, b"", headers, size)
 
     def do_PUT(self):
-        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        url = urllib.parse.urlsplit(self.path)
+        path, query = urllib.parse.unquote(url.path), urllib.parse.parse_qs(url.query)
         length = int(self.headers["Content-Length"])
-        kind = take_fault(path)
+        kind = take_fault(path + "?" + url.query if url.query else path)
         if kind in ("cut", "reset"):
             self.rfile.read(length // 2)
             return self.hang_up(kind == "reset")
@@ -239,6 +302,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(403, f"<Error><Code>{code}</Code></Error>".encode())
         if kind in ERRORS:
             return self.answer(ERRORS[kind], b"busy")
+        if kind == "flip":  # on the way here
+            body = body[: length // 2] + bytes([body[length // 2] ^ 16]) + body[length // 2 + 1 :]
+        stated = self.headers.get("x-amz-content-sha256", "UNSIGNED-PAYLOAD")
+        if stated not in ("UNSIGNED-PAYLOAD", hashlib.sha256(body).hexdigest()):
+            return self.answer(400, b"<Error><Code>XAmzContentSHA256Mismatch</Code></Error>")
+        if "uploadId" in query:
+            found = self.upload_of(query)
+            if not found:
+                return self.answer(404, b"<Error><Code>NoSuchUpload</Code></Error>")
+            found[2][int(query["partNumber"][0])] = body
+            return self.answer(200, b"", [("ETag", f'"{hashlib.md5(body).hexdigest()}"')])
         os.makedirs(os.path.dirname(sys.argv[1] + path), exist_ok=True)
         with open(sys.argv[1] + path, "wb") as file:
             file.write(body)
