@@ -242,12 +242,13 @@ static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, 
 {
     MR_AUTO(mr_scope_close) int fd = mr_supply_open_folder(dir);
     struct stat st;
-    if (fd < 0 && mr_path_is_url(dir))
+    bool absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (absent && mr_path_is_url(dir))
         return mr_fail(
             err, MR_MISUSE,
             "%s: datasets are read from folders, and from URLs of http, https, s3, gs and hf; download this one first",
             dir);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    if (absent)
         return mr_fail(err, MR_MISUSE, "%s: no such folder; give the folder that `millrace ingest` made", dir);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", dir);

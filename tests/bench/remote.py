@@ -83,8 +83,10 @@ def measure(folder, name, port, options):
         "first batch": ([*replay, "--batches", "0:1", url], 0, 0),
         "records by range": ([*replay, *ranges, url], steps * BATCH, part),
         "whole shards (verify --no-sha256)": ([MILLRACE, "verify", "--quiet", "--no-sha256", url], 0, size),
-        "whole shards by curl, 8 at once": (
-            ["curl", "-s", "-Z", "--parallel-max", "8", *(word for shard in shards for word in ("-o", "/dev/null", f"{url}/{shard.name}"))],
+        "whole shards (pull)": (["sh", "-c", f"rm -rf {cache}.out && {MILLRACE} pull --quiet {url} {cache}.out"], 0, size),
+        "the same files by curl, 8 at once": (
+            ["sh", "-c", f"rm -rf {cache}.out && mkdir {cache}.out && exec curl -s -Z --parallel-max 8 "
+             + " ".join(f"-o {cache}.out/{file.name} {url}/{file.name}" for file in sorted((folder / "data").iterdir()))],
             0, size),
     }
     results = {work: [] for work in works}

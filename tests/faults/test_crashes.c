@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #include "tests/support/faults.h"
+#include "tests/support/remote/server.h"
 #include "tests/support/training/steps.h"
 
 typedef enum product { WHOLE, PARTS, MODEL } product;
 
 typedef struct scene {
-    const char *name, *prepare, *command, *again;
-    const char *target; /* the file or folder that it writes */
+    const char *name, *prepare, *command, *again; /* "s3://": from the server of this test */
+    const char *target;                           /* the file or folder that it writes */
     unsigned ranks;
     product kind; /* of the target; PARTS: each file of it is lost or whole; MODEL: checkpoints */
 } scene;
@@ -33,6 +34,8 @@ typedef struct scene {
 #define TAR     "export ../data out.tar --to tar --quiet"
 #define IMAGE   "show ../data train 0 --image out.jpg"
 #define WORDS   "tokenizer ../pairs --text-column image_description --size 300 --quiet --output "
+#define PULL    "pull s3://bucket/whole out --quiet"
+#define AFAR    "export s3://bucket/whole out --quiet"
 #define EMBED   "predict ../pairs ../words --threads 1 --embeddings out.npz"
 #define TRAIN   "train ../data --batch 8 --threads 1 --eval-every 1 --keep 2 --quiet --log log --output out"
 #define VIT     " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --steps 4"
@@ -54,6 +57,8 @@ static const scene scenes[] = {
     {"show", ":", IMAGE, IMAGE " --force", "out.jpg", 0, WHOLE},
     {"tokenizer", ":", WORDS "out.json", WORDS "out.json --force", "out.json", 0, WHOLE},
     {"embeddings", ":", EMBED, EMBED, "out.npz", 0, WHOLE},
+    {"pull", "rm -rf ../cache", PULL, "verify out --quiet", "out", 0, WHOLE},
+    {"export-remote", "rm -rf ../cache", AFAR, AFAR " --force", "out", 0, WHOLE},
     {"checkpoint", ":", TRAIN VIT, NULL, "out", 0, MODEL},
     {"checkpoint-next", "cp -r ../model out", TRAIN " --resume", NULL, "out", 0, MODEL},
     {"train-2-ranks", ":", TRAIN VIT, NULL, "out", 2, MODEL},
@@ -218,6 +223,11 @@ static double now(void)
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
+static bool is_remote(const scene *s)
+{
+    return strstr(s->command, "s3://");
+}
+
 /* Half of the moments are calls, of all classes; the others are times. */
 static void kill_once(const scene *s, unsigned long i, const unsigned long calls[3], double seconds, char when[64])
 {
@@ -237,7 +247,8 @@ static void kill_once(const scene *s, unsigned long i, const unsigned long calls
         fail_msg("%s %s: exit %d, signal %d: %s", s->name, when, r.status, r.signal, r.err);
     t.killed += killed;
     support_result_free(&r);
-    while (waitpid(-1, NULL, 0) > 0) /* children of what was killed are ours: a zombie's number still is one */
+    while (!is_remote(s) &&
+           waitpid(-1, NULL, 0) > 0) /* children of what was killed are ours: a zombie's number still is one */
         ;
 }
 
@@ -286,6 +297,16 @@ static void try_scene(const scene *s)
         fail_msg("%s: no log promised a checkpoint", s->name);
 }
 
+/* The server runs for its scenes alone: others wait for every child of this process. */
+static void try_remote_scene(const scene *s)
+{
+    support_server server;
+    support_server_bucket(t.base, &server);
+    if (server.port)
+        try_scene(s);
+    support_server_stop(&server);
+}
+
 static void test_kills(void **state)
 {
     (void)state;
@@ -293,7 +314,7 @@ static void test_kills(void **state)
     bool ranks = system("command -v mpirun >/dev/null 2>&1") == 0 && !faulty_sanitized();
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
         if ((!only || strcmp(only, scenes[i].name) == 0) && (ranks || !scenes[i].ranks))
-            try_scene(&scenes[i]);
+            (is_remote(&scenes[i]) ? try_remote_scene : try_scene)(&scenes[i]);
 }
 
 int main(void)

@@ -12,6 +12,7 @@
 
 #include "tests/support/sources/archive.h"
 #include "tests/support/faults.h"
+#include "tests/support/remote/server.h"
 #include "tests/support/sources/hub.h"
 #include "tests/support/training/steps.h"
 
@@ -19,7 +20,7 @@ typedef struct scene {
     const char *name;
     const char *prepare; /* shell, in the empty run folder */
     const char *command;
-    const char *force;  /* what the rerun needs in addition if the target is there already */
+    const char *force;  /* what the rerun needs in addition if the target is there already; NULL: there is none then */
     const char *target; /* the file or folder that it writes, NULL: none */
     bool model;         /* the target holds checkpoints */
 } scene;
@@ -82,6 +83,9 @@ static const scene scenes[] = {
     {"train-pairs", NULL, "train ../pairs --steps 1" PAIRS TRAIN, "", "out", true},
     {"eval", NULL, "eval ../data ../model --threads 2 --json", "", NULL, false},
     {"predict", NULL, "predict ../data ../model --threads 2", "", NULL, false},
+    {"pull", "rm -rf ../cache", "pull s3://bucket/data out --quiet", NULL, "out", false},
+    {"export-remote", "rm -rf ../cache", "export s3://bucket/data out --quiet", " --force", "out", false},
+    {"replay-remote", "rm -rf ../cache", "replay s3://bucket/data --global-batch 4 --quiet --json", "", NULL, false},
     {"embeddings", NULL, "predict ../pairs ../words --threads 2 --embeddings out.npz", "", "out.npz", false},
 };
 
@@ -113,6 +117,7 @@ static struct {
     unsigned long stride;
     mr_random chance;
     size_t tries, harmless, gave_up, failures;
+    support_server server; /* of the folder, as the bucket "bucket"; port 0: there is none */
 } t;
 
 static int set_up(void **state)
@@ -148,6 +153,7 @@ static int set_up(void **state)
     support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
     char *zip = support_path("%s/source.zip", t.base), *source = support_path("%s/source", t.base);
     support_archive_tree(zip, "zip-deflate", source, false);
+    support_server_bucket(t.base, &t.server);
     free(zip);
     free(source);
     free(hub);
@@ -160,6 +166,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    support_server_stop(&t.server);
     support_tmpdir_remove(t.base);
     free(t.run);
     return 0;
@@ -282,8 +289,8 @@ static void run_again(const scene *s, const char *fault, bool libraries, const e
 {
     const char *wrong = NULL;
     uint64_t is = target_is(s, &wrong);
-    char *command = support_path("%s%s", s->command, is ? s->force : "");
-    if (s->model && is == e->after && !s->prepare)
+    char *command = support_path("%s%s", s->command, is && s->force ? s->force : "");
+    if ((is && !s->force) || (s->model && is == e->after && !s->prepare))
         command[0] = '\0'; /* a finished run; another one goes to another place */
     support_result r = {0};
     if (*command)
@@ -378,7 +385,8 @@ static void test_every_call_may_fail(void **state)
     (void)state;
     const char *only = getenv("MILLRACE_FAULTS_SCENE");
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
-        if (!only || !*only || strcmp(only, scenes[i].name) == 0)
+        if ((!only || !*only || strcmp(only, scenes[i].name) == 0) &&
+            (t.server.port || !strstr(scenes[i].command, "s3://")))
             try_scene(&scenes[i]);
     print_message("%zu faults, %zu of them harmless, %zu ended by a library, %zu wrong\n", t.tries, t.harmless,
                   t.gave_up, t.failures);

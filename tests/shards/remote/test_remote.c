@@ -247,6 +247,31 @@ static void faults_end_in_right_bytes_or_a_sentence(void **state)
     (void)state;
 }
 
+/* Several jobs that begin at once with one empty cache: each gets the same, and none waits for ever. */
+static void jobs_share_a_cache(void **state)
+{
+    NEEDS_SERVER;
+    char *local = support_path("%s/www/data", root), *remote = url("data"), *good = output(0, "replay", local);
+    for (unsigned round = 0; round < 3; round++) {
+        begin(NULL);
+        char *jobs = support_path("pids=; for i in 1 2 3 4; do %s replay '%s' --global-batch 10 >'%s/job.'$i & "
+                                  "pids=\"$pids $!\"; done; for pid in $pids; do wait $pid || exit 1; done",
+                                  support_millrace_path(), remote, root);
+        assert_int_equal(system(jobs), 0);
+        for (unsigned i = 1; i <= 4; i++) {
+            char *path = support_path("%s/job.%u", root, i), *found = (char *)support_read(path, NULL);
+            assert_string_equal(found, good);
+            free(found);
+            free(path);
+        }
+        free(jobs);
+    }
+    free(local);
+    free(remote);
+    free(good);
+    (void)state;
+}
+
 static void nobody_listens(void **state)
 {
     NEEDS_SERVER;
@@ -322,6 +347,7 @@ int main(void)
         TEST(a_run_says_what_it_will_move),
         TEST(digest_can_be_pinned),
         TEST(faults_end_in_right_bytes_or_a_sentence),
+        TEST(jobs_share_a_cache),
         TEST(nobody_listens),
         TEST(archives_are_ingested_from_urls),
         TEST(writing_commands_refuse_urls),

@@ -50,6 +50,24 @@ bool support_server_start(const char *folder, support_server *out)
     return false;
 }
 
+void support_server_bucket(const char *folder, support_server *out)
+{
+    char *link = support_path("%s/bucket", folder), *cache = support_path("%s/cache", folder);
+    if (!support_exists(link) && symlink(".", link) != 0)
+        fail_msg("%s cannot be linked", link);
+    if (support_server_start(folder, out)) {
+        char *endpoint = support_path("http://127.0.0.1:%u", out->port);
+        setenv("AWS_ENDPOINT_URL", endpoint, 1);
+        setenv("XDG_CACHE_HOME", cache, 1);
+        setenv("MILLRACE_PATIENCE", "2", 1);
+        free(endpoint);
+    } else {
+        *out = (support_server){.port = 0};
+    }
+    free(link);
+    free(cache);
+}
+
 void support_server_stop(support_server *s)
 {
     if (s->pid <= 0)

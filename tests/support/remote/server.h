@@ -14,6 +14,9 @@ typedef struct support_server {
 
 /* False: there is no Python or no libcurl, and support_cannot() said so. */
 bool support_server_start(const char *folder, support_server *out);
+/* The same, whose files are s3://bucket/: sets the variables of Amazon's tools, a cache in `folder`, and a short
+ * patience for this process.  Port 0: there is none, and support_cannot() said so. */
+void support_server_bucket(const char *folder, support_server *out);
 void support_server_stop(support_server *s);
 
 /* The next `count` answers (0: all) to paths with `match` in them are faulty; see server.py. */
