@@ -90,7 +90,7 @@ static mr_status find_place(upload *u, mr_error *err)
     return mr_buf_status(&u->place, err, u->name);
 }
 
-static mr_status begin(upload *u, mr_error *err)
+static mr_status create(upload *u, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf answer = {0};
     MR_AUTO(mr_buf_free) mr_buf id = {0};
@@ -248,7 +248,7 @@ mr_status mr_http_put_parts(mr_http *h, const char *name, const mr_put *put, mr_
     MR_TRY(find_place(&u, err));
     mr_status status = resume(&u, err);
     if (status == MR_END)
-        status = begin(&u, err);
+        status = create(&u, err);
     MR_TRY(status);
     MR_TRY(mr_pool_run(u.count, u.count < CONNECTIONS ? (unsigned)u.count : CONNECTIONS, put_part, &u, err));
     MR_TRY(complete(&u, err));
