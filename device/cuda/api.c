@@ -3,40 +3,16 @@
 #include "device/cuda/api.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/system/library.h"
 #include "base/scope.h"
+#include "base/system/library.h"
+#include "device/cuda/libraries.h"
 
 typedef struct function {
     const char *symbol;
     void *member; /* of mr_cuda_api: a pointer to a function */
 } function;
-
-static void *load_from(const char *folder, const char *name)
-{
-    char path[4096];
-    int len = snprintf(path, sizeof path, "%s/lib64/%s", folder, name);
-    return len > 0 && (size_t)len < sizeof path ? mr_library_load(path, NULL) : NULL;
-}
-
-/* The first of `names` (NULL at the end) that the linker finds, or that is in the toolkit: that of CUDA_PATH, if it is
- * set.  NULL: *why says why not. */
-static void *load(const char *const *names, char *why, size_t size)
-{
-    const char *given = getenv("CUDA_PATH"), *toolkit = given && *given ? given : "/usr/local/cuda";
-    void *library = NULL;
-    for (size_t i = 0; names[i] && !library; i++) {
-        const char *reason;
-        library = mr_library_load(names[i], &reason);
-        if (!library && i == 0)
-            snprintf(why, size, "%s", reason);
-        if (!library)
-            library = load_from(toolkit, names[i]);
-    }
-    return library;
-}
 
 /* The name of the first function that the library lacks; NULL: none. */
 static const char *bind(void *library, const function *functions, size_t count)
@@ -49,12 +25,11 @@ static const char *bind(void *library, const function *functions, size_t count)
 
 static mr_status open_driver(mr_cuda_api *api, mr_error *err)
 {
-    static const char *const names[] = {"libcuda.so.1", NULL};
 #define X(member, symbol, arguments) {symbol, &api->cu.member},
     const function functions[] = {MR_CU_FUNCTIONS(X)};
 #undef X
     char why[200];
-    void *library = load(names, why, sizeof why);
+    void *library = mr_cuda_library_named("libcuda.so.1", why, sizeof why);
     if (!library)
         return mr_fail(err, MR_SYSTEM,
                        "cuda: the driver of NVIDIA GPUs cannot be loaded (%s); install it, or choose another --device",
@@ -65,30 +40,38 @@ static mr_status open_driver(mr_cuda_api *api, mr_error *err)
                    : MR_OK;
 }
 
+/* Of the CUDA that the driver is for, as far as there are libraries of it here; without a driver, the newest. */
+static int driver_major(const mr_cuda_api *api)
+{
+    int version = 0;
+    if (!api->cu.version || api->cu.version(&version) != 0 || version / 1000 > MR_CUDA_NEWEST)
+        return MR_CUDA_NEWEST;
+    return version / 1000 < MR_CUDA_OLDEST ? MR_CUDA_OLDEST : version / 1000;
+}
+
 mr_status mr_cuda_compiler_open(mr_cuda_api *api, mr_error *err)
 {
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
 #define X(member, symbol, arguments) {symbol, &api->nvrtc.member},
     const function functions[] = {MR_NVRTC_FUNCTIONS(X)};
 #undef X
     char why[200];
-    void *library = load(names, why, sizeof why);
+    int major = driver_major(api);
+    void *library = mr_cuda_library("libnvrtc.so", major, why, sizeof why);
     if (!library)
         return mr_fail(err, MR_SYSTEM,
-                       "cuda: the compiler NVRTC cannot be loaded (%s); install it from CUDA 12 or 13, or the Python "
-                       "package nvidia-cuda-nvrtc, whose folder goes into LD_LIBRARY_PATH",
-                       why);
+                       "cuda: the compiler NVRTC cannot be loaded (%s); install it from CUDA %d, or the Python package "
+                       "nvidia-cuda-nvrtc%s into this virtual environment",
+                       why, major, major == MR_CUDA_OLDEST ? "-cu12" : "");
     const char *missing = bind(library, functions, MR_COUNT(functions));
     return missing ? mr_fail(err, MR_SYSTEM, "cuda: NVRTC lacks %s; CUDA 12 or 13 is needed", missing) : MR_OK;
 }
 
 static void open_products(mr_cuda_api *api)
 {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
 #define X(member, symbol, arguments) {symbol, &api->lt.member},
     const function functions[] = {MR_LT_FUNCTIONS(X){"cublasLtGetVersion", &api->lt.version}};
 #undef X
-    void *library = load(names, api->lacks_lt, sizeof api->lacks_lt);
+    void *library = mr_cuda_library("libcublasLt.so", driver_major(api), api->lacks_lt, sizeof api->lacks_lt);
     const char *missing = library ? bind(library, functions, MR_COUNT(functions)) : NULL;
     if (missing)
         snprintf(api->lacks_lt, sizeof api->lacks_lt, "cuBLASLt lacks %s", missing);
@@ -98,14 +81,13 @@ static void open_products(mr_cuda_api *api)
 
 mr_status mr_cuda_nccl_open(mr_cuda_api *api, mr_error *err)
 {
-    static const char *const names[] = {"libnccl.so.2", NULL};
 #define X(member, symbol, arguments) {symbol, &api->nccl.member},
     const function functions[] = {MR_NCCL_FUNCTIONS(X){"ncclGetErrorString", &api->nccl.error_text},
                                   {"ncclGetLastError", &api->nccl.last_error}};
 #undef X
     char why[120] = "";
     int version = 0;
-    void *library = load(names, why, sizeof why);
+    void *library = mr_cuda_library_named("libnccl.so.2", why, sizeof why);
     const char *missing = library ? bind(library, functions, MR_COUNT(functions)) : NULL;
     mr_status status = MR_OK;
     if (!library)

@@ -2,6 +2,7 @@
  * Invariant tested: exit status 3 and one sentence that says what is missing; other devices are not affected.
  * Covers cuda/api.c. */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/training/train.h"
@@ -23,6 +24,8 @@ static void what_is_missing_is_named(void **state)
 
 int main(void)
 {
+    unsetenv("VIRTUAL_ENV"); /* whose wheels may have the libraries */
+    unsetenv("CONDA_PREFIX");
     const struct CMUnitTest tests[] = {IN_TMPDIR(what_is_missing_is_named)};
     if (dlopen("libcuda.so.1", RTLD_NOW)) {
         print_message("skipped: a driver is installed\n");

@@ -50,9 +50,8 @@ static void without_the_compiler(void **state)
     look_in(dir);
     expect(dir, 3, "millrace: cuda: the compiler NVRTC cannot be loaded (");
     expect(dir, 3,
-           "libnvrtc.so.13: file too short); install it from CUDA 12 or 13, or the Python package nvidia-cuda-nvrtc, "
-           "whose folder goes into "
-           "LD_LIBRARY_PATH\n");
+           "libnvrtc.so.13: file too short); install it from CUDA 13, or the Python package nvidia-cuda-nvrtc "
+           "into this virtual environment\n");
     support_result r = support_millrace("devices", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, " cuda: the compiler NVRTC cannot be loaded"));
@@ -93,6 +92,8 @@ static void with_an_old_driver(void **state)
 
 int main(void)
 {
+    unsetenv("VIRTUAL_ENV"); /* whose wheels may have the libraries */
+    unsetenv("CONDA_PREFIX");
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(without_the_compiler),
         IN_TMPDIR(with_old_libraries),
