@@ -9,7 +9,7 @@ if ! "$python" -c 'import numpy, pytest' 2>/dev/null; then
     exit 77
 fi
 export PYTHONPATH=$MILLRACE_PACKAGE PYTHONDONTWRITEBYTECODE=1
-words=(-m pytest -q -p no:cacheprovider -rs "$1")
+words=(-m pytest -q -p no:cacheprovider -rs --rootdir="$root/tests/python" --confcutdir="$root/tests/python" "$1")
 fixed=()
 if [ "${MILLRACE_PRELOAD:-}" = none ]; then
     echo "skipped: the sanitizer's runtime of this compiler cannot be loaded before Python; gcc's can"

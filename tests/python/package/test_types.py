@@ -14,7 +14,7 @@ from millrace._options import ExportOptions, IngestOptions, LoaderOptions
 
 pytest.importorskip("mypy")
 
-PACKAGE = pathlib.Path(__file__).parents[2] / "python" / "millrace"
+PACKAGE = pathlib.Path(__file__).parents[3] / "python" / "millrace"
 SETTINGS = PACKAGE.parent / "pyproject.toml"
 
 
@@ -29,7 +29,7 @@ def test_mypy_strict(tmp_path: pathlib.Path) -> None:
     run(*words, str(PACKAGE))
     # pytest's decorators and the stand-ins of tests are not all typed.
     tests = ["--allow-untyped-decorators", "--no-warn-unused-ignores", "--no-warn-return-any"]
-    run(*words, *tests, str(pathlib.Path(__file__).parent))
+    run(*words, *tests, str(pathlib.Path(__file__).parents[1]))
 
 
 def test_the_stub_is_the_module(tmp_path: pathlib.Path) -> None:

@@ -22,7 +22,7 @@ import millrace
 EPOCHS, STEPS, GLOBAL_BATCH = 2, 6, 16
 STOPS = (4, 6)  # after so many steps
 LAUNCHERS = {"alone": 1, "torchrun": 2, "spawn": 2}
-EXAMPLES = pathlib.Path(__file__).parents[2] / "python" / "examples"
+EXAMPLES = pathlib.Path(__file__).parents[3] / "python" / "examples"
 
 
 class Run:

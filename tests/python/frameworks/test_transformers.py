@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")  # what the Trainer needs
 
-EXAMPLES = pathlib.Path(__file__).parents[2] / "python" / "examples"
+EXAMPLES = pathlib.Path(__file__).parents[3] / "python" / "examples"
 
 
 def run(dataset: millrace.Dataset, folder: pathlib.Path, resume: Any, **options: Any) -> list[list[int]]:

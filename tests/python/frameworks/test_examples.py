@@ -12,7 +12,7 @@ import pytest
 
 import millrace
 
-EXAMPLES = pathlib.Path(__file__).parents[2] / "python" / "examples"
+EXAMPLES = pathlib.Path(__file__).parents[3] / "python" / "examples"
 
 
 @pytest.fixture(autouse=True)

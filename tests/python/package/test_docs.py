@@ -41,7 +41,7 @@ def test_every_public_thing_is_described() -> None:
     assert os.path.exists(os.path.join(os.path.dirname(millrace.__file__), "py.typed"))
 
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs"
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("page", ["python.md", *sorted(path.name for path in (DOCS / "python").iterdir())])

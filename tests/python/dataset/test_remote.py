@@ -11,7 +11,7 @@ import pytest
 
 import millrace
 
-SERVER = pathlib.Path(__file__).parent.parent / "support" / "remote" / "server.py"
+SERVER = pathlib.Path(__file__).parents[2] / "support" / "remote" / "server.py"
 
 
 @pytest.fixture
