@@ -23,10 +23,18 @@ typedef struct mr_work { /* shared by all threads; only the atomics change after
     mr_shard_files *files;
     mr_schedule schedule;               /* over items */
     _Atomic bool stop;                  /* calls return MR_END as soon as they can */
-    _Atomic int cold;                   /* records left to check for read-ahead, see work.c */
+    _Atomic int cold;                   /* records left to check for read-ahead, see work_read.c */
     _Atomic uint64_t reading, decoding; /* nanoseconds spent on decoded samples, summed over threads */
     _Atomic uint64_t sections;          /* coded delivery: bytes added to a batch when it is finished, at most so far */
 } mr_work;
+
+enum { MR_WORK_COLD = 256 };
+
+/* May entries of the seek index help to decode it? */
+static inline bool mr_work_seeks(const mr_work *w, const mr_row *row)
+{
+    return w->o.deliver != MR_DELIVER_ENCODED && !w->o.transform.libjpeg && row->codec == MR_CODEC_JPEG;
+}
 
 /* Copies the options; the items and the allocator stay the caller's. */
 mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);

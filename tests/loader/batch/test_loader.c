@@ -1,6 +1,6 @@
 /* test_loader.c - batches through the public library: what comes.
  * Invariant tested: it is the plan's, the same for any ranks and threads and from any cursor on.
- * Covers batch/batch.c, batch/batch_queue.c, batch/options.c. */
+ * Covers batch/batch.c, batch/batch_finish.c, batch/batch_queue.c, batch/options.c. */
 #include <string.h>
 
 #include "base/error.h"
