@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from . import _millrace
 from ._arrays import META_FIELDS, OBJECT_FIELDS, Field, choose_array, make_fields
 from ._augment import Augment, check_augment
-from ._buckets import BucketLoader, divide
 from ._checks import (
     ON_BAD,
     OUTPUTS,
@@ -39,7 +38,7 @@ from ._checks import (
 from ._errors import MisuseError
 from ._map import MapFeed
 from ._sampling import Items
-from ._several import SeveralBatch, SeveralLoader
+from ._several import BucketLoader, SeveralBatch, SeveralLoader, divide
 from ._tokens import Tokenizer, check_texts
 from ._views import Crop, Square, View, check_view, check_views
 from ._world import find_world
