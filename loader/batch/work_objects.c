@@ -102,7 +102,9 @@ static mr_status move_stored(const mr_work *w, mr_mover *m, const mr_row *row, c
 {
     const mr_stored stored = {row->width, row->height, mr_work_orientation(w, row)};
     const uint32_t width = w->o.transform.size, height = w->o.height;
+    const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
     mr_error why;
+    MR_TRY(mr_image_check_size("an image", row->width, row->height, &limits, err));
     mr_status status = mr_png_numbers(m->png.data, m->png.len, row->width, row->height, &m->numbers, &why);
     if (status != MR_OK)
         return mr_fail(err, status, "its mask %s: %s", w->o.mask, why.text);

@@ -113,6 +113,8 @@ def test_what_is_refused(masked: tuple[millrace.Dataset, list[Any]], dataset: mi
     for name in ("", "x" * 64, 3):
         with pytest.raises(millrace.MisuseError, match="mask: .* a name, of at most 63 bytes"):
             written.loader("train", 2, mask=name, fields=["mask"])  # type: ignore[arg-type]
+    with pytest.raises(millrace.BadSampleError, match="pixels"):
+        next(iter(written.loader("train", 2, mask="SegmentationClass", fields=["mask"], max_pixels=100, output="encoded")))
     sample: Any = dataset["train"][0]
     wrong = {"size": png(masks[1][:5]), "cut": png(masks[0])[:-30]}
     samples: list[Any] = [{"split": "train", "image": sample["image"], "meta": meta(m=mask)} for mask in wrong.values()]
