@@ -4,7 +4,7 @@
     scripts/bench/peers [--images 8000] [--rounds 3] [--json FILE]          makes the virtual environments, then runs this
 
 Jobs: decode (a random part of 0.08 to 1 of the area resized to 224 pixels, mirrored, normalised, float32) with one
-thread and with two, and read (the encoded bytes, shuffled, from the page cache) with one. In each round every peer
+thread and with two, augment (the same with changed colours; millrace by its Python package), and read (the encoded bytes, shuffled, from the page cache) with one. In each round every peer
 stands between two runs of `millrace bench`, and a ratio is of what the peer took and the mean of these two: millrace,
 peer, millrace, peer, ... Medians over the rounds. CPU time is that of all processes of a peer. The machine's limits are
 what `millrace bench` measures in turns with itself. A peer that cannot run is a line that says why.
@@ -23,7 +23,7 @@ from photos import MILLRACE, drawn, make_source, photographs
 
 PEERS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
 PACKAGE = os.path.join(os.path.dirname(os.path.abspath(MILLRACE)), "python")
-JOBS = {"decode-1": ("decode", 1), "decode-2": ("decode", 2), "read-1": ("read", 1), "read-2": ("read", 2)}
+JOBS = {"decode-1": ("decode", 1), "decode-2": ("decode", 2), "augment-1": ("augment", 1), "read-1": ("read", 1), "read-2": ("read", 2)}
 STAGE = {"decode": "input", "read": "read"}
 
 # name: (environment, module, format that it reads or None for the files themselves, what to know of its figures)
@@ -117,6 +117,8 @@ class Bench:
 
     def millrace(self, job):
         what, threads = JOBS[job]
+        if what not in STAGE:
+            return self.peer(OWN, job)
         warm(self.dataset)
         command = [MILLRACE, "bench", self.dataset, "--stage", STAGE[what], "--threads", str(threads), "--size", "224",
                    "--seconds", str(self.options.seconds), "--json"]
@@ -156,7 +158,7 @@ class Bench:
         """Rows of the table: millrace, the machine's limits, the peers by their CPU time, and who is missing."""
         own = seen["millrace"]
         keys = ("cpu_ms_per_image", "images_per_second", "cpu_ratio", "rate_ratio")
-        limits = [limit(own, "limit_", own[0]["limit"]), limit(own, "memcpy_", "memcpy")]
+        limits = [limit(own, "limit_", own[0].get("limit")), limit(own, "memcpy_", "memcpy")]
         peers = [{"name": n, "kind": "peer", "version": self.versions[n], "runs": len(seen[n]),
                   **{k: middle(seen[n], k) for k in keys},
                   "cpu_ratio_range": [extreme(r["cpu_ratio"] for r in seen[n]) for extreme in (min, max)]}
@@ -229,6 +231,7 @@ def reason(path):
 
 
 TITLES = {"decode": "decode: RandomResizedCrop(224), flip, normalise, float32",
+          "augment": "augment: the same with brightness, contrast, saturation and hue changed (0.4, 0.4, 0.4, 0.1)",
           "read": "read: encoded bytes, shuffled, warm"}
 
 

@@ -16,6 +16,12 @@ def batches(job):
             image = fn.decoders.image_random_crop(image, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0],
                                                   random_aspect_ratio=[3 / 4, 4 / 3], num_attempts=10)
             image = fn.resize(image, size=[stream.SIZE, stream.SIZE])
+            if job.augment:
+                light, contrast, colour, hue = stream.JITTER
+                image = fn.color_twist(image, brightness=fn.random.uniform(range=[1 - light, 1 + light]),
+                                       contrast=fn.random.uniform(range=[1 - contrast, 1 + contrast]),
+                                       saturation=fn.random.uniform(range=[1 - colour, 1 + colour]),
+                                       hue=fn.random.uniform(range=[-360 * hue, 360 * hue]))
             mean, std = ([255 * part for part in parts] for parts in (stream.MEAN, stream.STD))
             image = fn.crop_mirror_normalize(image, dtype=types.FLOAT, output_layout="CHW", mean=mean, std=std,
                                              mirror=fn.random.coin_flip())
@@ -28,4 +34,4 @@ def batches(job):
 
 
 if __name__ == "__main__":
-    stream.main(stream.write_tars, batches, "nvidia-dali-cuda130")
+    stream.main(stream.write_tars, batches, "nvidia-dali-cuda130", augments=True)

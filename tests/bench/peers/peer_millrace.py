@@ -20,8 +20,9 @@ def batches(job):
     torch.set_num_threads(1)
     output = "float32" if job.decode else "encoded"
     view = millrace.Crop(stream.SIZE)
+    augment = millrace.Augment(*stream.JITTER) if job.augment else None
     dataset = millrace.Dataset(os.path.join(job.folder, "dataset"))
-    loader = dataset.loader("train", stream.BATCH, shuffle=True, threads=job.threads, output=output, view=view,
+    loader = dataset.loader("train", stream.BATCH, shuffle=True, threads=job.threads, output=output, view=view, augment=augment,
                             mean=stream.MEAN, std=stream.STD, array="torch", prefetch=stream.AHEAD)
     while True:
         for images, labels in loader:
@@ -29,4 +30,4 @@ def batches(job):
 
 
 if __name__ == "__main__":
-    stream.main(write, batches, "torch")
+    stream.main(write, batches, "torch", augments=True)

@@ -14,7 +14,7 @@ def batches(job):
     class Folder(torch.utils.data.Dataset):
         def __init__(self):
             self.files = job.files()
-            self.to_pixels = torch_parts.pixels(job.threads) if job.decode else None
+            self.to_pixels = torch_parts.pixels(job.threads, job.augment) if job.decode else None
 
         def __len__(self):
             return len(self.files)
@@ -33,4 +33,4 @@ def batches(job):
 
 
 if __name__ == "__main__":
-    stream.main(write, batches, "torchvision", "torch")
+    stream.main(write, batches, "torchvision", "torch", augments=True)

@@ -1,7 +1,7 @@
 """What every peer_*.py here shares: its command line, the clock, and the formats that more than one of them reads.
 
     peer_NAME.py write SOURCE FOLDER                          what the peer reads, made once from SOURCE's files
-    peer_NAME.py decode|read SOURCE FOLDER THREADS SECONDS    prints one JSON object
+    peer_NAME.py decode|augment|read SOURCE FOLDER THREADS SECONDS    prints one JSON object
 
 A peer is one module with  write(job)  and  batches(job), an endless iterator of (labels, images).
 Invariant: only what lies between two moments of an endless stream is counted, wall time and the CPU time of the whole
@@ -18,6 +18,7 @@ import time
 BATCH = 64                              # as `millrace bench`
 SIZE = 224
 AHEAD = 2                               # batches that wait for the caller, where a peer has a setting for it
+JITTER = (0.4, 0.4, 0.4, 0.1)           # of brightness, contrast, saturation and hue
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 WARM_SECONDS, WARM_BATCHES = 1.5, 12    # past the filling of queues and shuffle buffers
 SHARD = 64 << 20                        # bytes of a shard, so that a small run has several too
@@ -26,7 +27,8 @@ SHARD = 64 << 20                        # bytes of a shard, so that a small run 
 class Job:
     def __init__(self, arguments):
         self.what, self.source, self.folder = arguments[:3]
-        self.decode = self.what == "decode"
+        self.augment = self.what == "augment"  # decode, and change the colours
+        self.decode = self.what == "decode" or self.augment
         self.threads = int(arguments[3]) if len(arguments) > 3 else 1
         self.seconds = float(arguments[4]) if len(arguments) > 4 else 0
 
@@ -121,11 +123,14 @@ def measure(job, batches):
     return {"images": count, "images_per_second": count / took, "cpu_ms_per_image": (tree_cpu() - cpu) / count * 1e3}
 
 
-def main(write, batches, *packages):
+def main(write, batches, *packages, augments=False):
+    """`augments`: it changes colours where the job asks for it."""
     job = Job(sys.argv[1:])
     if job.what == "write":
         write(job)
         return
+    if job.augment and not augments:
+        sys.exit("no changes of colours are written for it here")
     result = measure(job, iter(batches(job)))
     result["version"] = ", ".join("%s %s" % (p, importlib.metadata.version(p)) for p in packages)
     print(json.dumps(result), flush=True)

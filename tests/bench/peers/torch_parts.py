@@ -5,7 +5,7 @@ Invariant: one thread means no worker, for a worker would send every batch throu
 import stream
 
 
-def pixels(threads):
+def pixels(threads, augment=False):
     """A function from a JPEG file's bytes (or a uint8 tensor of them) to a float32 tensor of 3 x SIZE x SIZE."""
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg
@@ -13,7 +13,8 @@ def pixels(threads):
 
     torch.set_num_threads(1)            # a worker decodes one image at a time; more threads would only spin
     crop = v2.RandomResizedCrop(stream.SIZE, scale=(0.08, 1.0), antialias=True)
-    change = v2.Compose([crop, v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True),
+    jitter = [v2.ColorJitter(*stream.JITTER)] if augment else []
+    change = v2.Compose([crop, v2.RandomHorizontalFlip(), *jitter, v2.ToDtype(torch.float32, scale=True),
                          v2.Normalize(stream.MEAN, stream.STD)])
 
     def to_pixels(jpeg):
