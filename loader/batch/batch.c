@@ -1,5 +1,5 @@
 /* batch.c - one batch, from its plan to the bytes or pixels of its slots; see batch.h. */
-#include "loader/batch/batch_state.h"
+#include "loader/batch/batch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +200,8 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t
         b->meta.data[part->meta_at + part->row.meta_len] = '\0';
         MR_TRY(mr_work_meta(w, f->sample, &part->row, b->meta.data + part->meta_at, err));
         meta = b->meta.data + part->meta_at;
+    } else if (b->moved) {
+        MR_TRY(mr_work_own_meta(w, worker, f->sample, &part->row, &meta, err));
     }
     if (b->moved)
         MR_TRY(mr_work_objects(w, worker, f->sample, &part->row, &v, meta, &b->moved[slot], err));

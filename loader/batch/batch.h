@@ -17,6 +17,18 @@
 
 enum { MR_SLAB_ALIGN = 64 };
 
+static inline size_t mr_slab_padded(size_t len)
+{
+    return (len + MR_SLAB_ALIGN - 1) / MR_SLAB_ALIGN * MR_SLAB_ALIGN;
+}
+
+/* Weight 0, no label, not mixed. */
+static inline mr_sample_facts mr_loading_blank(uint64_t sample, uint64_t item, uint64_t offset)
+{
+    return (mr_sample_facts){
+        .sample = sample, .item = item, .label = -1, .offset = offset, .share = 1, .other_label = -1, .other = sample};
+}
+
 typedef struct mr_part { /* a slot while it is being loaded */
     mr_row row;
     uint64_t meta_at;

@@ -4,7 +4,7 @@
 
 #include "base/scope.h"
 #include "loader/augment/blend.h"
-#include "loader/batch/batch_state.h"
+#include "loader/batch/batch.h"
 
 typedef unsigned long long ull;
 

@@ -10,7 +10,7 @@
 mr_status mr_coded_loading_init(mr_coded_loading *c, const mr_work *w, uint64_t max, mr_error *err)
 {
     *c = (mr_coded_loading){.room = max};
-    if (w->o.deliver != MR_DELIVER_CODED)
+    if (!mr_work_is_coded(w))
         return MR_OK;
     if (max > UINT32_MAX)
         return mr_fail(err, MR_MISUSE, "coded batches of %llu samples per rank; at most %u", (unsigned long long)max,

@@ -32,7 +32,7 @@ void mr_work_close(mr_work *w)
 
 mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err)
 {
-    bool coded = w->o.deliver == MR_DELIVER_CODED;
+    bool coded = mr_work_is_coded(w);
     *worker = (mr_worker){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
     if (coded)
         worker->planner = mr_coded_planner_new();

@@ -30,6 +30,17 @@ typedef struct mr_work { /* shared by all threads; only the atomics change after
 
 enum { MR_WORK_COLD = 256 };
 
+static inline bool mr_work_is_coded(const mr_work *w)
+{
+    return w->o.deliver == MR_DELIVER_CODED;
+}
+
+/* Of one sample; 0: batches have no masks. */
+static inline size_t mr_work_mask_bytes(const mr_work *w)
+{
+    return w->o.with_masks ? (size_t)w->o.transform.size * w->o.height : 0;
+}
+
 /* May entries of the seek index help to decode it? */
 static inline bool mr_work_seeks(const mr_work *w, const mr_row *row)
 {
@@ -67,7 +78,10 @@ mr_status mr_work_name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr
 uint64_t mr_work_view_seed(const mr_loader_options *o);
 uint8_t mr_work_orientation(const mr_work *w, const mr_row *row); /* 1 unless the options apply it */
 
-/* work_objects.c.  The objects of a sample in its view, into *out: `meta`, its meta_len bytes, or NULL to read them. */
+/* work_objects.c.  The meta of a sample, meta_len bytes, which the worker owns until the next. */
+mr_status mr_work_own_meta(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const uint8_t **meta,
+                           mr_error *err);
+/* The objects of a sample in its view, into *out. */
 mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                           const uint8_t *meta, mr_moved *out, mr_error *err);
 /* Its mask, size x height bytes: of the polygons in `moved`, or the one that the options name. */

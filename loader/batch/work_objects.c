@@ -54,17 +54,15 @@ static mr_status see_objects(mr_mover *m, const mr_stored *stored, const uint8_t
     return MR_OK;
 }
 
-/* The meta of a sample: as it was read for the batch, or NULL: read now. */
-static mr_status have_meta(mr_work *w, mr_mover *m, uint64_t sample, const mr_row *row, const uint8_t **meta,
+mr_status mr_work_own_meta(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const uint8_t **meta,
                            mr_error *err)
 {
-    if (*meta)
-        return MR_OK;
-    mr_buf_clear(&m->meta);
-    if (!mr_buf_reserve(&m->meta, row->meta_len))
+    mr_buf *own = &worker->mover.meta;
+    mr_buf_clear(own);
+    if (!mr_buf_reserve(own, row->meta_len))
         return mr_fail_memory(err, "reading objects");
-    *meta = m->meta.data;
-    return mr_work_meta(w, sample, row, m->meta.data, err);
+    *meta = own->data;
+    return mr_work_meta(w, sample, row, own->data, err);
 }
 
 mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
@@ -75,7 +73,6 @@ mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const 
                                    (double)w->o.object_visible};
     const mr_stored stored = {row->width, row->height, mr_work_orientation(w, row)};
     mr_error why;
-    MR_TRY(have_meta(w, m, sample, row, &meta, err));
     mr_status status = see_objects(m, &stored, meta, row->meta_len, &why);
     if (status != MR_OK)
         return mr_work_name_sample(w, sample, row, status, &why, err);
@@ -124,7 +121,6 @@ mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_
         return mr_moved_draw(moved, &m->path, w->o.transform.size, w->o.height, out)
                    ? MR_OK
                    : mr_fail_memory(err, "drawing masks");
-    MR_TRY(have_meta(w, m, sample, row, &meta, err));
     mr_status status = MR_OK;
     int found = read_png(m, w->o.mask, meta, row->meta_len);
     if (found < 0)
@@ -132,7 +128,7 @@ mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_
                      ? mr_fail_memory(&why, "reading a mask")
                      : mr_fail(&why, MR_BAD_SAMPLE, "its mask %s is not a PNG in base64", w->o.mask);
     else if (!found)
-        memset(out, MR_MASK_NONE, (size_t)w->o.transform.size * w->o.height);
+        memset(out, MR_MASK_NONE, mr_work_mask_bytes(w));
     else
         status = move_stored(w, m, row, v, out, &why);
     return status == MR_OK ? MR_OK : mr_work_name_sample(w, sample, row, status, &why, err);
