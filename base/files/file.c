@@ -245,6 +245,12 @@ mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err)
 
 mr_status mr_file_digest(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err)
 {
+    return mr_file_digest_part(fd, 0, size, with_sha256, name, out, err);
+}
+
+mr_status mr_file_digest_part(int fd, uint64_t from, uint64_t size, bool with_sha256, const char *name, mr_digest *out,
+                              mr_error *err)
+{
     enum { CHUNK = 256 * 1024 }; /* stays in the second-level cache between read and hash */
     mr_hasher *h;
     MR_AUTO(mr_scope_free) uint8_t *chunk = mr_alloc(1, CHUNK);
@@ -253,7 +259,7 @@ mr_status mr_file_digest(int fd, uint64_t size, bool with_sha256, const char *na
     MR_TRY(mr_hasher_begin(with_sha256, &h, err));
     for (uint64_t at = 0; at < size;) {
         size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
-        mr_status status = mr_file_pread(fd, chunk, n, at, name, err);
+        mr_status status = mr_file_pread(fd, chunk, n, from + at, name, err);
         if (status != MR_OK) {
             mr_hasher_end(h, NULL, NULL);
             return status;

@@ -67,5 +67,8 @@ mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err); /* the whol
 
 /* The digest of the first `size` bytes of an open file (MR_BAD_DATA if it is shorter). */
 mr_status mr_file_digest(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err);
+/* The same of `size` bytes at `from`. */
+mr_status mr_file_digest_part(int fd, uint64_t from, uint64_t size, bool with_sha256, const char *name, mr_digest *out,
+                              mr_error *err);
 
 #endif

@@ -356,10 +356,10 @@ static mr_status add(void *to, const uint8_t *bytes, size_t n, mr_error *err)
     return mr_buf_status(p->out, err, p->name);
 }
 
-mr_status mr_http_read(mr_http *h, const char *name, uint64_t most, mr_buf *out, mr_error *err)
+mr_status mr_http_read(mr_http *h, const char *name, const char *query, uint64_t most, mr_buf *out, mr_error *err)
 {
     page p = {.out = out, .most = most, .name = name};
-    const mr_get get = {.name = name, .sink = add, .to = &p};
+    const mr_get get = {.name = name, .query = query, .sink = add, .to = &p};
     return mr_http_get(h, &get, err);
 }
 

@@ -53,8 +53,9 @@ typedef struct mr_get {
  * says so; MR_SYSTEM: errno is set, and is not ENOENT. */
 mr_status mr_http_get(mr_http *h, const mr_get *get, mr_error *err);
 
-/* A small file as a whole; MR_SYSTEM if it has more than `most` bytes. */
-mr_status mr_http_read(mr_http *h, const char *name, uint64_t most, mr_buf *out, mr_error *err);
+/* A small file as a whole, or what the service says to a query (NULL: none); MR_SYSTEM if it has more than `most`
+ * bytes. */
+mr_status mr_http_read(mr_http *h, const char *name, const char *query, uint64_t most, mr_buf *out, mr_error *err);
 
 /* Stores a whole file; again from its start if the connection breaks. */
 mr_status mr_http_put(mr_http *h, const char *name, const mr_put *put, mr_error *err);

@@ -22,7 +22,7 @@
 #define MIB ((uint64_t)1 << 20)
 
 /* Amazon's limits: 10,000 parts of at least 5 MiB. */
-enum { CONNECTIONS = 8, PARTS_MAX = 10000, PART_MIB = 16, PIECE = 1 << 20, ID_MAX = 4096, TRIES = 5 };
+enum { CONNECTIONS = 8, PARTS_MAX = 10000, PART_MIB = 16, LIST_MAX = 1 << 20, ID_MAX = 4096, TRIES = 5 };
 
 typedef struct etag {
     char text[MR_ETAG_MAX]; /* "": the part is not there */
@@ -133,12 +133,6 @@ static void note_parts(upload *u, const char *page, uint64_t *next)
     }
 }
 
-static mr_status add_piece(void *to, const uint8_t *bytes, size_t n, mr_error *err)
-{
-    mr_buf_add(to, bytes, n);
-    return mr_buf_status(to, err, "a list of parts");
-}
-
 /* The upload that an earlier call began, if the service still knows it.  MR_END: there is none. */
 static mr_status resume(upload *u, mr_error *err)
 {
@@ -153,8 +147,7 @@ static mr_status resume(upload *u, mr_error *err)
             mr_buf_printf(&query, "part-number-marker=%llu&", (unsigned long long)next);
         mr_buf_printf(&query, "uploadId=%s", mr_buf_text(&u->id));
         MR_TRY(mr_buf_status(&query, err, u->name));
-        const mr_get get = {.name = u->name, .query = mr_buf_text(&query), .sink = add_piece, .to = &page};
-        MR_TRY(mr_http_get(u->http, &get, err)); /* MR_END: it is over */
+        MR_TRY(mr_http_read(u->http, u->name, mr_buf_text(&query), LIST_MAX, &page, err)); /* MR_END: it is over */
         note_parts(u, mr_buf_text(&page), &next);
         if (next <= before)
             return MR_OK;
@@ -163,37 +156,18 @@ static mr_status resume(upload *u, mr_error *err)
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static mr_status hash_part(const upload *u, uint64_t from, uint64_t bytes, char hex[65], mr_error *err)
-{
-    MR_AUTO(mr_scope_free) uint8_t *piece = mr_alloc(PIECE, 1);
-    mr_hasher *hasher;
-    mr_digest digest;
-    mr_status status = MR_OK;
-    if (!piece)
-        return mr_fail_memory(err, u->name);
-    MR_TRY(mr_hasher_begin(true, &hasher, err));
-    for (uint64_t at = 0; at < bytes && status == MR_OK;) {
-        size_t n = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
-        status = mr_file_pread(u->file->fd, piece, n, from + at, u->name, err);
-        if (status == MR_OK)
-            mr_hasher_add(hasher, piece, n);
-        at += n;
-    }
-    mr_status ended = mr_hasher_end(hasher, &digest, status == MR_OK ? err : NULL);
-    mr_hex(digest.sha256, sizeof digest.sha256, hex);
-    return status == MR_OK ? ended : status;
-}
-
 static mr_status put_part(void *ctx, size_t item, unsigned worker, mr_error *err)
 {
     upload *u = ctx;
     MR_AUTO(mr_buf_free) mr_buf query = {0};
+    mr_digest digest;
     char hex[65];
     mr_put part = {.fd = u->file->fd, .from = item * u->part, .bytes = bytes_of(u, item), .body = hex};
     (void)worker;
     if (*u->etags[item].text)
         return MR_OK;
-    MR_TRY(hash_part(u, part.from, part.bytes, hex, err));
+    MR_TRY(mr_file_digest_part(part.fd, part.from, part.bytes, true, u->name, &digest, err));
+    mr_hex(digest.sha256, sizeof digest.sha256, hex);
     mr_buf_printf(&query, "partNumber=%zu&uploadId=%s", item + 1, mr_buf_text(&u->id));
     MR_TRY(mr_buf_status(&query, err, u->name));
     const mr_get get = {.name = u->name, .put = &part, .query = mr_buf_text(&query), .etag = u->etags[item].text};

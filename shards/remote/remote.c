@@ -230,7 +230,7 @@ static mr_status fetch_small(mr_remote *r, const mr_shard *shard, const char *na
     uint64_t most = seek ? mr_seek_bytes_max(shard) : shard->idx.bytes;
     for (unsigned i = 0; i < TRIES; i++) {
         mr_buf_clear(&bytes);
-        MR_TRY(mr_http_read(r->http, name, most, &bytes, err));
+        MR_TRY(mr_http_read(r->http, name, NULL, most, &bytes, err));
         if (check_small(shard, seek, &bytes, &why) == MR_OK)
             return mr_file_publish(r->dir, name, bytes.data, bytes.len, err);
     }
@@ -305,7 +305,7 @@ static mr_status fetch_manifest(const mr_remote *r, const char *name, mr_buf *ou
 {
     const char *shown = mr_http_url(r->http)->shown;
     mr_error why;
-    mr_status status = mr_http_read(r->http, name, MR_MANIFEST_MAX, out, &why);
+    mr_status status = mr_http_read(r->http, name, NULL, MR_MANIFEST_MAX, out, &why);
     if (status == MR_END)
         return mr_fail(err, MR_MISUSE, "%s: is not a dataset: there is no %s", shown, name);
     return status == MR_OK ? MR_OK : mr_fail(err, status, "%s", why.text);
