@@ -1,7 +1,6 @@
 /* tokenizer.c - Tokenizer: texts to token ids.
  * Invariant: it does not change once it is open, and encodes without the GIL. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "module.h"
 
@@ -46,26 +45,23 @@ typedef struct text {
     Py_ssize_t len;
 } text;
 
+typedef struct encoding {
+    mr_tokenizer_scratch *scratch;
+    int32_t *ids; /* `length` */
+    size_t length;
+} encoding;
+
 /* `rows`: count x length. */
-static mr_status encode_all(const mr_tokenizer *t, const text *texts, size_t count, size_t length, int64_t *rows,
+static mr_status encode_all(const mr_tokenizer *t, const encoding *e, const text *texts, size_t count, int64_t *rows,
                             mr_error *err)
 {
-    mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_new();
-    int32_t *ids = calloc(length, sizeof *ids);
     mr_status status = MR_OK;
-    if (!scratch || !ids) {
-        status = MR_SYSTEM;
-        strcpy(err->text, "out of memory while encoding texts");
-        err->status = status;
-    }
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         size_t used = 0;
-        status = mr_tokenizer_encode(t, scratch, texts[i].at, (size_t)texts[i].len, length, ids, &used, err);
-        for (size_t k = 0; k < length; k++)
-            rows[i * length + k] = k < used ? ids[k] : mr_tokenizer_pad(t);
+        status = mr_tokenizer_encode(t, e->scratch, texts[i].at, (size_t)texts[i].len, e->length, e->ids, &used, err);
+        for (size_t k = 0; k < e->length; k++)
+            rows[i * e->length + k] = k < used ? e->ids[k] : mr_tokenizer_pad(t);
     }
-    free(ids);
-    mr_tokenizer_scratch_free(scratch);
     return status;
 }
 
@@ -96,16 +92,22 @@ static PyObject *tokenizer_encode(PyObject *object, PyObject *args)
         return NULL;
     Py_ssize_t count = PyTuple_Size(tuple);
     text *texts = texts_of(tuple, count);
-    PyObject *out = texts ? PyByteArray_FromStringAndSize(NULL, count * length * (Py_ssize_t)sizeof(int64_t)) : NULL;
+    encoding e = {mr_tokenizer_scratch_new(), calloc((size_t)length, sizeof *e.ids), (size_t)length};
+    PyObject *out = NULL;
+    if (texts)
+        out = e.scratch && e.ids ? PyByteArray_FromStringAndSize(NULL, count * length * (Py_ssize_t)sizeof(int64_t))
+                                 : PyErr_NoMemory();
     mr_error err;
     mr_status status = MR_OK;
     if (out) {
         int64_t *rows = (int64_t *)(void *)PyByteArray_AsString(out);
         const mr_tokenizer *t = ((Tokenizer *)object)->tokenizer;
-        Py_BEGIN_ALLOW_THREADS status = encode_all(t, texts, (size_t)count, (size_t)length, rows, &err);
+        Py_BEGIN_ALLOW_THREADS status = encode_all(t, &e, texts, (size_t)count, rows, &err);
         Py_END_ALLOW_THREADS
     }
     free(texts);
+    free(e.ids);
+    mr_tokenizer_scratch_free(e.scratch);
     Py_DECREF(tuple);
     if (status == MR_OK)
         return out;

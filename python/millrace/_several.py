@@ -78,11 +78,11 @@ def divide(split: Split, items: bytes | None, views: Sequence[View]) -> list[byt
     processor gives the same."""
     import numpy
 
-    handle, name = split.dataset._handle, split.name
-    numbers = numpy.arange(split.dataset._counts[name], dtype="uint64") if items is None else numpy.frombuffer(items, "uint64")
+    whole = split.dataset[split.name]
+    numbers = numpy.arange(len(whole), dtype="uint64") if items is None else numpy.frombuffer(items, "uint64")
     ratios = {}
     for turned in {view.apply_orientation for view in views}:
-        sizes = numpy.frombuffer(handle.sizes(name, turned), "uint32").reshape(-1, 2)[numbers].astype("float64")
+        sizes = whole.sizes(apply_orientation=turned)[numbers].astype("float64")
         ratios[turned] = sizes[:, 0] / sizes[:, 1]
     quotients = [ratios[view.apply_orientation] / _ratio(view) for view in views]
     nearest = numpy.argmin([numpy.maximum(quotient, 1.0 / quotient) for quotient in quotients], axis=0)
