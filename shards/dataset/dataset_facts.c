@@ -1,4 +1,4 @@
-/* dataset_facts.c - what an open dataset says of itself: layout, splits, classes, labels.
+/* dataset_facts.c - what an open dataset says of itself: layout, splits, classes, labels, sizes.
  * Invariant: nothing here reads an image or a meta. */
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,7 @@ const char *mr_dataset_class_name(const mr_dataset *ds, size_t label)
     return label < m->class_count ? m->classes[label].name : NULL;
 }
 
-/* ---- a number or two of each sample -------------------------------------------------------------------------------
- */
+/* ---- a number or two of each sample ----------------------------------------------------------------------------- */
 
 typedef struct column {
     size_t bytes; /* of an item */

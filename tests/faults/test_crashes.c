@@ -247,8 +247,8 @@ static void kill_once(const scene *s, unsigned long i, const unsigned long calls
         fail_msg("%s %s: exit %d, signal %d: %s", s->name, when, r.status, r.signal, r.err);
     t.killed += killed;
     support_result_free(&r);
-    while (!is_remote(s) &&
-           waitpid(-1, NULL, 0) > 0) /* children of what was killed are ours: a zombie's number still is one */
+    /* Children of what was killed are ours: a zombie's number still is one. */
+    while (!is_remote(s) && waitpid(-1, NULL, 0) > 0)
         ;
 }
 

@@ -16,25 +16,6 @@ static char *root;
 static unsigned port;
 static pid_t nginx;
 
-static bool runs(const char *command)
-{
-    char *quiet = support_path("%s >'%s/log' 2>&1", command, root);
-    bool good = system(quiet) == 0;
-    free(quiet);
-    return good;
-}
-
-/* A port that was free just now: nginx cannot choose one itself. */
-static unsigned free_port(const char *www)
-{
-    support_server s;
-    if (!support_server_start(www, &s))
-        return 0;
-    unsigned found = s.port;
-    support_server_stop(&s);
-    return found;
-}
-
 static void write_configuration(const char *www)
 {
     char *path = support_path("%s/nginx.conf", root),
@@ -59,8 +40,8 @@ static bool start(const char *www)
                                      "subjectAltName=IP:127.0.0.1 -keyout '%s/key.pem' -out '%s/cert.pem'",
                                      root, root),
          *configuration = support_path("%s/nginx.conf", root);
-    port = free_port(www);
-    bool good = port && runs("nginx -v") && runs(certificate);
+    bool good = support_server_ports(www, &port, 1) && support_server_runs(root, "nginx -v") &&
+                support_server_runs(root, certificate);
     if (good) {
         write_configuration(www);
         nginx = fork();
@@ -69,7 +50,8 @@ static bool start(const char *www)
             _exit(127);
         }
         char *probe = support_path("curl -sk https://127.0.0.1:%u/data/manifest.json", port);
-        for (time_t since = time(NULL); (good = !runs(probe)) && time(NULL) - since < HANG_SECONDS;)
+        for (time_t since = time(NULL);
+             (good = !support_server_runs(root, probe)) && time(NULL) - since < HANG_SECONDS;)
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         good = !good;
         free(probe);

@@ -150,8 +150,11 @@ static void what_is_damaged_is_not_stored(void **state)
 
 enum { BIG = (50 << 20) + 12345, BIG_PARTS = 4 };
 
-static void make_big(void)
+/* A server that checks signatures, and a new file. */
+static void begin_big(void)
 {
+    support_server_heal(&server);
+    support_server_tell(&server, "sign?key=AKIA&secret=hush");
     char *path = support_path("%s/big", root);
     mr_random r = support_random();
     uint8_t *bytes = malloc(BIG);
@@ -195,9 +198,7 @@ static void large_files_go_in_parts(void **state)
     NEEDS_SERVER;
     mr_error err;
     bool stored;
-    make_big();
-    support_server_heal(&server);
-    support_server_tell(&server, "sign?key=AKIA&secret=hush");
+    begin_big();
     support_server_fault(&server, "cut", "partNumber=2", 1);
     support_server_fault(&server, "flip", "partNumber=3", 1);
     support_server_fault(&server, "503", "?uploads", 1);
@@ -219,9 +220,7 @@ static void an_upload_goes_on_with_the_parts_that_are_there(void **state)
     NEEDS_SERVER;
     mr_error err;
     bool stored;
-    make_big();
-    support_server_heal(&server);
-    support_server_tell(&server, "sign?key=AKIA&secret=hush");
+    begin_big();
     support_server_fault(&server, "503", "partNumber=3", 0);
     assert_int_equal(push_big(&stored, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "s3://bucket/my data/big: nothing has come for 1 s (answers 503)"));

@@ -22,26 +22,6 @@ static pid_t weed;
 static bool serves;
 static const char *remote = "s3://bucket/my data (1)+\303\274";
 
-static bool runs(const char *command)
-{
-    char *quiet = support_path("{ %s; } >'%s/log' 2>&1", command, root);
-    bool good = system(quiet) == 0;
-    free(quiet);
-    return good;
-}
-
-/* Ports that were free just now: seaweedfs cannot choose them itself. */
-static bool find_ports(unsigned ports[PORTS])
-{
-    support_server servers[PORTS];
-    unsigned count = 0;
-    while (count < PORTS && support_server_start(root, &servers[count]))
-        ports[count] = servers[count].port, count++;
-    for (unsigned i = 0; i < count; i++)
-        support_server_stop(&servers[i]);
-    return count == PORTS;
-}
-
 static void run_weed(const char *program, const unsigned p[PORTS])
 {
     char *command = support_path("exec '%s' server -ip=127.0.0.1 -ip.bind=127.0.0.1 -filer -s3 -volume.max=20 "
@@ -63,7 +43,7 @@ static bool start(const char *program)
     support_write_text(folder, "");
     free(config);
     free(folder);
-    if (!find_ports(ports))
+    if (!support_server_ports(root, ports, PORTS))
         return false;
     weed = fork();
     if (weed == 0)
@@ -71,8 +51,8 @@ static bool start(const char *program)
     char *endpoint = support_path("http://127.0.0.1:%u", ports[6]);
     char *bucket = support_path("curl -sf -X PUT --aws-sigv4 aws:amz:us-east-1:s3 -u AKIA:hush %s/bucket", endpoint);
     bool made = false;
-    for (time_t since = time(NULL);
-         !(made = runs(bucket)) && waitpid(weed, NULL, WNOHANG) == 0 && time(NULL) - since < HANG_SECONDS;)
+    for (time_t since = time(NULL); !(made = support_server_runs(root, bucket)) && waitpid(weed, NULL, WNOHANG) == 0 &&
+                                    time(NULL) - since < HANG_SECONDS;)
         nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     setenv("AWS_ENDPOINT_URL", endpoint, 1);
     free(endpoint);
@@ -96,7 +76,7 @@ static int set_up(void **state)
     setenv("AWS_ACCESS_KEY_ID", "AKIA", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "hush", 1);
     unsetenv("AWS_SESSION_TOKEN");
-    if (runs(probe))
+    if (support_server_runs(root, probe))
         serves = start(program);
     else
         support_cannot("seaweedfs", "weed or curl is not installed; scripts/venv python --all installs seaweedfs");
@@ -184,7 +164,7 @@ static void a_large_file_goes_in_parts(void **state)
     close(dirfd);
     char *get = support_path("curl -sf --aws-sigv4 aws:amz:us-east-1:s3 -u AKIA:hush -o '%s' %s/bucket/parts/big", back,
                              getenv("AWS_ENDPOINT_URL"));
-    assert_true(runs(get));
+    assert_true(support_server_runs(root, get));
     support_assert_same_file(big, back);
     free(get);
     free(big);

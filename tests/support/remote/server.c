@@ -78,6 +78,27 @@ void support_server_stop(support_server *s)
     s->pid = 0;
 }
 
+bool support_server_ports(const char *folder, unsigned *ports, unsigned count)
+{
+    enum { MOST = 16 };
+    support_server servers[MOST];
+    unsigned found = 0;
+    assert_true(count <= MOST);
+    for (; found < count && support_server_start(folder, &servers[found]); found++)
+        ports[found] = servers[found].port;
+    for (unsigned i = 0; i < found; i++)
+        support_server_stop(&servers[i]);
+    return found == count;
+}
+
+bool support_server_runs(const char *folder, const char *command)
+{
+    char *quiet = support_path("{ %s; } >'%s/log' 2>&1", command, folder);
+    bool good = system(quiet) == 0;
+    free(quiet);
+    return good;
+}
+
 /* The body of the answer. */
 static char *ask(const support_server *s, const char *path)
 {

@@ -19,6 +19,11 @@ bool support_server_start(const char *folder, support_server *out);
 void support_server_bucket(const char *folder, support_server *out);
 void support_server_stop(support_server *s);
 
+/* For real servers, which cannot choose a port themselves: ports that were free just now.  False: as above. */
+bool support_server_ports(const char *folder, unsigned *ports, unsigned count);
+/* Whether the shell ends the command with 0; what it says goes to FOLDER/log. */
+bool support_server_runs(const char *folder, const char *command);
+
 /* The next `count` answers (0: all) to paths with `match` in them are faulty; see server.py. */
 void support_server_fault(const support_server *s, const char *kind, const char *match, unsigned count);
 /* Another order of server.py's, with its query: "sign?key=A&secret=B". */
