@@ -1,5 +1,5 @@
 /* work_objects.c - what a sample shows, from its meta to its place in the view.
- * Invariant: of a meta only the value of "objects" is parsed: most of the rest is what the source wrote about the same
+ * Invariant: of a meta only what is asked for is parsed: most of the rest is what the source wrote about the same
  * objects, and a batch waits for all of its samples. */
 #include <string.h>
 
@@ -8,48 +8,35 @@
 #include "image/region/png_numbers.h"
 #include "loader/batch/work.h"
 #include "loader/objects/stored_mask.h"
-#include "shards/dataset/captions_scan.h"
+#include "base/json/json_walk.h"
 
-/* The value of a member of an object.  1: found; 0: there is none; -1: it cannot be walked. */
-static int find_member(mr_json_span object, const char *name, mr_json_span *key, mr_json_span *value)
+/* Where a member's value begins, in an object.  1: found; 0: there is none; -1: the object cannot be walked. */
+static int find_member(const char *object, const char *end, const char *name, const char **value)
 {
-    mr_json_walk walk = mr_json_walk_of(object);
-    int more = object.at < object.end && *object.at == '{' ? 1 : -1;
-    while (more == 1 && (more = mr_json_next(&walk, key, value)) == 1)
-        if (mr_json_equals(*key, name))
+    mr_json_walk walk = {object + 1, end, '}', false};
+    mr_json_span key;
+    int more = object < end && *object == '{' ? 1 : -1;
+    *value = NULL;
+    while (more == 1 && (more = mr_json_next_key(&walk, &key)) == 1) {
+        *value = walk.at;
+        if (mr_json_equals(key, name))
             return 1;
-    return more;
-}
-
-static mr_json_span span_of(const uint8_t *meta, size_t len)
-{
-    return (mr_json_span){(const char *)meta, (const char *)meta + len};
-}
-
-/* {"objects":...} of a meta into m->member; nothing without that member, all of a meta that cannot be walked. */
-static bool cut_member(mr_mover *m, const uint8_t *meta, size_t len)
-{
-    mr_json_span key, value;
-    int found = find_member(span_of(meta, len), "objects", &key, &value);
-    mr_buf_clear(&m->member);
-    if (found > 0) {
-        mr_buf_add_text(&m->member, "{");
-        mr_buf_add(&m->member, key.at, (size_t)(value.end - key.at));
-        mr_buf_add_text(&m->member, "}");
-    } else if (found < 0) {
-        mr_buf_add(&m->member, meta, len);
+        if (!(walk.at = mr_json_skip(walk.at, end)))
+            return -1;
     }
-    return !m->member.failed;
+    return more;
 }
 
 /* Into m->objects, as the view sees the image.  The message of a failure does not name the sample. */
 static mr_status see_objects(mr_mover *m, const mr_stored *stored, const uint8_t *meta, size_t len, mr_error *err)
 {
-    if (!cut_member(m, meta, len))
-        return mr_fail_memory(err, "reading objects");
+    const char *text = (const char *)meta, *objects;
+    int found = find_member(text, text + len, "objects", &objects);
     mr_objects_clear(&m->objects);
-    if (m->member.len)
-        MR_TRY(mr_objects_parse(m->member.data, m->member.len, &m->objects, err));
+    if (found < 0)
+        return mr_fail(err, MR_BAD_DATA, "meta: not valid JSON");
+    if (found)
+        MR_TRY(mr_objects_parse_value(objects, text + len, &m->objects, err));
     mr_objects_show(&m->objects, stored);
     return MR_OK;
 }
@@ -81,15 +68,22 @@ mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const 
 
 /* ---- masks ------------------------------------------------------------------------------------------------------ */
 
-/* The PNG of the mask into m->png.  1: done; 0: the meta has no such mask; -1: it has, but not a PNG in base64. */
+/* The PNG of the mask into m->png.  1: done; 0: the meta has no such mask; -1: it has, but not a PNG in base64, or it
+ * cannot be walked. */
 static int read_png(mr_mover *m, const char *name, const uint8_t *meta, size_t len)
 {
-    mr_json_span key, masks, mask, png;
+    const char *end = (const char *)meta + len, *masks, *mask, *png;
     mr_buf_clear(&m->png);
     mr_buf_clear(&m->member);
-    if (find_member(span_of(meta, len), "masks", &key, &masks) != 1 || find_member(masks, name, &key, &mask) != 1)
-        return 0;
-    bool read = find_member(mask, "png", &key, &png) == 1 && mr_json_is_text(png) && mr_json_decode(png, &m->member) &&
+    int found = find_member((const char *)meta, end, "masks", &masks);
+    if (found == 1)
+        found = find_member(masks, end, name, &mask);
+    if (found != 1)
+        return found;
+    if (find_member(mask, end, "png", &png) != 1)
+        return -1;
+    const mr_json_span text = {png, mr_json_skip(png, end)};
+    bool read = text.end && mr_json_is_text(text) && mr_json_decode(text, &m->member) &&
                 mr_base64_read((const char *)m->member.data, m->member.len, &m->png);
     return read ? 1 : -1;
 }

@@ -15,14 +15,15 @@ static uint8_t value_of(const mr_moved_object *object)
 }
 
 /* Where the polygon crosses the line y, in order. */
-static bool cross_line(const float *points, size_t count, double y, mr_path *at)
+static bool cross_line(const float *points, size_t count, float y, mr_path *at)
 {
     at->count = 0;
     for (size_t i = 0, before = count - 1; i < count; before = i++) {
         const float *a = points + 2 * before, *b = points + 2 * i;
-        if (((double)a[1] > y) == ((double)b[1] > y))
+        if ((a[1] > y) == (b[1] > y))
             continue;
-        double x = (double)a[0] + ((double)b[0] - (double)a[0]) * (y - (double)a[1]) / ((double)b[1] - (double)a[1]);
+        double x =
+            (double)a[0] + ((double)b[0] - (double)a[0]) * ((double)y - (double)a[1]) / ((double)b[1] - (double)a[1]);
         if (!MR_GROW(at->at, at->count, at->room))
             return false;
         size_t place = at->count++;
@@ -36,20 +37,23 @@ static bool cross_line(const float *points, size_t count, double y, mr_path *at)
 /* The first pixel whose centre is not before x; what is clipped is inside, but for the rounding of floats. */
 static size_t pixel_from(double x, size_t size)
 {
-    double at = ceil(x - 0.5);
-    return at <= 0 ? 0 : at >= (double)size ? size : (size_t)at;
+    double at = x - 0.5;
+    if (at <= 0 || at >= (double)size)
+        return at <= 0 ? 0 : size;
+    size_t before = (size_t)at;
+    return before + ((double)before < at);
 }
 
 static bool fill(const float *points, size_t count, uint8_t value, size_t width, size_t height, mr_path *crossings,
                  uint8_t *mask)
 {
-    double top = INFINITY, bottom = -INFINITY;
+    float top = INFINITY, bottom = -INFINITY;
     for (size_t i = 0; i < count; i++) {
-        top = fmin(top, (double)points[2 * i + 1]);
-        bottom = fmax(bottom, (double)points[2 * i + 1]);
+        top = points[2 * i + 1] < top ? points[2 * i + 1] : top;
+        bottom = points[2 * i + 1] > bottom ? points[2 * i + 1] : bottom;
     }
-    for (size_t y = pixel_from(top, height); y < pixel_from(bottom, height); y++) {
-        if (!cross_line(points, count, (double)y + 0.5, crossings))
+    for (size_t y = pixel_from((double)top, height); y < pixel_from((double)bottom, height); y++) {
+        if (!cross_line(points, count, (float)y + 0.5F, crossings))
             return false;
         for (size_t i = 0; i + 1 < crossings->count; i += 2) {
             size_t from = pixel_from(crossings->at[i], width), to = pixel_from(crossings->at[i + 1], width);

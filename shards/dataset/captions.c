@@ -8,7 +8,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/dataset/dataset.h"
-#include "shards/dataset/captions_scan.h"
+#include "base/json/json_walk.h"
 
 enum {
     NAME_SHOWN = 60,   /* bytes of a foreign column's name in a message */

@@ -89,14 +89,16 @@ void mr_objects_turn_back(mr_objects *o, const mr_stored *picture);
  * them back. */
 void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 
-/* ---- objects.c --------------------------------------------------------------------------------------------------- */
+/* ---- objects.c, objects_parse.c ---------------------------------------------------------------------------------- */
 
 /* Appends ,"objects":[...] to a meta. */
 void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);
 
 /* Replaces the contents with the objects of a whole meta; o->known is false where it has no "objects".  MR_BAD_DATA:
- * not as above. */
+ * not as above.  Of what else a meta has only its end is found: whether it is valid is the caller's to know. */
 mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err);
+/* The same, of the value of "objects", which begins at `value`; what follows it is not read. */
+mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects *o, mr_error *err);
 
 /* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */
 

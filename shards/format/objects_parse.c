@@ -1,203 +1,286 @@
 /* objects_parse.c - reads the objects back from a meta.
- * Invariant: only the member "objects" at depth one counts, and only in the form that mr_objects_write() gives it. */
+ * Invariant: only the member "objects" at depth one counts, and only in the form that mr_objects_write() gives it;
+ * every byte of it is read once, as training reads it of every sample.
+ *
+ *   mr_objects_parse: a whole meta        mr_objects_parse_value: [{"label":3,"box":[...],...},...]
+ *     its members, one by one  ---------->  object -> member -> number, list of numbers, list of lists */
 #include <string.h>
 
+#include "base/json/json_walk.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "shards/manifest/format.h"
 #include "shards/format/objects.h"
-#include "base/json/json_stream.h"
 
-enum { LEVELS = 6, DEPTH_MAX = 1000, NUMBERS = 8 };
+typedef enum member { OTHER, LABEL, BOX, POLYGONS, ORIENTED, KEYPOINTS, CROWD, ID, MEMBERS } member;
 
-typedef enum member { OTHER, LABEL, CLASS, BOX, POLYGONS, ORIENTED, KEYPOINTS, CROWD, ID, MEMBERS } member;
-
-static const char *const words[MEMBERS] = {"",          "label", "class", "box", "polygons", "oriented_box",
-                                           "keypoints", "crowd", "id"};
+static const char *const words[MEMBERS] = {"", "label", "box", "polygons", "oriented_box", "keypoints", "crowd", "id"};
 
 typedef struct reader {
+    const char *at, *end;
     mr_objects *objects;
-    bool inside; /* of "objects" */
-    member current;
-    mr_milli numbers[NUMBERS]; /* of the current list; of a polygon the last two */
-    size_t count;
-    mr_error *err;
 } reader;
 
-static mr_status refuse(const reader *r)
+static bool take(reader *r, char c)
 {
-    return mr_fail(r->err, MR_BAD_DATA, "meta: \"objects\" has an invalid \"%s\"", words[r->current]);
+    r->at = mr_json_blanks(r->at, r->end);
+    bool there = r->at < r->end && *r->at == c;
+    r->at += there;
+    return there;
+}
+
+/* After "[": whether another item begins; false also at what is neither an item's begin nor the end, which r->at then
+ * has not passed. */
+static bool more_items(reader *r, bool *begun)
+{
+    bool more = *begun ? take(r, ',') : (r->at = mr_json_blanks(r->at, r->end)) < r->end && *r->at != ']';
+    *begun = true;
+    return more;
+}
+
+static bool is_digit(const reader *r)
+{
+    return r->at < r->end && *r->at >= '0' && *r->at <= '9';
 }
 
 /* Digits, and up to three after a decimal point. */
-static bool milli(const char *text, size_t len, mr_milli *out)
+static bool read_milli(reader *r, mr_milli *out)
 {
-    size_t at = len && *text == '-', digits = 0;
+    bool negative = take(r, '-');
+    const char *first = r->at;
     mr_milli value = 0;
-    for (; at < len && text[at] >= '0' && text[at] <= '9' && digits < 12; at++, digits++)
-        value = value * 10 + (text[at] - '0');
-    if (!digits)
+    for (; is_digit(r) && r->at - first < 12; r->at++)
+        value = value * 10 + (*r->at - '0');
+    if (r->at == first)
         return false;
     size_t decimals = 0;
-    if (at < len && text[at] == '.')
-        for (at++; at < len && text[at] >= '0' && text[at] <= '9' && decimals < 3; at++, decimals++)
-            value = value * 10 + (text[at] - '0');
+    if (r->at < r->end && *r->at == '.')
+        for (r->at++; is_digit(r) && decimals < 3; r->at++, decimals++)
+            value = value * 10 + (*r->at - '0');
     for (; decimals < 3; decimals++)
         value *= 10;
-    *out = *text == '-' ? -value : value;
-    return at == len;
+    *out = negative ? -value : value;
+    return true;
 }
 
-static mr_object *last(const reader *r)
+static bool read_numbers(reader *r, mr_milli *out, size_t count)
 {
-    return &r->objects->items[r->objects->count - 1];
+    if (!take(r, '['))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if ((i && !take(r, ',')) || !read_milli(r, &out[i]))
+            return false;
+    return take(r, ']');
 }
 
-static mr_status take_number(reader *r, const mr_json_token *t)
+static bool read_ring(reader *r)
+{
+    mr_milli x, y;
+    bool begun = false;
+    if (!take(r, '['))
+        return false;
+    mr_objects_ring(r->objects);
+    while (!r->objects->failed && more_items(r, &begun)) {
+        if (!read_milli(r, &x) || !take(r, ',') || !read_milli(r, &y))
+            return false;
+        mr_objects_point(r->objects, x, y);
+    }
+    return take(r, ']') || r->objects->failed;
+}
+
+static bool read_polygons(reader *r)
+{
+    bool begun = false;
+    if (!take(r, '['))
+        return false;
+    while (!r->objects->failed && more_items(r, &begun))
+        if (!read_ring(r))
+            return false;
+    return take(r, ']') || r->objects->failed;
+}
+
+static bool read_keypoints(reader *r)
+{
+    mr_milli numbers[3];
+    bool begun = false;
+    if (!take(r, '['))
+        return false;
+    while (!r->objects->failed && more_items(r, &begun)) {
+        if (!read_numbers(r, numbers, 3))
+            return false;
+        mr_objects_keypoint(r->objects, r->objects->count - 1,
+                            (mr_keypoint){numbers[0], numbers[1], (int)(numbers[2] / 1000 % 1000)});
+    }
+    return take(r, ']') || r->objects->failed;
+}
+
+static bool read_label(reader *r, int32_t *label)
 {
     mr_milli value;
-    if (r->current == ID && t->depth == 3) {
-        mr_objects_id(r->objects, t->text, t->len);
-        return MR_OK;
-    }
-    if (!milli(t->text, t->len, &value))
-        return refuse(r);
-    if (r->current == LABEL && t->depth == 3) {
-        if (value % 1000 || value < 0 || value / 1000 > INT32_MAX)
-            return refuse(r);
-        last(r)->label = (int32_t)(value / 1000);
-        return MR_OK;
-    }
-    unsigned depth = r->current == BOX || r->current == ORIENTED ? 4 : 5;
-    if (t->depth != depth || r->count == NUMBERS)
-        return refuse(r);
-    r->numbers[r->count++] = value;
-    if (r->current == POLYGONS && r->count == 2) {
-        mr_objects_point(r->objects, r->numbers[0], r->numbers[1]);
-        r->count = 0;
-    }
-    return MR_OK;
+    if (!read_milli(r, &value) || value % 1000 || value < 0 || value / 1000 > INT32_MAX)
+        return false;
+    *label = (int32_t)(value / 1000);
+    return true;
 }
 
-static mr_status end_list(reader *r)
+static bool take_word(reader *r, const char *word)
 {
-    mr_object *object = last(r);
-    size_t wanted = r->current == BOX ? 4 : r->current == ORIENTED ? 8 : r->current == KEYPOINTS ? 3 : 0;
-    if (r->count != wanted)
-        return refuse(r);
-    if (r->current == BOX)
-        memcpy(object->box, r->numbers, sizeof object->box);
-    if (r->current == ORIENTED)
-        memcpy(object->corners, r->numbers, sizeof object->corners);
-    object->has_box |= r->current == BOX;
-    object->oriented |= r->current == ORIENTED;
-    if (r->current == KEYPOINTS)
-        mr_objects_keypoint(r->objects, r->objects->count - 1,
-                            (mr_keypoint){r->numbers[0], r->numbers[1], (int)(r->numbers[2] / 1000 % 1000)});
-    return MR_OK;
+    size_t len = strlen(word);
+    bool there = (size_t)(r->end - r->at) >= len && !memcmp(r->at, word, len);
+    r->at += there ? len : 0;
+    return there;
 }
 
-static mr_status take_list(reader *r, const mr_json_token *t)
+static bool read_crowd(reader *r, bool *crowd)
 {
-    bool nested = r->current == POLYGONS || r->current == KEYPOINTS;
-    unsigned innermost = nested ? 4 : 3;
-    if (!(nested || r->current == BOX || r->current == ORIENTED) || t->depth > innermost)
-        return refuse(r);
-    if (t->depth != innermost)
-        return MR_OK;
-    if (t->kind == MR_JSON_LIST_END)
-        return end_list(r);
-    r->count = 0;
-    if (r->current == POLYGONS)
-        mr_objects_ring(r->objects);
-    return MR_OK;
+    *crowd = take_word(r, "true");
+    return *crowd || take_word(r, "false");
 }
 
-static mr_status take_key(reader *r, const mr_json_token *t)
+static bool skip_digits(reader *r)
 {
-    r->current = OTHER;
-    for (int i = 1; i < MEMBERS; i++)
-        if (t->len == strlen(words[i]) && !memcmp(t->text, words[i], t->len))
-            r->current = (member)i;
-    return MR_OK;
+    const char *first = r->at;
+    while (is_digit(r))
+        r->at++;
+    return r->at > first;
 }
 
-static mr_status take_string(reader *r, const mr_json_token *t)
+/* As JSON writes numbers (RFC 8259, section 6): it is written again as it is. */
+static bool skip_number(reader *r)
+{
+    take_word(r, "-");
+    bool zero = take_word(r, "0");
+    if (!zero && !skip_digits(r))
+        return false;
+    if (take_word(r, ".") && !skip_digits(r))
+        return false;
+    if (!take_word(r, "e") && !take_word(r, "E"))
+        return true;
+    if (!take_word(r, "+"))
+        take_word(r, "-");
+    return skip_digits(r);
+}
+
+static bool read_id(reader *r)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    if (r->current != ID || t->depth != 3)
-        return refuse(r);
-    mr_json_add_string(&text, t->text, t->len);
-    mr_objects_id(r->objects, mr_buf_text(&text), text.len);
-    return mr_buf_status(&text, r->err, "reading objects");
+    MR_AUTO(mr_buf_free) mr_buf json = {0};
+    const char *begin = r->at;
+    if (take_word(r, "null"))
+        return true;
+    if (r->at == r->end || *r->at != '"') {
+        bool valid = skip_number(r);
+        mr_objects_id(r->objects, begin, valid ? (size_t)(r->at - begin) : 0);
+        return valid;
+    }
+    r->at = mr_json_skip(r->at, r->end);
+    if (!r->at || !mr_json_decode((mr_json_span){begin, r->at}, &text))
+        return false;
+    mr_json_add_string(&json, mr_buf_text(&text), text.len);
+    mr_objects_id(r->objects, mr_buf_text(&json), json.len);
+    r->objects->failed |= text.failed || json.failed;
+    return true;
 }
 
-/* Inside of an object. */
-static mr_status take_member(reader *r, const mr_json_token *t)
+/* Of an object's keys ours have no escapes; one that has some may still be meant. */
+static member member_of(mr_json_span key)
 {
-    if (t->depth == 3 && t->kind == MR_JSON_KEY)
-        return take_key(r, t);
-    if (r->current == OTHER || r->current == CLASS)
-        return MR_OK;
-    switch (t->kind) {
-    case MR_JSON_NUMBER:
-        return take_number(r, t);
-    case MR_JSON_LIST:
-    case MR_JSON_LIST_END:
-        return take_list(r, t);
-    case MR_JSON_BOOLEAN:
-        last(r)->crowd = r->current == CROWD && *t->text == 't';
-        return r->current == CROWD ? MR_OK : refuse(r);
-    case MR_JSON_STRING:
-        return take_string(r, t);
+    size_t len = (size_t)(key.end - key.at) - 2;
+    bool escaped = memchr(key.at, '\\', len + 1);
+    for (int i = 1; i < MEMBERS; i++)
+        if (escaped ? mr_json_equals(key, words[i]) : len == strlen(words[i]) && !memcmp(key.at + 1, words[i], len))
+            return (member)i;
+    return OTHER;
+}
+
+static bool read_value(reader *r, member of)
+{
+    mr_object *object = &r->objects->items[r->objects->count - 1];
+    switch (of) {
+    case LABEL:
+        return read_label(r, &object->label);
+    case BOX:
+        return object->has_box = read_numbers(r, object->box, 4);
+    case ORIENTED:
+        return object->oriented = read_numbers(r, object->corners, 8);
+    case POLYGONS:
+        return read_polygons(r);
+    case KEYPOINTS:
+        return read_keypoints(r);
+    case CROWD:
+        return read_crowd(r, &object->crowd);
+    case ID:
+        return read_id(r);
     default:
-        return r->current == ID ? MR_OK : refuse(r);
+        r->at = mr_json_skip(r->at, r->end);
+        return r->at;
     }
 }
 
-static mr_status take(void *ctx, const mr_json_token *t)
+static mr_status read_object(reader *r, mr_error *err)
 {
-    reader *r = ctx;
-    if (r->objects->failed)
-        return mr_fail_memory(r->err, "reading objects");
-    if (t->depth == 0)
-        return MR_OK;
-    if (t->depth == 1 && t->kind == MR_JSON_KEY) {
-        r->inside = t->len == strlen("objects") && !memcmp(t->text, "objects", t->len);
-        if (r->inside && r->objects->known)
-            return mr_fail(r->err, MR_BAD_DATA, "meta: has \"objects\" twice");
-        r->objects->known |= r->inside;
-        return MR_OK;
-    }
-    if (!r->inside)
-        return MR_OK;
-    if (t->depth == 1)
-        return t->kind == MR_JSON_LIST || t->kind == MR_JSON_LIST_END
-                   ? MR_OK
-                   : mr_fail(r->err, MR_BAD_DATA, "meta: \"objects\" is not a list");
-    if (t->depth > 2)
-        return take_member(r, t);
-    if (t->kind == MR_JSON_OBJECT_END)
-        return MR_OK;
-    if (t->kind != MR_JSON_OBJECT)
-        return mr_fail(r->err, MR_BAD_DATA, "meta: \"objects\" lists something that is not an object");
-    r->current = OTHER;
+    mr_json_walk walk = {r->at, r->end, '}', false};
+    mr_json_span key;
+    int more;
     mr_objects_add(r->objects, -1);
-    return r->objects->failed ? mr_fail_memory(r->err, "reading objects") : MR_OK;
+    while (!r->objects->failed && (more = mr_json_next_key(&walk, &key)) != 0) {
+        if (more < 0)
+            return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not valid JSON");
+        const member of = member_of(key);
+        r->at = walk.at;
+        if (!read_value(r, of))
+            return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" has an invalid \"%s\"", words[of]);
+        walk.at = r->at;
+    }
+    r->at = walk.at;
+    return MR_OK;
+}
+
+static mr_status read_objects(reader *r, mr_error *err)
+{
+    bool begun = false;
+    if (!take(r, '['))
+        return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not a list");
+    while (!r->objects->failed && more_items(r, &begun)) {
+        if (!take(r, '{'))
+            return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" lists something that is not an object");
+        MR_TRY(read_object(r, err));
+    }
+    if (r->objects->failed)
+        return mr_fail_memory(err, "reading objects");
+    return take(r, ']') ? MR_OK : mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not valid JSON");
+}
+
+mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects *o, mr_error *err)
+{
+    reader r = {value, end, o};
+    mr_objects_clear(o);
+    o->known = true;
+    return read_objects(&r, err);
 }
 
 mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err)
 {
-    reader r = {.objects = o, .err = err};
-    const mr_json_rules rules = {.handler = take, .ctx = &r, .levels = LEVELS, .depth_max = DEPTH_MAX};
-    MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
-    mr_json_fault fault;
+    reader r = {meta, (const char *)meta + len, o};
+    mr_json_span key;
+    int more;
     mr_objects_clear(o);
-    MR_TRY(mr_json_stream_open(&rules, "reading objects", &stream, err));
-    mr_status status = mr_json_stream_feed(stream, meta, len, 0, err);
-    if (status == MR_OK)
-        status = mr_json_stream_end(stream, err);
-    if (status == MR_BAD_DATA && mr_json_stream_fault(stream, meta, len, 0, true, &fault))
-        return mr_fail(err, MR_BAD_DATA, "meta: byte %llu: %s", (unsigned long long)fault.at + 1, fault.why);
-    return status == MR_OK && o->failed ? mr_fail_memory(err, "reading objects") : status;
+    if (!take(&r, '{'))
+        return mr_fail(err, MR_BAD_DATA, "meta: not a JSON object");
+    mr_json_walk walk = {r.at, r.end, '}', false};
+    while ((more = mr_json_next_key(&walk, &key)) == 1) {
+        r.at = walk.at;
+        if (mr_json_equals(key, "objects")) {
+            if (o->known)
+                return mr_fail(err, MR_BAD_DATA, "meta: has \"objects\" twice");
+            o->known = true;
+            MR_TRY(read_objects(&r, err));
+        } else if (!(r.at = mr_json_skip(r.at, r.end))) {
+            break;
+        }
+        walk.at = r.at;
+    }
+    const char *rest = more == 0 ? mr_json_blanks(walk.at, r.end) : walk.at;
+    if (more == 0 && rest == r.end)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "meta: byte %zu: not valid JSON", (size_t)(rest - (const char *)meta) + 1);
 }

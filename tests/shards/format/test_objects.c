@@ -91,6 +91,25 @@ static void test_refusals(void **state)
         "{\"objects\":[{\"crowd\":1}]}",
         "{\"objects\":[],\"objects\":[]}",
         "{\"objects\":[",
+        "{\"objects\":[{}",
+        "{\"objects\":[{},]}",
+        "{\"objects\":[{\"crowd\":true,}]}",
+        "{\"objects\":[{\"crowd\":tru}]}",
+        "{\"objects\":[{\"crowd\" true}]}",
+        "{\"objects\":[{\"polygons\":[[1,2],]}]}",
+        "{\"objects\":[{\"polygons\":[[1,2,]]}]}",
+        "{\"objects\":[{\"b\\u006fx\":[1]}]}",
+        "{\"objects\":[{\"id\":01}]}",
+        "{\"objects\":[{\"id\":1.}]}",
+        "{\"objects\":[{\"id\":1e}]}",
+        "{\"objects\":[{\"id\":one}]}",
+        "{\"objects\":[{\"id\":\"a\\q\"}]}",
+        "{\"objects\":[{\"id\":[1]}]}",
+        "{\"objects\":[{\"more\":]}",
+        "{\"a\":[,\"objects\":[]}",
+        "{\"objects\":[]}]",
+        "[]",
+        "",
     };
     MR_AUTO(mr_objects_free) mr_objects o = {0};
     for (size_t i = 0; i < MR_COUNT(wrong); i++) {
@@ -99,6 +118,28 @@ static void test_refusals(void **state)
             fail_msg("%s is taken", wrong[i]);
         assert_non_null(strstr(err.text, "meta: "));
     }
+}
+
+/* Blanks, members of others and escapes in keys are JSON; a meta that was cut anywhere is refused. */
+static void test_forms(void **state)
+{
+    (void)state;
+    static const char text[] =
+        " { \"a\\\"]\" : [ { \"objects\" : 3 } ] , \"objects\" : [ { \"l\\u0061bel\" : 7 , \"id\" : -1.5E+2 ,"
+        "\"more\":{\"box\":[]},\"class\":\"]\",\"box\" : [ 1 , -2.5 , 3.125 , 0 ] ,\n\t"
+        "\"polygons\" : [ [ ] , [ 1 , 2 ] ] , \"crowd\" : false } , { } ] , \"b\" : \"\\\\\" } ";
+    MR_AUTO(mr_objects_free) mr_objects o = {0};
+    mr_error err;
+    size_t closed = strlen(text) - 1;
+    assert_int_equal(mr_objects_parse(text, strlen(text), &o, &err), MR_OK);
+    assert_true(o.known && o.count == 2 && o.ring_count == 2 && o.point_count == 2);
+    assert_true(o.items[0].label == 7 && !o.items[0].crowd && o.items[0].has_box && o.items[0].box[1] == -2500);
+    assert_true(o.items[0].box[2] == 3125 && o.items[1].label == -1 && !o.items[1].has_box);
+    assert_int_equal(o.items[0].id_len, strlen("-1.5E+2"));
+    assert_memory_equal(o.ids.data + o.items[0].id_at, "-1.5E+2", strlen("-1.5E+2"));
+    for (size_t len = 0; len < closed; len++)
+        if (mr_objects_parse(text, len, &o, &err) != MR_BAD_DATA)
+            fail_msg("%.*s is taken", (int)len, text);
 }
 
 /* A point of the picture as stored, seen as each orientation shows it, comes back. */
@@ -242,8 +283,9 @@ static void test_long_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form),        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_orientation), cmocka_unit_test(test_turns),
-                                       cmocka_unit_test(test_tally),       cmocka_unit_test(test_long_name)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form),     cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_forms),    cmocka_unit_test(test_orientation),
+                                       cmocka_unit_test(test_turns),    cmocka_unit_test(test_tally),
+                                       cmocka_unit_test(test_long_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

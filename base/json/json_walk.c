@@ -1,5 +1,5 @@
-/* captions_scan.c - walks through foreign JSON and checks only what it reads; see captions_scan.h. */
-#include "shards/dataset/captions_scan.h"
+/* json_walk.c - walks through foreign JSON and checks only what it reads; see json_walk.h. */
+#include "base/json/json_walk.h"
 
 #include <string.h>
 
@@ -47,8 +47,7 @@ static const char *skip_brackets(const char *p, const char *end)
     return NULL;
 }
 
-/* NULL: no value ends before `end`. */
-static const char *skip_value(const char *p, const char *end)
+const char *mr_json_skip(const char *p, const char *end)
 {
     static const uint8_t ends[256] = {[','] = 1,  [']'] = 1, ['}'] = 1, [' '] = 1, ['\t'] = 1, ['\r'] = 1,
                                       ['\n'] = 1, [':'] = 1, ['"'] = 1, ['{'] = 1, ['['] = 1};
@@ -71,7 +70,8 @@ mr_json_walk mr_json_walk_of(mr_json_span value)
     return (mr_json_walk){value.at + 1, value.end, *value.at == '{' ? '}' : ']', false};
 }
 
-int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value)
+/* As mr_json_next(): to the next member or item. */
+static int step(mr_json_walk *w)
 {
     w->at = mr_json_blanks(w->at, w->end);
     if (w->at < w->end && *w->at == w->close) {
@@ -82,20 +82,37 @@ int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value)
         return -1;
     w->begun = true;
     w->at = mr_json_blanks(w->at, w->end);
-    if (w->close == '}') {
-        if (w->at == w->end || *w->at != '"')
-            return -1;
-        key->at = w->at;
-        key->end = skip_string(w->at + 1, w->end);
-        if (!key->end)
-            return -1;
-        w->at = mr_json_blanks(key->end, w->end);
-        if (w->at == w->end || *w->at++ != ':')
-            return -1;
-        w->at = mr_json_blanks(w->at, w->end);
-    }
+    return 1;
+}
+
+static bool step_past_key(mr_json_walk *w, mr_json_span *key)
+{
+    if (w->at == w->end || *w->at != '"')
+        return false;
+    key->at = w->at;
+    key->end = skip_string(w->at + 1, w->end);
+    if (!key->end)
+        return false;
+    w->at = mr_json_blanks(key->end, w->end);
+    if (w->at == w->end || *w->at++ != ':')
+        return false;
+    w->at = mr_json_blanks(w->at, w->end);
+    return true;
+}
+
+int mr_json_next_key(mr_json_walk *w, mr_json_span *key)
+{
+    int more = step(w);
+    return more == 1 && !step_past_key(w, key) ? -1 : more;
+}
+
+int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value)
+{
+    int more = w->close == '}' ? mr_json_next_key(w, key) : step(w);
+    if (more != 1)
+        return more;
     value->at = w->at;
-    value->end = skip_value(w->at, w->end);
+    value->end = mr_json_skip(w->at, w->end);
     if (!value->end)
         return -1;
     w->at = value->end;

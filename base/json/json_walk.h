@@ -1,13 +1,13 @@
-/* captions_scan.h - for what a batch reads of metas: walks through foreign JSON and checks only what it reads.
+/* json_walk.h - for what is read of metas again and again: walks through foreign JSON and checks only what it reads.
  * Invariant: every byte of a value is skipped once, and depth costs nothing, as brackets are only counted.
  *
  *      {  "image":{...}  ,  "columns":{ "title":"a" , "text":["b","c"] }  ,  "captions":[{"caption":"d"}]  }
  *           skipped                 next member ...           next item ...
  *
- * Not json_stream.h: a batch waits for all of its texts, and most of a COCO meta is polygons, which this skips four
+ * Not json_stream.h: a batch waits for all of its metas, and most of one of COCO is polygons, which this skips four
  * times faster; and yajl decodes half of a surrogate pair as "?" or as invalid UTF-8. */
-#ifndef MR_CAPTIONS_SCAN_H
-#define MR_CAPTIONS_SCAN_H
+#ifndef MR_JSON_WALK_H
+#define MR_JSON_WALK_H
 
 #include "base/buf.h"
 
@@ -25,6 +25,11 @@ const char *mr_json_blanks(const char *p, const char *end); /* past them */
 mr_json_walk mr_json_walk_of(mr_json_span value);           /* an object or a list */
 /* 1: the next member or item (for which `key` is left alone); 0: the end; -1: not JSON. */
 int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value);
+/* The next member's key, of an object: where its value begins is w->at, and what follows that value is the caller's to
+ * put there.  1, 0 or -1, as above. */
+int mr_json_next_key(mr_json_walk *w, mr_json_span *key);
+/* Past the value that begins at p; NULL: none ends before `end`. */
+const char *mr_json_skip(const char *p, const char *end);
 
 bool mr_json_is_text(mr_json_span s);
 bool mr_json_equals(mr_json_span text, const char *word);
