@@ -249,6 +249,7 @@ static PyMethodDef methods[] = {
     {"column", batch_column, METH_O, "column(name): a memoryview of int64, of float32 for 'weight'"},
     {"column_dlpack", batch_column_dlpack, METH_O, "column_dlpack(name): the same numbers as a DLPack capsule"},
     {"objects", batch_objects, METH_O, "objects(name): a bytearray, a copy of that member of mr_batch_objects"},
+    {"masks", batch_masks, METH_NOARGS, "masks(): a buffer of count x height x width bytes, the batch's memory"},
     {"metas", batch_metas, METH_NOARGS, "Each sample's meta as JSON bytes; empty without with_meta."},
     {"captions", batch_captions, METH_O, "captions(column): a list of texts for each sample; None: the usual column."},
     {"release", batch_release, METH_NOARGS, "Give the memory back now."},

@@ -31,7 +31,8 @@ static int execute(PyObject *module)
     state->dataset = add_type(module, &dataset_spec);
     state->loader = state->dataset ? add_type(module, &loader_spec) : NULL;
     state->batch = state->loader ? add_type(module, &batch_spec) : NULL;
-    state->tokenizer = state->batch ? add_type(module, &tokenizer_spec) : NULL;
+    state->masks = state->batch ? add_type(module, &masks_spec) : NULL;
+    state->tokenizer = state->masks ? add_type(module, &tokenizer_spec) : NULL;
     return state->tokenizer ? 0 : -1;
 }
 
@@ -42,6 +43,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->dataset);
     Py_VISIT(state->loader);
     Py_VISIT(state->batch);
+    Py_VISIT(state->masks);
     Py_VISIT(state->tokenizer);
     return 0;
 }
@@ -53,6 +55,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->dataset);
     Py_CLEAR(state->loader);
     Py_CLEAR(state->batch);
+    Py_CLEAR(state->masks);
     Py_CLEAR(state->tokenizer);
     return 0;
 }

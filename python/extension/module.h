@@ -7,7 +7,7 @@
  *   loader    Loader: batches, interruptible
  *   batch     Batch: memory, metas, what was wrong
  *   column    Batch: one number per sample
- *   ragged    Batch: boxes, polygons, keypoints
+ *   ragged    Batch: boxes, polygons, keypoints, masks
  *   export    Batch by the buffer protocol and by DLPack
  *   tokenizer Tokenizer: texts to token ids
  *
@@ -26,7 +26,7 @@
 
 typedef struct module_state {
     PyObject *error; /* millrace._errors.make(status, text) -> exception */
-    PyTypeObject *dataset, *loader, *batch, *tokenizer;
+    PyTypeObject *dataset, *loader, *batch, *masks, *tokenizer;
 } module_state;
 
 typedef struct Dataset {
@@ -58,7 +58,7 @@ struct Batch {
     Py_ssize_t shape[4], strides[4]; /* of the buffers */
 };
 
-extern PyType_Spec dataset_spec, loader_spec, batch_spec, tokenizer_spec;
+extern PyType_Spec dataset_spec, loader_spec, batch_spec, masks_spec, tokenizer_spec;
 
 /* Sets the exception for a failure; returns NULL. */
 PyObject *fail(PyTypeObject *type, const mr_error *err);
@@ -77,6 +77,7 @@ const mr_batch *batch_held(PyObject *self);
 PyObject *batch_column(PyObject *self, PyObject *name);
 PyObject *batch_column_dlpack(PyObject *self, PyObject *name);
 PyObject *batch_objects(PyObject *self, PyObject *name);
+PyObject *batch_masks(PyObject *self, PyObject *unused);
 
 /* A DLPack capsule of `count` numbers of `bytes` bytes each that holds them itself, at *numbers, to be filled in. */
 PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **numbers);

@@ -135,15 +135,15 @@ def _mask_field(array: str) -> Field:
     make = _BUFFERS[array]
 
     def take(batch: Any) -> Any:
-        data, shape = batch.objects("masks"), (batch.count, batch.height, batch.width)
+        data, shape = memoryview(batch.masks()), (batch.count, batch.height, batch.width)
         if array == "raw":
-            return memoryview(data).cast("B", shape) if data else memoryview(data)
+            return data.cast("B", shape) if data else data
         return make(data, "uint8", 1).reshape(shape)
 
     return take
 
 
-def _torch_buffer(data: bytearray, kind: str, width: int) -> Any:
+def _torch_buffer(data: bytearray | memoryview[Any], kind: str, width: int) -> Any:
     import torch
 
     dtype = getattr(torch, kind)
@@ -151,14 +151,14 @@ def _torch_buffer(data: bytearray, kind: str, width: int) -> Any:
     return flat if width == 1 else flat.view(-1, width)
 
 
-def _numpy_buffer(data: bytearray, kind: str, width: int) -> Any:
+def _numpy_buffer(data: bytearray | memoryview[Any], kind: str, width: int) -> Any:
     import numpy
 
     flat = numpy.frombuffer(data, dtype=kind)
     return flat if width == 1 else flat.reshape(-1, width)
 
 
-def _jax_buffer(data: bytearray, kind: str, width: int) -> Any:
+def _jax_buffer(data: bytearray | memoryview[Any], kind: str, width: int) -> Any:
     import jax.numpy
 
     return jax.numpy.asarray(_numpy_buffer(data, kind, width).astype("int32" if kind == "int64" else kind))
@@ -167,7 +167,7 @@ def _jax_buffer(data: bytearray, kind: str, width: int) -> Any:
 _FORMATS: dict[str, Literal["f", "i", "q", "B"]] = {"float32": "f", "int32": "i", "int64": "q", "uint8": "B"}
 
 
-def _raw_buffer(data: bytearray, kind: str, width: int) -> memoryview[Any]:
+def _raw_buffer(data: bytearray | memoryview[Any], kind: str, width: int) -> memoryview[Any]:
     view = memoryview(data)
     if width == 1 or not data:  # a view without items has one dimension
         return view.cast(_FORMATS[kind])
@@ -175,7 +175,7 @@ def _raw_buffer(data: bytearray, kind: str, width: int) -> memoryview[Any]:
     return view.cast(_FORMATS[kind], (len(data) // (size * width), width))
 
 
-_BUFFERS: dict[str, Callable[[bytearray, str, int], Any]] = {
+_BUFFERS: dict[str, Callable[[bytearray | memoryview[Any], str, int], Any]] = {
     "torch": _torch_buffer,
     "numpy": _numpy_buffer,
     "jax": _jax_buffer,

@@ -1,5 +1,6 @@
 """Boxes, classes, polygons and keypoints in batches, moved with the picture."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -90,6 +91,17 @@ def test_masks_are_the_polygons(scenes: millrace.Split) -> None:
                 assert abs(y.min() - top) < 2 and abs(y.max() + 1 - bottom) < 2
                 seen += 1
     assert seen > 0
+
+
+def test_masks_are_the_memory_of_their_batch(scenes: millrace.Split) -> None:
+    loader = millrace.Loader(scenes, 4, view=millrace.Square(64), fields=("mask", "sample"), array="numpy", shuffle=True)
+    first = [(mask, mask.copy(), sample) for mask, sample in loader]
+    loader.close()
+    del loader
+    gc.collect()
+    assert all(np.array_equal(mask, copy) for mask, copy, _ in first)
+    (raw,) = next(iter(millrace.Loader(scenes, 4, view=millrace.Square(64), fields=("mask",), array="raw", shuffle=True)))
+    assert raw.shape == (4, 64, 64) and raw.tobytes() == first[0][1].tobytes()
 
 
 def test_rules_say_what_is_left_out(scenes: millrace.Split) -> None:
