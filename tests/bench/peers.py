@@ -231,7 +231,7 @@ def reason(path):
 
 
 TITLES = {"decode": "decode: RandomResizedCrop(224), flip, normalise, float32",
-          "augment": "augment: the same with brightness, contrast, saturation and hue changed (0.4, 0.4, 0.4, 0.1)",
+          "augment": "augment: the same with brightness, contrast, saturation and hue (FFCV: all but hue) changed (0.4, 0.4, 0.4, 0.1)",
           "read": "read: encoded bytes, shuffled, warm"}
 
 

@@ -6,6 +6,8 @@
 - the caller's CPU time per batch of 64: float32 tensors of 224 pixels, and encoded files; beside it, of the call into C alone
 - CPU time per image of the whole process, and its ratio to `millrace bench`: A B A B ...
 - milliseconds from `import millrace` to the first batch, in a process that has imported torch
+- with --targets DATASET, which has boxes and polygons, such as COCO, instead: CPU time per image of crops of 224 pixels with
+  boxes, polygons and drawn masks, and its ratio to the images alone
 
 Medians over the rounds. scripts/bench/peers compares with other loaders.
 """
@@ -61,6 +63,31 @@ def walk(dataset, output, array, seconds, alone=False):
                 return statistics.median(per_batch), cpu / (batches * BATCH) * 1e3
 
 
+TARGETS = {"images alone": (), "boxes": ("boxes",), "boxes, classes, polygons": ("boxes", "classes", "polygons"), "mask": ("mask",)}
+
+
+def measure_targets(dataset, options):
+    """CPU microseconds per image with each of TARGETS, and ratios to the first."""
+    import millrace
+
+    split = max(millrace.Dataset(dataset).values(), key=len)
+    items = list(range(len(split))) * max(1, options.images // len(split))
+    taken = {name: [] for name in TARGETS}
+    for _ in range(options.rounds):
+        for name, fields in TARGETS.items():
+            loader = millrace.Loader(split, BATCH, shuffle=True, threads=1, view=millrace.Crop(224), items=items, array="numpy",
+                                     fields=("image", *fields))
+            for _ in loader:                                               # warm
+                pass
+            count, cpu, begun = 0, time.process_time(), time.monotonic()
+            while time.monotonic() - begun < options.seconds:
+                count += sum(len(batch[0]) for batch in loader)
+            taken[name].append((time.process_time() - cpu) / count * 1e6)
+            loader.close()
+    alone = taken["images alone"]
+    return {name: (statistics.median(us), statistics.median(a / b for a, b in zip(us, alone))) for name, us in taken.items()}
+
+
 def bench(dataset, seconds):
     words = [MILLRACE, "bench", dataset, "--stage", "input", "--threads", "1", "--size", "224", "--seconds", str(seconds)]
     out = subprocess.run(words + ["--json"], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -101,8 +128,13 @@ def main():
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--targets", metavar="DATASET")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.targets:
+        for name, (us, ratio) in measure_targets(options.targets, options).items():
+            print(f"{name:26} {us:6.0f} us per image  {ratio:.3f}")
+        return
     with tempfile.TemporaryDirectory() as work:
         dataset, kind = make_dataset(work, options.images)
         result = measure(dataset, options)

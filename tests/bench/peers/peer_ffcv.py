@@ -1,7 +1,8 @@
 """FFCV: one file for pixels and one for bytes, compiled pipelines, one long epoch of repeated samples.
 
 Its own writer encodes every JPEG again, which would be other files; `Kept` stores them as they are, and FFCV's decoder
-reads them as its own. It decodes with the fast inverse DCT, and its bytes come padded to the largest, without lengths.
+reads them as its own. It decodes with the fast inverse DCT, and its bytes come padded to the largest, without lengths. Of
+the changes of colours it has all but that of hue.
 """
 import os
 
@@ -23,6 +24,17 @@ def kept_field():
     return Kept
 
 
+def beton(job, decoded):
+    return os.path.join(job.folder, "pixels.beton" if decoded else "bytes.beton")
+
+
+def jitter():
+    from ffcv.transforms import RandomBrightness, RandomContrast, RandomSaturation
+
+    brightness, contrast, saturation, _ = stream.JITTER
+    return [RandomBrightness(brightness, 1.0), RandomContrast(contrast, 1.0), RandomSaturation(saturation, 1.0)]
+
+
 def write(job):
     import numpy
     from ffcv.fields import BytesField, IntField
@@ -41,10 +53,9 @@ def write(job):
             jpeg = numpy.frombuffer(stream.content(path), dtype=numpy.uint8)
             return ((Image.open(path).size, jpeg) if self.with_size else jpeg), label
 
-    for name, field in (("decode", kept_field()()), ("read", BytesField())):
-        fields = {"image": field, "label": IntField()}
-        out = DatasetWriter(os.path.join(job.folder, name + ".beton"), fields, num_workers=1)
-        out.from_indexed_dataset(Files(name == "decode"))
+    for decoded, field in ((True, kept_field()()), (False, BytesField())):
+        out = DatasetWriter(beton(job, decoded), {"image": field, "label": IntField()}, num_workers=1)
+        out.from_indexed_dataset(Files(decoded))
 
 
 def batches(job):
@@ -60,8 +71,9 @@ def batches(job):
     if job.decode:
         mean, std = (255 * numpy.array(v) for v in (stream.MEAN, stream.STD))
         crop = RandomResizedCropRGBImageDecoder((stream.SIZE, stream.SIZE), scale=(0.08, 1.0))
-        image = [crop, RandomHorizontalFlip(), NormalizeImage(mean, std, numpy.float32), ToTensor(), ToTorchImage()]
-    loader = Loader(os.path.join(job.folder, job.what + ".beton"), batch_size=stream.BATCH, num_workers=job.threads,
+        colours = jitter() if job.augment else []
+        image = [crop, RandomHorizontalFlip(), *colours, NormalizeImage(mean, std, numpy.float32), ToTensor(), ToTorchImage()]
+    loader = Loader(beton(job, job.decode), batch_size=stream.BATCH, num_workers=job.threads,
                     os_cache=True, order=OrderOption.RANDOM, batches_ahead=stream.AHEAD,
                     indices=numpy.tile(numpy.arange(len(job.files())), 100), pipelines={"image": image, "label": label},
                     custom_fields={"image": kept_field()} if job.decode else {})
@@ -71,4 +83,4 @@ def batches(job):
 
 
 if __name__ == "__main__":
-    stream.main(write, batches, "ffcv", "numpy")
+    stream.main(write, batches, "ffcv", "numpy", augments=True)
