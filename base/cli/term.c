@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 double mr_seconds(void)
@@ -32,8 +33,7 @@ const char *mr_sgr(FILE *stream, mr_colour colour)
 {
     static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m", "\033[31m",
                                         "\033[32m", "\033[33m", "\033[36m"};
-    const char *off = getenv("NO_COLOR");
-    return is_terminal(stream) && !(off && *off) ? codes[colour] : "";
+    return is_terminal(stream) && !mr_env("NO_COLOR") ? codes[colour] : "";
 }
 
 size_t mr_term_text(FILE *stream, const char *text)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/files/path.h"
 #include "base/files/supply.h"
 #include "base/scope.h"
@@ -130,7 +131,7 @@ mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err)
 
 mr_status mr_file_scratch(int *fd, mr_error *err)
 {
-    const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
+    const char *set = mr_env("TMPDIR"), *dir = set ? set : "/tmp";
     *fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (*fd < 0 && errno == EOPNOTSUPP) { /* not on every file system: create a named file and unlink it */
         char *path = NULL;

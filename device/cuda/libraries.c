@@ -10,13 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/system/library.h"
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
 
 static void *load_from(const char *folder, const char *below, const char *name)
 {
@@ -56,8 +51,7 @@ static void *load_beside_program(const char *name)
 
 void *mr_cuda_library_named(const char *name, char *why, size_t size)
 {
-    const char *reason, *toolkit = variable("CUDA_PATH"), *venv = variable("VIRTUAL_ENV"),
-                        *conda = variable("CONDA_PREFIX");
+    const char *reason, *toolkit = mr_env("CUDA_PATH"), *venv = mr_env("VIRTUAL_ENV"), *conda = mr_env("CONDA_PREFIX");
     void *library = mr_library_load(name, &reason);
     if (!library)
         snprintf(why, size, "%s", reason);

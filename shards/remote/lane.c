@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/environment.h"
 #include "base/files/file.h"
 #include "base/scope.h"
 
@@ -198,9 +199,8 @@ static const char *certificates(void)
 {
     static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
     for (size_t i = 0; i < MR_COUNT(names); i++) {
-        const char *file = getenv(names[i]);
-        if (file && *file)
-            return file;
+        if (mr_env(names[i]))
+            return mr_env(names[i]);
     }
     return NULL;
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/files/file.h"
 #include "base/files/supply.h"
 #include "base/hash.h"
@@ -48,12 +49,7 @@ mr_status mr_remote_keep_out(const char *path, mr_error *err)
 
 mr_status mr_remote_cache_path(const char *name, mr_buf *out, mr_error *err)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache == '/')
-        mr_buf_printf(out, "%s/millrace/%s", cache, name);
-    else if (home && *home == '/')
-        mr_buf_printf(out, "%s/.cache/millrace/%s", home, name);
-    else {
+    if (!mr_env_cache_path(name, out) && !out->failed) {
         errno = EINVAL;
         return mr_fail(err, MR_MISUSE,
                        "neither XDG_CACHE_HOME nor HOME names a folder for what is fetched; set one of them");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "base/files/file.h"
 #include "base/scope.h"
 #include "shards/remote/url.h"
@@ -31,15 +32,9 @@ void mr_rights_free(mr_rights *r)
     *r = (mr_rights){.key = NULL};
 }
 
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
 static const char *either(const char *first, const char *second)
 {
-    return variable(first) ? variable(first) : variable(second);
+    return mr_env(first) ? mr_env(first) : mr_env(second);
 }
 
 /* Unless it has been found already. */
@@ -52,10 +47,10 @@ static void keep(char **field, const char *value)
 /* $NAME, or FILE in the home folder; "" if neither is known. */
 static void path_of(const char *name, const char *file, mr_buf *out)
 {
-    if (variable(name))
-        mr_buf_add_text(out, variable(name));
-    else if (variable("HOME"))
-        mr_buf_printf(out, "%s/%s", variable("HOME"), file);
+    if (mr_env(name))
+        mr_buf_add_text(out, mr_env(name));
+    else if (mr_env("HOME"))
+        mr_buf_printf(out, "%s/%s", mr_env("HOME"), file);
 }
 
 /* An absent file is empty. */
@@ -135,10 +130,10 @@ static mr_status amazon(mr_rights *r, mr_error *err)
     const char *profile = either("AWS_PROFILE", "AWS_DEFAULT_PROFILE");
     if (!profile)
         profile = "default";
-    if (variable("AWS_ACCESS_KEY_ID") && variable("AWS_SECRET_ACCESS_KEY")) {
-        keep(&r->key, variable("AWS_ACCESS_KEY_ID"));
-        keep(&r->secret, variable("AWS_SECRET_ACCESS_KEY"));
-        keep(&r->token, variable("AWS_SESSION_TOKEN"));
+    if (mr_env("AWS_ACCESS_KEY_ID") && mr_env("AWS_SECRET_ACCESS_KEY")) {
+        keep(&r->key, mr_env("AWS_ACCESS_KEY_ID"));
+        keep(&r->secret, mr_env("AWS_SECRET_ACCESS_KEY"));
+        keep(&r->token, mr_env("AWS_SESSION_TOKEN"));
         snprintf(r->from, sizeof r->from, "the variable AWS_ACCESS_KEY_ID");
     }
     bool ours = r->key != NULL;
@@ -162,12 +157,12 @@ static mr_status amazon(mr_rights *r, mr_error *err)
 /* Keys for interoperability (HMAC), by the names that GDAL gave them; Google's servers take Amazon's signatures. */
 static mr_status google(mr_rights *r, mr_error *err)
 {
-    if (variable("GS_ACCESS_KEY_ID") && variable("GS_SECRET_ACCESS_KEY")) {
-        keep(&r->key, variable("GS_ACCESS_KEY_ID"));
-        keep(&r->secret, variable("GS_SECRET_ACCESS_KEY"));
+    if (mr_env("GS_ACCESS_KEY_ID") && mr_env("GS_SECRET_ACCESS_KEY")) {
+        keep(&r->key, mr_env("GS_ACCESS_KEY_ID"));
+        keep(&r->secret, mr_env("GS_SECRET_ACCESS_KEY"));
         snprintf(r->from, sizeof r->from, "the variable GS_ACCESS_KEY_ID");
     }
-    const char *endpoint = variable("STORAGE_EMULATOR_HOST");
+    const char *endpoint = mr_env("STORAGE_EMULATOR_HOST");
     keep(&r->endpoint, endpoint ? endpoint : "https://storage.googleapis.com");
     keep(&r->region, "auto");
     return r->endpoint && r->region ? MR_OK : mr_fail_memory(err, "credentials");
@@ -177,14 +172,14 @@ static mr_status hub(mr_rights *r, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    const char *endpoint = variable("HF_ENDPOINT");
+    const char *endpoint = mr_env("HF_ENDPOINT");
     keep(&r->endpoint, endpoint ? endpoint : "https://huggingface.co");
-    if (variable("HF_TOKEN")) {
-        keep(&r->bearer, variable("HF_TOKEN"));
+    if (mr_env("HF_TOKEN")) {
+        keep(&r->bearer, mr_env("HF_TOKEN"));
         snprintf(r->from, sizeof r->from, "the variable HF_TOKEN");
     } else {
-        if (!variable("HF_TOKEN_PATH") && variable("HF_HOME"))
-            mr_buf_printf(&path, "%s/token", variable("HF_HOME"));
+        if (!mr_env("HF_TOKEN_PATH") && mr_env("HF_HOME"))
+            mr_buf_printf(&path, "%s/token", mr_env("HF_HOME"));
         else
             path_of("HF_TOKEN_PATH", ".cache/huggingface/token", &path);
         MR_TRY(read_text(&path, &text, err));
