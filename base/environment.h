@@ -7,7 +7,7 @@
 
 const char *mr_env(const char *name); /* NULL: not set, or empty */
 
-/* Appends the path of `name` among what millrace keeps for this user and could make anew: in $XDG_CACHE_HOME, else in
+/* Appends the path of `name` among what millrace keeps for this user and can rebuild: in $XDG_CACHE_HOME, else in
  * $HOME/.cache; both must be absolute.  False: there is neither, or memory ran out (out->failed).
  * Source: the XDG Base Directory Specification 0.8. */
 bool mr_env_cache_path(const char *name, mr_buf *out);
