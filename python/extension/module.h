@@ -7,8 +7,8 @@
  *   loader    Loader: batches, interruptible
  *   batch     Batch: memory, metas, what was wrong
  *   column    Batch: one number per sample
- *   ragged    Batch: boxes, polygons, keypoints, masks
- *   export    Batch by the buffer protocol and by DLPack
+ *   ragged    Batch: boxes, polygons, keypoints
+ *   export    Batch, and its masks, by the buffer protocol; Batch by DLPack
  *   tokenizer Tokenizer: texts to token ids
  *
  * What users see is written in Python, in millrace/; these types are not documented for them. */
@@ -77,7 +77,6 @@ const mr_batch *batch_held(PyObject *self);
 PyObject *batch_column(PyObject *self, PyObject *name);
 PyObject *batch_column_dlpack(PyObject *self, PyObject *name);
 PyObject *batch_objects(PyObject *self, PyObject *name);
-PyObject *batch_masks(PyObject *self, PyObject *unused);
 
 /* A DLPack capsule of `count` numbers of `bytes` bytes each that holds them itself, at *numbers, to be filled in. */
 PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **numbers);
@@ -86,6 +85,7 @@ PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **
 int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code);
 int batch_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void batch_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *batch_masks(PyObject *self, PyObject *unused);
 PyObject *batch_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *batch_dlpack_device(PyObject *self, PyObject *unused);
 

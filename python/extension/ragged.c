@@ -1,6 +1,5 @@
 /* ragged.c - what the samples of a batch show: values, and where those of each sample, object or polygon begin.
- * Invariant: what is handed out is a copy of its own, which does not keep the batch's memory; but masks, a byte for
- * each pixel, are that memory. */
+ * Invariant: what is handed out is a copy of its own; it does not keep the batch's memory. */
 #include <stddef.h>
 #include <string.h>
 
@@ -82,67 +81,3 @@ PyObject *batch_objects(PyObject *object, PyObject *name)
     PyErr_SetObject(PyExc_KeyError, name);
     return NULL;
 }
-
-/* ---- masks ------------------------------------------------------------------------------------------------------ */
-
-typedef struct Masks { /* of a Batch, as a buffer */
-    PyObject_HEAD Batch *batch;
-} Masks;
-
-PyObject *batch_masks(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    const mr_batch *batch = batch_held(object);
-    module_state *state = PyType_GetModuleState(Py_TYPE(object));
-    if (!batch)
-        return NULL;
-    if (!batch->objects || (batch->count && !batch->objects->masks))
-        return fail(Py_TYPE(object),
-                    &(mr_error){MR_MISUSE, "the batch has no masks: the loader was opened without with_masks"});
-    Masks *self = (Masks *)PyType_GenericAlloc(state->masks, 0);
-    if (self) {
-        Py_INCREF(object);
-        self->batch = (Batch *)object;
-    }
-    return (PyObject *)self;
-}
-
-static int masks_getbuffer(PyObject *object, Py_buffer *view, int flags)
-{
-    Batch *batch = ((Masks *)object)->batch;
-    view->obj = NULL;
-    if (!batch->batch) {
-        PyErr_SetString(PyExc_BufferError, "the batch was released");
-        return -1;
-    }
-    void *masks = (void *)(uintptr_t)batch->batch->objects->masks;
-    Py_ssize_t len = (Py_ssize_t)(batch->batch->count * batch->width * batch->height);
-    if (PyBuffer_FillInfo(view, object, masks, len, 0, flags) != 0)
-        return -1;
-    batch->exports++;
-    return 0;
-}
-
-static void masks_releasebuffer(PyObject *object, Py_buffer *view)
-{
-    (void)view;
-    ((Masks *)object)->batch->exports--;
-}
-
-static void masks_dealloc(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    Py_DECREF((PyObject *)((Masks *)object)->batch);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
-}
-
-static PyType_Slot slots[] = {{Py_tp_dealloc, masks_dealloc},
-                              {Py_bf_getbuffer, masks_getbuffer},
-                              {Py_bf_releasebuffer, masks_releasebuffer},
-                              {0, NULL}};
-
-PyType_Spec masks_spec = {.name = "millrace.Masks",
-                          .basicsize = sizeof(Masks),
-                          .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                          .slots = slots};
