@@ -70,8 +70,7 @@ mr_json_walk mr_json_walk_of(mr_json_span value)
     return (mr_json_walk){value.at + 1, value.end, *value.at == '{' ? '}' : ']', false};
 }
 
-/* As mr_json_next(): to the next member or item. */
-static int step(mr_json_walk *w)
+int mr_json_next_item(mr_json_walk *w)
 {
     w->at = mr_json_blanks(w->at, w->end);
     if (w->at < w->end && *w->at == w->close) {
@@ -102,13 +101,13 @@ static bool step_past_key(mr_json_walk *w, mr_json_span *key)
 
 int mr_json_next_key(mr_json_walk *w, mr_json_span *key)
 {
-    int more = step(w);
+    int more = mr_json_next_item(w);
     return more == 1 && !step_past_key(w, key) ? -1 : more;
 }
 
 int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value)
 {
-    int more = w->close == '}' ? mr_json_next_key(w, key) : step(w);
+    int more = w->close == '}' ? mr_json_next_key(w, key) : mr_json_next_item(w);
     if (more != 1)
         return more;
     value->at = w->at;

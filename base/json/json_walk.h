@@ -25,8 +25,9 @@ const char *mr_json_blanks(const char *p, const char *end); /* past them */
 mr_json_walk mr_json_walk_of(mr_json_span value);           /* an object or a list */
 /* 1: the next member or item (for which `key` is left alone); 0: the end; -1: not JSON. */
 int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value);
-/* The next member's key, of an object: where its value begins is w->at, and what follows that value is the caller's to
- * put there.  1, 0 or -1, as above. */
+/* For a caller that reads values itself: to where the next item, or member's value, begins, which is w->at; the caller
+ * moves that past the value.  1, 0 or -1, as above. */
+int mr_json_next_item(mr_json_walk *w);
 int mr_json_next_key(mr_json_walk *w, mr_json_span *key);
 /* Past the value that begins at p; NULL: none ends before `end`. */
 const char *mr_json_skip(const char *p, const char *end);

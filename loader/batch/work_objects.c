@@ -74,7 +74,7 @@ static int read_png(mr_mover *m, const char *name, const uint8_t *meta, size_t l
 {
     const char *end = (const char *)meta + len, *masks, *mask, *png;
     mr_buf_clear(&m->png);
-    mr_buf_clear(&m->member);
+    mr_buf_clear(&m->base64);
     int found = find_member((const char *)meta, end, "masks", &masks);
     if (found == 1)
         found = find_member(masks, end, name, &mask);
@@ -83,8 +83,8 @@ static int read_png(mr_mover *m, const char *name, const uint8_t *meta, size_t l
     if (find_member(mask, end, "png", &png) != 1)
         return -1;
     const mr_json_span text = {png, mr_json_skip(png, end)};
-    bool read = text.end && mr_json_is_text(text) && mr_json_decode(text, &m->member) &&
-                mr_base64_read((const char *)m->member.data, m->member.len, &m->png);
+    bool read = text.end && mr_json_is_text(text) && mr_json_decode(text, &m->base64) &&
+                mr_base64_read((const char *)m->base64.data, m->base64.len, &m->png);
     return read ? 1 : -1;
 }
 
@@ -118,7 +118,7 @@ mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_
     mr_status status = MR_OK;
     int found = read_png(m, w->o.mask, meta, row->meta_len);
     if (found < 0)
-        status = m->png.failed || m->member.failed
+        status = m->png.failed || m->base64.failed
                      ? mr_fail_memory(&why, "reading a mask")
                      : mr_fail(&why, MR_BAD_SAMPLE, "its mask %s is not a PNG in base64", w->o.mask);
     else if (!found)

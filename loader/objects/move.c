@@ -25,7 +25,7 @@ void mr_mover_free(mr_mover *m)
 {
     mr_objects_free(&m->objects);
     mr_buf_free(&m->meta);
-    mr_buf_free(&m->member);
+    mr_buf_free(&m->base64);
     free(m->path.at);
     free(m->other.at);
     mr_buf_free(&m->png);

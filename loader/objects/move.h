@@ -42,9 +42,9 @@ typedef struct mr_path {
 
 typedef struct mr_mover { /* one per thread: working memory */
     mr_objects objects;
-    mr_buf meta, member;
+    mr_buf meta;
     mr_path path, other;
-    mr_buf png, numbers, steps; /* of a stored mask */
+    mr_buf base64, png, numbers, steps; /* of a stored mask */
 } mr_mover;
 void mr_mover_free(mr_mover *m);
 

@@ -28,21 +28,12 @@ static bool take(reader *r, char c)
     return there;
 }
 
-/* After "[": whether another item begins; false also at what is neither an item's begin nor the end, which r->at then
- * has not passed. */
-static bool more_items(reader *r, bool *begun)
-{
-    bool more = *begun ? take(r, ',') : (r->at = mr_json_blanks(r->at, r->end)) < r->end && *r->at != ']';
-    *begun = true;
-    return more;
-}
-
 static bool is_digit(const reader *r)
 {
     return r->at < r->end && *r->at >= '0' && *r->at <= '9';
 }
 
-/* Digits, and up to three after a decimal point. */
+/* Digits, and up to three after a decimal point; what JSON, or this form, has no such number for is refused. */
 static bool read_milli(reader *r, mr_milli *out)
 {
     bool negative = take(r, '-');
@@ -50,16 +41,19 @@ static bool read_milli(reader *r, mr_milli *out)
     mr_milli value = 0;
     for (; is_digit(r) && r->at - first < 12; r->at++)
         value = value * 10 + (*r->at - '0');
-    if (r->at == first)
+    if (r->at == first || (*first == '0' && r->at - first > 1))
         return false;
+    bool point = r->at < r->end && *r->at == '.';
     size_t decimals = 0;
-    if (r->at < r->end && *r->at == '.')
+    if (point)
         for (r->at++; is_digit(r) && decimals < 3; r->at++, decimals++)
             value = value * 10 + (*r->at - '0');
+    if (point && !decimals)
+        return false;
     for (; decimals < 3; decimals++)
         value *= 10;
     *out = negative ? -value : value;
-    return true;
+    return r->at == r->end || !(is_digit(r) || *r->at == '.' || *r->at == 'e' || *r->at == 'E');
 }
 
 static bool read_numbers(reader *r, mr_milli *out, size_t count)
@@ -72,45 +66,46 @@ static bool read_numbers(reader *r, mr_milli *out, size_t count)
     return take(r, ']');
 }
 
-static bool read_ring(reader *r)
+/* False also where memory ran out, which r->objects->failed says. */
+static bool read_list(reader *r, bool (*read_item)(reader *))
+{
+    int more = -1;
+    if (!take(r, '['))
+        return false;
+    mr_json_walk walk = {r->at, r->end, ']', false};
+    while (!r->objects->failed && (more = mr_json_next_item(&walk)) == 1) {
+        r->at = walk.at;
+        if (!read_item(r))
+            return false;
+        walk.at = r->at;
+    }
+    r->at = walk.at;
+    return more == 0;
+}
+
+static bool read_point(reader *r)
 {
     mr_milli x, y;
-    bool begun = false;
-    if (!take(r, '['))
+    if (!read_milli(r, &x) || !take(r, ',') || !read_milli(r, &y))
         return false;
-    mr_objects_ring(r->objects);
-    while (!r->objects->failed && more_items(r, &begun)) {
-        if (!read_milli(r, &x) || !take(r, ',') || !read_milli(r, &y))
-            return false;
-        mr_objects_point(r->objects, x, y);
-    }
-    return take(r, ']') || r->objects->failed;
+    mr_objects_point(r->objects, x, y);
+    return true;
 }
 
-static bool read_polygons(reader *r)
+static bool read_ring(reader *r)
 {
-    bool begun = false;
-    if (!take(r, '['))
-        return false;
-    while (!r->objects->failed && more_items(r, &begun))
-        if (!read_ring(r))
-            return false;
-    return take(r, ']') || r->objects->failed;
+    mr_objects_ring(r->objects);
+    return read_list(r, read_point);
 }
 
-static bool read_keypoints(reader *r)
+static bool read_keypoint(reader *r)
 {
     mr_milli numbers[3];
-    bool begun = false;
-    if (!take(r, '['))
+    if (!read_numbers(r, numbers, 3))
         return false;
-    while (!r->objects->failed && more_items(r, &begun)) {
-        if (!read_numbers(r, numbers, 3))
-            return false;
-        mr_objects_keypoint(r->objects, r->objects->count - 1,
-                            (mr_keypoint){numbers[0], numbers[1], (int)(numbers[2] / 1000 % 1000)});
-    }
-    return take(r, ']') || r->objects->failed;
+    mr_objects_keypoint(r->objects, r->objects->count - 1,
+                        (mr_keypoint){numbers[0], numbers[1], (int)(numbers[2] / 1000 % 1000)});
+    return true;
 }
 
 static bool read_label(reader *r, int32_t *label)
@@ -203,9 +198,9 @@ static bool read_value(reader *r, member of)
     case ORIENTED:
         return object->oriented = read_numbers(r, object->corners, 8);
     case POLYGONS:
-        return read_polygons(r);
+        return read_list(r, read_ring);
     case KEYPOINTS:
-        return read_keypoints(r);
+        return read_list(r, read_keypoint);
     case CROWD:
         return read_crowd(r, &object->crowd);
     case ID:
@@ -216,38 +211,47 @@ static bool read_value(reader *r, member of)
     }
 }
 
+static mr_status refuse_json(mr_error *err)
+{
+    return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not valid JSON");
+}
+
 static mr_status read_object(reader *r, mr_error *err)
 {
-    mr_json_walk walk = {r->at, r->end, '}', false};
     mr_json_span key;
     int more;
+    if (!take(r, '{'))
+        return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" lists something that is not an object");
+    mr_json_walk walk = {r->at, r->end, '}', false};
     mr_objects_add(r->objects, -1);
     while (!r->objects->failed && (more = mr_json_next_key(&walk, &key)) != 0) {
-        if (more < 0)
-            return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not valid JSON");
-        const member of = member_of(key);
+        const member of = more > 0 ? member_of(key) : OTHER;
         r->at = walk.at;
-        if (!read_value(r, of))
-            return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" has an invalid \"%s\"", words[of]);
+        bool read = more > 0 && read_value(r, of);
+        if (r->objects->failed)
+            break;
+        if (!read)
+            return of == OTHER ? refuse_json(err)
+                               : mr_fail(err, MR_BAD_DATA, "meta: \"objects\" has an invalid \"%s\"", words[of]);
         walk.at = r->at;
     }
     r->at = walk.at;
-    return MR_OK;
+    return r->objects->failed ? mr_fail_memory(err, "reading objects") : MR_OK;
 }
 
 static mr_status read_objects(reader *r, mr_error *err)
 {
-    bool begun = false;
+    int more;
     if (!take(r, '['))
         return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not a list");
-    while (!r->objects->failed && more_items(r, &begun)) {
-        if (!take(r, '{'))
-            return mr_fail(err, MR_BAD_DATA, "meta: \"objects\" lists something that is not an object");
+    mr_json_walk walk = {r->at, r->end, ']', false};
+    while ((more = mr_json_next_item(&walk)) == 1) {
+        r->at = walk.at;
         MR_TRY(read_object(r, err));
+        walk.at = r->at;
     }
-    if (r->objects->failed)
-        return mr_fail_memory(err, "reading objects");
-    return take(r, ']') ? MR_OK : mr_fail(err, MR_BAD_DATA, "meta: \"objects\" is not valid JSON");
+    r->at = walk.at;
+    return more == 0 ? MR_OK : refuse_json(err);
 }
 
 mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects *o, mr_error *err)
