@@ -1,5 +1,5 @@
 /* test_cuda_old.c - `--device cuda` where the driver is there, and other libraries of NVIDIA are missing or too old; on
- * the device without hardware (support/preload/cuda).  Skipped where there is no OpenCL device, and on real hardware.
+ * the device without hardware (support/preload/cuda).  Skipped on real hardware.
  * Invariant tested: one sentence says what to install, with exit status 3; only cuBLASLt can be done without.
  * Covers cuda/api.c, cuda/program.c. */
 #include <stdlib.h>

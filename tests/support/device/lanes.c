@@ -2,8 +2,10 @@
  * Invariant: one lane runs at a time, in one thread; its stack is told to AddressSanitizer. */
 #include "tests/support/device/lanes.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "base/random.h"
@@ -19,18 +21,31 @@
 
 enum { STACK = 64 << 10, ENDED = -1 };
 
-typedef struct lane {
+typedef struct place { /* where a stack goes on */
     ucontext_t context;
-    int at;     /* the line of the barrier where it is, or ENDED */
+    void *jump[5];
+    bool entered;
+} place;
+
+typedef struct fiber { /* runs lanes until one waits, which keeps it */
+    place place;
     void *fake; /* AddressSanitizer's */
     char *stack;
+} fiber;
+
+typedef struct lane {
+    int at; /* the line where it waits, or ENDED */
+    bool in_warp;
+    fiber *on;
 } lane;
 
 static lane all[LANES_MOST];
-static ucontext_t caller;
+static fiber fibers[LANES_MOST], *idle[LANES_MOST], *running;
+static uint32_t order[LANES_MOST], count, begun, idle_count, fiber_count; /* lanes of `order` that have begun */
+static place caller = {.entered = true};
 static void (*kernel)(const void *ctx);
 static const void *argument;
-static int on_stacks;
+static bool on_stacks;
 
 lanes_spot lanes_here;
 
@@ -54,29 +69,74 @@ static void arrive(void *fake, const void **bottom, size_t *size)
 #endif
 }
 
+/* Contexts alone would do, but ask the system for the mask of signals twice, and AddressSanitizer warns of them.  It
+ * would also forget a stack that is left by a jump. */
+static __attribute__((noinline, no_sanitize("address"))) void hop(place *from, place *to)
+{
+    if (__builtin_setjmp(from->jump) != 0)
+        return;
+    if (to->entered)
+        __builtin_longjmp(to->jump, 1);
+    to->entered = true;
+    setcontext(&to->context);
+}
+
 static const void *caller_bottom;
 static size_t caller_size;
 
-static void enter(void)
+static void return_to_caller(fiber *own)
 {
-    lane *own = &all[lanes_here.lane];
-    arrive(NULL, &caller_bottom, &caller_size);
-    kernel(argument);
-    own->at = ENDED;
-    leave_for(NULL, caller_bottom, caller_size); /* for good */
-    setcontext(&caller);
+    leave_for(&own->fake, caller_bottom, caller_size);
+    hop(&own->place, &caller);
+    arrive(own->fake, &caller_bottom, &caller_size);
 }
 
-static void resume(uint32_t i)
+static void serve(void)
+{
+    fiber *own = running;
+    arrive(NULL, &caller_bottom, &caller_size);
+    for (;;) {
+        while (begun < count) {
+            lane *l = &all[order[begun]];
+            lanes_here.lane = order[begun++];
+            l->on = own;
+            kernel(argument);
+            l->at = ENDED;
+        }
+        idle[idle_count++] = own;
+        return_to_caller(own);
+    }
+}
+
+static void resume(fiber *f)
 {
     void *fake = NULL;
-    lanes_here.lane = i;
-    leave_for(&fake, all[i].stack, STACK);
-    swapcontext(&caller, &all[i].context);
+    running = f;
+    leave_for(&fake, f->stack, STACK);
+    hop(&caller, &f->place);
     arrive(fake, NULL, NULL);
 }
 
-void lanes_wait(int line)
+static void prepare(ucontext_t *context, char *stack)
+{
+    if (!stack || getcontext(context) != 0)
+        abort();
+    context->uc_stack.ss_sp = stack;
+    context->uc_stack.ss_size = STACK;
+    makecontext(context, serve, 0);
+}
+
+static fiber *take_fiber(void)
+{
+    if (idle_count)
+        return idle[--idle_count];
+    fiber *f = &fibers[fiber_count++];
+    f->stack = malloc(STACK);
+    prepare(&f->place.context, f->stack);
+    return f;
+}
+
+static void wait_at(int line, bool in_warp)
 {
     lane *own = &all[lanes_here.lane];
     if (!on_stacks) {
@@ -84,65 +144,96 @@ void lanes_wait(int line)
         abort();
     }
     own->at = line;
-    leave_for(&own->fake, caller_bottom, caller_size);
-    swapcontext(&own->context, &caller);
-    arrive(own->fake, &caller_bottom, &caller_size);
+    own->in_warp = in_warp;
+    return_to_caller(own->on);
+}
+
+void lanes_wait(int line)
+{
+    wait_at(line, false);
+}
+
+void lanes_wait_warp(int line)
+{
+    wait_at(line, true);
 }
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-static void prepare(uint32_t lanes)
+/* Of lanes [from, to). */
+static void draw_order(uint32_t from, uint32_t to)
 {
-    for (uint32_t i = 0; i < lanes; i++) {
-        lane *l = &all[i];
-        l->stack = l->stack ? l->stack : malloc(STACK);
-        if (!l->stack || getcontext(&l->context) != 0)
-            abort();
-        l->at = 0;
-        l->context.uc_stack.ss_sp = l->stack;
-        l->context.uc_stack.ss_size = STACK;
-        makecontext(&l->context, enter, 0);
+    static mr_random chance;
+    static uint32_t turn;
+    if (!turn)
+        mr_random_seed(&chance, 1);
+    uint32_t way = turn++ % 3;
+    for (uint32_t i = from; i < to; i++) {
+        uint32_t k = way == 2 ? from + (uint32_t)mr_random_below(&chance, i - from + 1) : i;
+        order[i] = order[k];
+        order[k] = way == 1 ? to - 1 - (i - from) : i;
     }
 }
 
-static void run_to_barrier(uint32_t lanes)
+/* Lanes [from, to), which wait for one another, run on to where they wait next; false: they have ended. */
+static bool run_on(uint32_t from, uint32_t to, bool in_warp)
 {
-    static mr_random chance;
-    static int seeded;
-    uint32_t order[LANES_MOST] = {0};
-    if (!seeded++)
-        mr_random_seed(&chance, 1);
-    for (uint32_t i = 0; i < lanes; i++) {
-        uint32_t k = (uint32_t)mr_random_below(&chance, i + 1);
-        order[i] = order[k];
-        order[k] = i;
-    }
-    for (uint32_t i = 0; i < lanes; i++)
-        resume(order[i]);
-    for (uint32_t i = 1; i < lanes; i++)
-        if (all[i].at != all[0].at) {
-            fprintf(stderr, "lanes: lane 0 is at line %d, lane %u at line %d (%d: at the end)\n", all[0].at, i,
-                    all[i].at, ENDED);
+    for (uint32_t i = from; i < to; i++)
+        if (all[i].at != all[from].at || all[i].in_warp != in_warp) {
+            fprintf(stderr, "lanes: lane %u is at line %d%s, lane %u at line %d%s (%d: at the end)\n", from,
+                    all[from].at, all[from].in_warp ? " of its warp" : "", i, all[i].at,
+                    all[i].in_warp ? " of its warp" : "", ENDED);
             abort();
         }
+    if (all[from].at == ENDED)
+        return false;
+    draw_order(from, to);
+    for (uint32_t i = from; i < to; i++) {
+        lane *l = &all[order[i]];
+        l->in_warp = false;
+        lanes_here.lane = order[i];
+        resume(l->on);
+    }
+    return true;
+}
+
+/* A warp that runs, runs until it waits for others, so that none is where the others are. */
+static void run_warps(void)
+{
+    for (uint32_t from = 0; from < count; from += LANES_WARP) {
+        uint32_t to = from + LANES_WARP < count ? from + LANES_WARP : count, i = from;
+        while (i < to && !all[i].in_warp)
+            i++;
+        if (i < to && run_on(from, to, true))
+            from -= LANES_WARP; /* once more */
+    }
+}
+
+static void run_group(void)
+{
+    begun = 0;
+    memset(all, 0, count * sizeof *all);
+    draw_order(0, count);
+    while (begun < count)
+        resume(take_fiber());
+    do
+        run_warps();
+    while (run_on(0, count, false));
 }
 
 void lanes_run(void (*run)(const void *ctx), const void *ctx, uint32_t lanes, uint32_t groups, uint32_t rows,
-               int has_barriers)
+               int may_wait)
 {
     kernel = run;
     argument = ctx;
-    on_stacks = has_barriers;
+    on_stacks = may_wait;
+    count = lanes;
     for (uint64_t g = 0; g < (uint64_t)groups * rows; g++) {
         lanes_here = (lanes_spot){.lanes = lanes, .group = (uint32_t)(g % groups), .row = (uint32_t)(g / groups)};
-        if (!has_barriers) {
+        if (may_wait)
+            run_group();
+        else
             for (lanes_here.lane = 0; lanes_here.lane < lanes; lanes_here.lane++)
                 run(ctx);
-            continue;
-        }
-        prepare(lanes);
-        do
-            run_to_barrier(lanes);
-        while (all[0].at != ENDED);
     }
 }

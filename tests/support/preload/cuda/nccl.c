@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "fake.h"
 
 enum { RANKS = 8, ROOM = 16 << 20, PAGE = 4096, WAIT_US = 200 };
@@ -77,7 +78,7 @@ int ncclCommInitRank(comm **out, int world, id place, int rank)
     comm *c = calloc(1, sizeof *c);
     void *memory = mmap(NULL, PAGE + (size_t)RANKS * ROOM * sizeof(float), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (!c || memory == MAP_FAILED || !fake_base() || world > RANKS || count == RANKS) {
+    if (!c || memory == MAP_FAILED || !fake_has_context() || world > RANKS || count == RANKS) {
         free(c);
         return INVALID_ARGUMENT;
     }
@@ -136,7 +137,6 @@ static bool run_sum(fake_work *w)
 {
     job *j = w->data;
     comm *c = j->c;
-    mr_device *device = &fake_base()->launcher.device;
     if (c->aborted)
         return true;
     if (c->sums > fake_setting("MILLRACE_FAKE_SUMS", UINT64_MAX - 1))
@@ -146,22 +146,18 @@ static bool run_sum(fake_work *w)
     if (!j->entered) {
         if (j->number > fake_setting("MILLRACE_FAKE_KILL", UINT64_MAX - 1))
             raise(SIGKILL);
-        device->card->download(device, slot(c, c->rank), (void *)(uintptr_t)w->to, w->bytes);
+        memcpy(slot(c, c->rank), (void *)(uintptr_t)w->to, w->bytes);
         atomic_store(&c->shared->entered[c->rank], j->number);
         j->entered = true;
     }
     if (!reached(c, c->shared->entered, j->number))
         return false;
-    float *sum = malloc(w->bytes);
-    if (!sum)
-        abort();
+    float *sum = (float *)(uintptr_t)w->to;
     memcpy(sum, slot(c, 0), w->bytes);
     for (unsigned r = 1; r < c->world; r++)
         for (size_t i = 0; i < w->bytes / sizeof *sum; i++)
             sum[i] += slot(c, r)[i];
     atomic_store(&c->shared->left[c->rank], j->number);
-    device->card->upload(device, (void *)(uintptr_t)w->to, sum, w->bytes);
-    free(sum);
     return true;
 }
 

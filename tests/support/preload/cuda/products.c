@@ -46,7 +46,7 @@ int cublasLtCreate(void **out);
 int cublasLtCreate(void **out)
 {
     *out = &handle;
-    return fake_base() && !getenv("MILLRACE_FAKE_NO_LT") ? OK : NOT_INITIALIZED;
+    return fake_has_context() && !getenv("MILLRACE_FAKE_NO_LT") ? OK : NOT_INITIALIZED;
 }
 
 int cublasLtDestroy(void *h);
@@ -159,57 +159,49 @@ typedef struct job {
     float alpha, beta;
 } job;
 
-/* Elements of a matrix as floats; freed by the caller. */
-static float *fetch(mr_device *device, const layout *l, const void *at)
+static double number(const layout *l, const void *at, size_t i)
 {
-    size_t count = (size_t)(l->columns - 1) * (size_t)l->stride + l->rows, size = l->type == BF16 ? 2 : 4;
-    uint8_t *bytes = malloc(count * size);
-    float *out = malloc(count * sizeof *out);
-    if (!bytes || !out)
-        abort();
-    device->card->download(device, bytes, at, count * size);
-    for (size_t i = 0; i < count && l->type == BF16; i++)
-        out[i] = mr_bf16_float(((const uint16_t *)(void *)bytes)[i]);
-    if (l->type == F32)
-        memcpy(out, bytes, count * size);
-    free(bytes);
-    return out;
+    return (double)(l->type == BF16 ? mr_bf16_float(((const uint16_t *)at)[i]) : ((const float *)at)[i]);
 }
 
-static void give_back(mr_device *device, const layout *l, float *x, void *at)
+/* op(x) for the product's sums, as [deep][lines]; freed by the caller. */
+static double *numbers_of(const layout *l, const void *at, size_t lines, size_t deep, bool along)
 {
-    size_t count = (size_t)(l->columns - 1) * (size_t)l->stride + l->rows;
-    uint16_t *halves = (uint16_t *)(void *)x;
-    for (size_t i = 0; i < count && l->type == BF16; i++)
-        halves[i] = mr_bf16_of(x[i]);
-    device->card->upload(device, at, x, count * (l->type == BF16 ? 2 : 4));
+    double *out = malloc(lines * deep * sizeof *out);
+    for (size_t i = 0; i < lines; i++)
+        for (size_t k = 0; k < deep; k++)
+            out[k * lines + i] = number(l, at, along ? i * (size_t)l->stride + k : i + k * (size_t)l->stride);
+    return out;
 }
 
 /* d = alpha op(a) op(b) + beta c + bias, element (i, j) at i + j * stride. */
 static bool run_product(fake_work *w)
 {
     const job *j = w->data;
-    mr_device *device = &fake_base()->launcher.device;
-    const layout of_bias = {j->d.type, j->d.rows, 1, (int64_t)j->d.rows};
-    float *a = fetch(device, &j->a, j->a_at), *b = fetch(device, &j->b, j->b_at), *d = fetch(device, &j->d, j->d_at);
-    float *bias = j->p.epilogue == 4 ? fetch(device, &of_bias, j->p.bias) : NULL;
-    size_t deep = j->p.transposed[0] ? j->a.rows : j->a.columns;
-    size_t a_i = j->p.transposed[0] ? (size_t)j->a.stride : 1, a_l = j->p.transposed[0] ? 1 : (size_t)j->a.stride;
-    size_t b_j = j->p.transposed[1] ? 1 : (size_t)j->b.stride, b_l = j->p.transposed[1] ? (size_t)j->b.stride : 1;
-    for (size_t column = 0; column < j->d.columns; column++)
-        for (size_t row = 0; row < j->d.rows; row++) {
-            float *to = &d[row + column * (size_t)j->d.stride];
-            double sum = 0;
-            for (size_t l = 0; l < deep; l++)
-                sum += (double)a[row * a_i + l * a_l] * (double)b[column * b_j + l * b_l];
-            sum = (double)j->alpha * sum + (j->beta != 0 ? (double)j->beta * (double)*to : 0);
-            *to = (float)(sum + (bias ? (double)bias[row] : 0));
+    size_t rows = j->d.rows, columns = j->d.columns, deep = j->p.transposed[0] ? j->a.rows : j->a.columns;
+    double *a = numbers_of(&j->a, j->a_at, rows, deep, j->p.transposed[0]);
+    double *b = numbers_of(&j->b, j->b_at, columns, deep, !j->p.transposed[1]);
+    double *sums = malloc(rows * sizeof *sums);
+    for (size_t column = 0; column < columns; column++) {
+        memset(sums, 0, rows * sizeof *sums);
+        for (size_t k = 0; k < deep; k++)
+            for (size_t row = 0; row < rows; row++)
+                sums[row] += a[k * rows + row] * b[k * columns + column];
+        for (size_t row = 0; row < rows; row++) {
+            size_t at = row + column * (size_t)j->d.stride;
+            double all = (double)j->alpha * sums[row];
+            all += j->beta != 0 ? (double)j->beta * number(&j->d, j->d_at, at) : 0;
+            all += j->p.epilogue == 4 ? number(&j->d, j->p.bias, row) : 0;
+            if (j->d.type == BF16)
+                ((uint16_t *)j->d_at)[at] = mr_bf16_of((float)all);
+            else
+                ((float *)j->d_at)[at] = (float)all;
         }
-    give_back(device, &j->d, d, j->d_at);
+    }
+    free(sums);
     free(a);
     free(b);
-    free(d);
-    free(bias);
+    fake_check_memory("cublasLtMatmul");
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "fake.h"
 
 enum { STREAMS = 4, WORK_MAX = 4096, WAIT_US = 50 };
@@ -68,16 +69,12 @@ static bool advance(stream *s, uint64_t until)
 
 static int finish(stream *s, uint64_t until, bool waits)
 {
-    mr_device *device = &fake_base()->launcher.device;
-    mr_error err;
     while (!advance(s, until)) {
         if (!waits)
             return FAKE_NOT_READY;
         usleep(WAIT_US);
     }
-    if (fake_is_lost())
-        return FAKE_LOST;
-    return device->card->wait(device, &err) == MR_OK ? 0 : FAKE_LOST;
+    return fake_is_lost() ? FAKE_LOST : 0;
 }
 
 int fake_run_all(void)
@@ -95,7 +92,7 @@ bool fake_is_lost(void)
 
 static int refuse(void *s)
 {
-    return !fake_base() ? FAKE_NO_CONTEXT : !stream_of(s) ? FAKE_NO_HANDLE : fake_is_lost() ? FAKE_LOST : 0;
+    return !fake_has_context() ? FAKE_NO_CONTEXT : !stream_of(s) ? FAKE_NO_HANDLE : fake_is_lost() ? FAKE_LOST : 0;
 }
 
 static int capture(graph *g, fake_work work)
@@ -134,8 +131,8 @@ int cuStreamCreate(void **out, unsigned flags)
     size_t i = 0;
     while (i < STREAMS && streams[i].open)
         i++;
-    if (!fake_base() || flags != 1 || i == STREAMS)
-        return fake_base() ? FAKE_INVALID : FAKE_NO_CONTEXT;
+    if (!fake_has_context() || flags != 1 || i == STREAMS)
+        return fake_has_context() ? FAKE_INVALID : FAKE_NO_CONTEXT;
     streams[i].open = true;
     *out = &streams[i];
     return 0;
@@ -165,7 +162,7 @@ int cuEventCreate(event **out, unsigned flags);
 int cuEventCreate(event **out, unsigned flags)
 {
     *out = calloc(1, sizeof **out);
-    return !*out ? FAKE_NO_MEMORY : !fake_base() ? FAKE_NO_CONTEXT : flags == 2 ? 0 : FAKE_INVALID;
+    return !*out ? FAKE_NO_MEMORY : !fake_has_context() ? FAKE_NO_CONTEXT : flags == 2 ? 0 : FAKE_INVALID;
 }
 
 int cuEventDestroy_v2(event *e);
@@ -179,8 +176,8 @@ int cuEventRecord(event *e, void *s);
 int cuEventRecord(event *e, void *s)
 {
     stream *known = stream_of(s);
-    if (!fake_base() || !known || known->captures)
-        return !fake_base() ? FAKE_NO_CONTEXT : known ? FAKE_CAPTURES : FAKE_NO_HANDLE;
+    if (!fake_has_context() || !known || known->captures)
+        return !fake_has_context() ? FAKE_NO_CONTEXT : known ? FAKE_CAPTURES : FAKE_NO_HANDLE;
     *e = (event){known, known->queued};
     return 0;
 }
@@ -189,7 +186,7 @@ int cuEventRecord(event *e, void *s)
 int cuEventSynchronize(event *e);
 int cuEventSynchronize(event *e)
 {
-    if (!fake_base())
+    if (!fake_has_context())
         return FAKE_NO_CONTEXT;
     return e->of ? finish(e->of, e->after, true) : 0;
 }
@@ -197,7 +194,7 @@ int cuEventSynchronize(event *e)
 int cuEventQuery(event *e);
 int cuEventQuery(event *e)
 {
-    if (!fake_base())
+    if (!fake_has_context())
         return FAKE_NO_CONTEXT;
     return e->of ? finish(e->of, e->after, false) : 0;
 }
