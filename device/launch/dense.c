@@ -4,7 +4,7 @@
 
 #include "device/launch/launch.h"
 
-enum { GROUPS = 256 };        /* that share a whole buffer */
+enum { GROUPS = 2048 };       /* that share a whole buffer: a large GPU has room for as many */
 enum { A = 1, B = 2, C = 4 }; /* MR_GEMM_..._BF16 of gemm.cl */
 
 void mr_launch_gemm(mr_device *device, const mr_gemm *g)
