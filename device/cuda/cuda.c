@@ -152,6 +152,12 @@ static const char *describe(const mr_device *device)
     return ((const mr_cuda *)(const void *)device)->text;
 }
 
+static const char *declined(const mr_device *device)
+{
+    const mr_cuda *d = (const mr_cuda *)(const void *)device;
+    return d->declined ? d->declined_text : NULL;
+}
+
 static const char *products(const mr_device *device, mr_type type)
 {
     (void)type;
@@ -182,6 +188,7 @@ const mr_device_card mr_device_cuda = {
     .close = close_cuda,
     .describe = describe,
     .products = products,
+    .declined = declined,
     .alloc = mr_cuda_alloc,
     .free = mr_cuda_free,
     .upload = mr_cuda_upload,

@@ -79,6 +79,8 @@ typedef struct mr_cuda {
     void *workspace, *narrowed[3]; /* of products: room; a, b and bias where they were rounded to bf16 */
     size_t narrowed_bytes[3];
     char name[128], text[320], products[320];
+    unsigned declined; /* shapes of products for which cuBLASLt has no way */
+    char first_declined[80], declined_text[200];
     char wrong[MR_LAUNCH_WRONG]; /* the first failure; "": none */
 } mr_cuda;
 

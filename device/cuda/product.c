@@ -121,6 +121,18 @@ static bool choose(const mr_cuda *d, const shape *s, mr_cuda_plan *p)
     return found;
 }
 
+/* For the end of a run: of a large product that is declined, a step is many times slower. */
+static void note_declined(mr_cuda *d, const shape *s)
+{
+    if (!d->declined++)
+        snprintf(d->first_declined, sizeof d->first_declined, "%llu x %llu x %llu in %s", (unsigned long long)s->m,
+                 (unsigned long long)s->n, (unsigned long long)s->k, mr_type_word(s->type));
+    snprintf(d->declined_text, sizeof d->declined_text,
+             "cuBLASLt declined %u shape%s of products, the first %s; kernels of millrace, which are slower, computed "
+             "them",
+             d->declined, d->declined == 1 ? "" : "s", d->first_declined);
+}
+
 /* NULL: out of memory; the plan's product is NULL where a kernel has to compute it. */
 static mr_cuda_plan *plan_of(mr_cuda *d, const shape *s)
 {
@@ -132,8 +144,10 @@ static mr_cuda_plan *plan_of(mr_cuda *d, const shape *s)
     mr_cuda_plan *p = &d->plans[d->plan_count++];
     memset(p, 0, sizeof *p);
     p->s = *s;
-    if (!describe(d, s, p) || !choose(d, s, p))
+    if (!describe(d, s, p) || !choose(d, s, p)) {
         release(d, p);
+        note_declined(d, s);
+    }
     return p;
 }
 

@@ -130,6 +130,8 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     mr_member_count(&m, "damaged_samples", end->damaged);
     mr_member_count(&m, "eval_damaged_samples", end->eval_damaged);
     add_ranks(&m, end->uses);
+    if (end->declined)
+        mr_member_text(&m, "declined_products", end->declined);
     if (end->profile) {
         mr_member_begin(&m, "profile");
         mr_buf_add(out, end->profile->data, end->profile->len);
@@ -193,4 +195,6 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
         add_bottleneck(out, r);
     if (end->uses)
         mr_rank_uses_line(end->uses, out);
+    if (end->declined)
+        mr_buf_printf(out, "%s\n", end->declined);
 }

@@ -199,6 +199,7 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
         .decode_share = work > 0 ? spent.decoding / work : 0,
         .uses = uses,
         .profile = t->profile ? &profile : NULL,
+        .declined = t->device->card->declined ? t->device->card->declined(t->device) : NULL,
     };
     if (t->profile && t->journal) {
         mr_trainer_profile_limits(t);

@@ -12,6 +12,7 @@
  *      MILLRACE_FAKE_CAPABILITY   of compute, 90; NVRTC knows 80, 90 and 100
  *      MILLRACE_FAKE_DRIVER       its version, 13010; an older one than 13000 takes no kernels
  *      MILLRACE_FAKE_NO_LT        cuBLASLt cannot be used
+ *      MILLRACE_FAKE_DECLINES     cuBLASLt has no way to compute any product
  *      MILLRACE_FAKE_NCCL         its version, 22809
  *      MILLRACE_FAKE_SUMS         how many sums over processes succeed before a remote one is gone, all
  *      MILLRACE_FAKE_KILL         how many until the process is killed, all
