@@ -62,8 +62,8 @@ typedef struct mr_device_card {
      * Valid as long as the device. */
     const char *(*products)(const mr_device *d, mr_type type);
     /* Which products that library has declined since the device was opened, so that slower kernels computed them: a
-     * sentence, valid until the next operation; NULL: none.  NULL itself: the device has no such library. */
-    const char *(*declined)(const mr_device *d);
+     * sentence, valid until the next call; NULL: none.  NULL itself: the device has no such library. */
+    const char *(*declined)(mr_device *d);
 
     /* Memory of the device, zeroed, 64-byte aligned.  `purpose`: what it is for, as "activations", in the message when
      * there is too little; the text must outlive the memory. */

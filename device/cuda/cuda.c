@@ -152,12 +152,6 @@ static const char *describe(const mr_device *device)
     return ((const mr_cuda *)(const void *)device)->text;
 }
 
-static const char *declined(const mr_device *device)
-{
-    const mr_cuda *d = (const mr_cuda *)(const void *)device;
-    return d->declined ? d->declined_text : NULL;
-}
-
 static const char *products(const mr_device *device, mr_type type)
 {
     (void)type;
@@ -188,7 +182,7 @@ const mr_device_card mr_device_cuda = {
     .close = close_cuda,
     .describe = describe,
     .products = products,
-    .declined = declined,
+    .declined = mr_cuda_declined,
     .alloc = mr_cuda_alloc,
     .free = mr_cuda_free,
     .upload = mr_cuda_upload,

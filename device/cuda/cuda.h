@@ -79,8 +79,7 @@ typedef struct mr_cuda {
     void *workspace, *narrowed[3]; /* of products: room; a, b and bias where they were rounded to bf16 */
     size_t narrowed_bytes[3];
     char name[128], text[320], products[320];
-    unsigned declined; /* shapes of products for which cuBLASLt has no way */
-    char first_declined[80], declined_text[200];
+    char declined[200];          /* of mr_cuda_declined */
     char wrong[MR_LAUNCH_WRONG]; /* the first failure; "": none */
 } mr_cuda;
 
@@ -140,6 +139,7 @@ extern const mr_launch_card mr_cuda_launches;
 /* product.c */
 void mr_cuda_products_open(mr_cuda *d);
 void mr_cuda_products_close(mr_cuda *d);
+const char *mr_cuda_declined(mr_device *device); /* of the card */
 void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
 
 /* recorder.c */

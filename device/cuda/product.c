@@ -121,18 +121,6 @@ static bool choose(const mr_cuda *d, const shape *s, mr_cuda_plan *p)
     return found;
 }
 
-/* For the end of a run: of a large product that is declined, a step is many times slower. */
-static void note_declined(mr_cuda *d, const shape *s)
-{
-    if (!d->declined++)
-        snprintf(d->first_declined, sizeof d->first_declined, "%llu x %llu x %llu in %s", (unsigned long long)s->m,
-                 (unsigned long long)s->n, (unsigned long long)s->k, mr_type_word(s->type));
-    snprintf(d->declined_text, sizeof d->declined_text,
-             "cuBLASLt declined %u shape%s of products, the first %s; kernels of millrace, which are slower, computed "
-             "them",
-             d->declined, d->declined == 1 ? "" : "s", d->first_declined);
-}
-
 /* NULL: out of memory; the plan's product is NULL where a kernel has to compute it. */
 static mr_cuda_plan *plan_of(mr_cuda *d, const shape *s)
 {
@@ -144,11 +132,30 @@ static mr_cuda_plan *plan_of(mr_cuda *d, const shape *s)
     mr_cuda_plan *p = &d->plans[d->plan_count++];
     memset(p, 0, sizeof *p);
     p->s = *s;
-    if (!describe(d, s, p) || !choose(d, s, p)) {
+    if (!describe(d, s, p) || !choose(d, s, p))
         release(d, p);
-        note_declined(d, s);
-    }
     return p;
+}
+
+/* For the end of a run: if a large product is declined, a step is many times slower. */
+const char *mr_cuda_declined(mr_device *device)
+{
+    mr_cuda *d = mr_cuda_of(device);
+    const shape *first = NULL;
+    unsigned count = 0;
+    for (size_t i = d->plan_count; i-- > 0;)
+        if (!d->plans[i].product) {
+            first = &d->plans[i].s;
+            count++;
+        }
+    if (!first)
+        return NULL;
+    snprintf(d->declined, sizeof d->declined,
+             "cuBLASLt declined %u shape%s of products, the first %llu x %llu x %llu in %s; kernels of millrace, which "
+             "are slower, computed them",
+             count, count == 1 ? "" : "s", (unsigned long long)first->m, (unsigned long long)first->n,
+             (unsigned long long)first->k, mr_type_word(first->type));
+    return d->declined;
 }
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /* test_cuda.c - runs on a CUDA device, on the one without hardware (support/preload/cuda): what the program does
- * around it, and that a run learns as on the CPU, up to rounding.  On a real device (scripts/gpu) what only the other
- * one can do is left out. Invariant tested: the same run gives the same bits; a device that is lost, or that lacks
- * memory, ends it with exit status 3 and one sentence. Covers cuda/program.c, cuda/cuda.c, cuda/sums.c,
- * cuda/recorder.c, run/gradients.c. */
+ * around it, and that a run learns as on the CPU, up to rounding.  Skipped where there is no OpenCL device.  On a real
+ * device (scripts/gpu) what only the other one can do is left out.
+ * Invariant tested: the same run gives the same bits; a device that is lost, or that lacks memory, ends it with exit
+ * status 3 and one sentence.
+ * Covers cuda/program.c, cuda/cuda.c, cuda/sums.c, cuda/recorder.c, run/gradients.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static double log_distance(const char *dir, const char *a, const char *b)
 static void train(const char *dir, const char *name, const char *device, const char *precision)
 {
     char *log = support_path("%s.log", name);
-    train_expect(0, dir, 0, "--steps", "5", "--output", name, "--device", device, "--dropout", "0.1", "--precision",
+    train_expect(0, dir, 0, "--steps", "8", "--output", name, "--device", device, "--dropout", "0.1", "--precision",
                  precision, "--grad-accum", "2", "--log", log, (char *)NULL);
     free(log);
 }
@@ -46,9 +47,9 @@ static void runs_learn_as_on_the_cpu(void **state)
     train(dir, "cpu", "cpu", "float32");
     train(dir, "cuda", "cuda", "float32");
     train(dir, "again", "cuda:0", "float32");
-    TRAIN_PATH(one, dir, "cuda/step-00000005/weights.npz");
-    TRAIN_PATH(other, dir, "again/step-00000005/weights.npz");
-    TRAIN_PATH(cpu, dir, "cpu/step-00000005/weights.npz");
+    TRAIN_PATH(one, dir, "cuda/step-00000008/weights.npz");
+    TRAIN_PATH(other, dir, "again/step-00000008/weights.npz");
+    TRAIN_PATH(cpu, dir, "cpu/step-00000008/weights.npz");
     support_assert_same_file(one, other);
     assert_true(train_weights_distance(one, cpu) < 2e-4);
     assert_true(log_distance(dir, "cpu", "cuda") < 1e-4);
@@ -69,28 +70,12 @@ static void other_ways_give_the_same(void **state)
         strstr(r.out, "kernels of millrace, which are slower than cuBLASLt (cublasLtCreate fails with code"));
     support_result_free(&r);
     unsetenv("MILLRACE_FAKE_NO_LT");
-    setenv("MILLRACE_FAKE_DECLINES", "1", 1);
-    r = train_run(dir, 0, "--steps", "2", "--eval-every", "0", "--precision", "bf16", "--device", "cuda", "--output",
-                  "declined", (char *)NULL);
-    unsetenv("MILLRACE_FAKE_DECLINES");
-    support_assert_status(&r, 0);
-    const char *declined = strstr(r.out, "cuBLASLt declined ");
-    assert_non_null(declined);
-    assert_non_null(strstr(declined, " in bf16; kernels of millrace, which are slower, computed them\n"));
-    TRAIN_PATH(results, dir, "declined/train_results.json");
-    char *text = (char *)support_read(results, NULL);
-    assert_non_null(strstr(text, "\"declined_products\": \"cuBLASLt declined "));
-    free(text);
-    support_result_free(&r);
-    TRAIN_PATH(of_kernels, dir, "kernels/step-00000002/weights.npz");
-    TRAIN_PATH(of_declined, dir, "declined/step-00000002/weights.npz");
-    support_assert_same_file(of_kernels, of_declined);
     setenv("MILLRACE_FAKE_CAPABILITY", "120", 1);
     train(dir, "newer", "cuda", "float32");
     setenv("MILLRACE_FAKE_CAPABILITY", "86", 1);
     train(dir, "older", "cuda", "float32");
-    TRAIN_PATH(newer, dir, "newer/step-00000005/weights.npz");
-    TRAIN_PATH(older, dir, "older/step-00000005/weights.npz");
+    TRAIN_PATH(newer, dir, "newer/step-00000008/weights.npz");
+    TRAIN_PATH(older, dir, "older/step-00000008/weights.npz");
     support_assert_same_file(newer, older);
     setenv("MILLRACE_FAKE_CAPABILITY", "75", 1);
     r = train_run(dir, 0, "--steps", "1", "--device", "cuda", (char *)NULL);
@@ -123,13 +108,13 @@ static void recorded_passes_give_the_same(void **state)
     train(dir, "queued", "cuda", "bf16");
     unsetenv("MILLRACE_CUDA_GRAPHS");
     unsetenv("MILLRACE_FAKE_COUNTS");
-    TRAIN_PATH(one, dir, "graphs/step-00000005/weights.npz");
-    TRAIN_PATH(other, dir, "queued/step-00000005/weights.npz");
+    TRAIN_PATH(one, dir, "graphs/step-00000008/weights.npz");
+    TRAIN_PATH(other, dir, "queued/step-00000008/weights.npz");
     support_assert_same_file(one, other);
     read_counts(on, &calls[0], &graphs[0]);
     read_counts(off, &calls[1], &graphs[1]);
     print_message("%llu calls, %llu of them of graphs, instead of %llu\n", calls[0], graphs[0], calls[1]);
-    assert_true(graphs[0] > 5 && graphs[1] == 0 && calls[0] < calls[1]);
+    assert_true(graphs[0] > 8 && graphs[1] == 0 && calls[0] < calls[1]);
 }
 
 static void pictures_are_decoded_on_it(void **state)
