@@ -1,6 +1,6 @@
 /* test_cuda.c - runs on a CUDA device, on the one without hardware (support/preload/cuda): what the program does
- * around it, and that a run learns as on the CPU, up to rounding.  Skipped where there is no OpenCL device.  On a real
- * device (scripts/gpu) what only the other one can do is left out.
+ * around it, and that a run learns as on the CPU, up to rounding.  On a real device (scripts/gpu) what only the other
+ * one can do is left out.
  * Invariant tested: the same run gives the same bits; a device that is lost, or that lacks memory, ends it with exit
  * status 3 and one sentence.
  * Covers cuda/program.c, cuda/cuda.c, cuda/sums.c, cuda/recorder.c, run/gradients.c. */
@@ -70,6 +70,22 @@ static void other_ways_give_the_same(void **state)
         strstr(r.out, "kernels of millrace, which are slower than cuBLASLt (cublasLtCreate fails with code"));
     support_result_free(&r);
     unsetenv("MILLRACE_FAKE_NO_LT");
+    setenv("MILLRACE_FAKE_DECLINES", "1", 1);
+    r = train_run(dir, 0, "--steps", "2", "--eval-every", "0", "--precision", "bf16", "--device", "cuda", "--output",
+                  "declined", (char *)NULL);
+    unsetenv("MILLRACE_FAKE_DECLINES");
+    support_assert_status(&r, 0);
+    const char *declined = strstr(r.out, "cuBLASLt declined ");
+    assert_non_null(declined);
+    assert_non_null(strstr(declined, " in bf16; kernels of millrace, which are slower, computed them\n"));
+    TRAIN_PATH(results, dir, "declined/train_results.json");
+    char *text = (char *)support_read(results, NULL);
+    assert_non_null(strstr(text, "\"declined_products\": \"cuBLASLt declined "));
+    free(text);
+    support_result_free(&r);
+    TRAIN_PATH(of_kernels, dir, "kernels/step-00000002/weights.npz");
+    TRAIN_PATH(of_declined, dir, "declined/step-00000002/weights.npz");
+    support_assert_same_file(of_kernels, of_declined);
     setenv("MILLRACE_FAKE_CAPABILITY", "120", 1);
     train(dir, "newer", "cuda", "float32");
     setenv("MILLRACE_FAKE_CAPABILITY", "86", 1);

@@ -38,13 +38,22 @@ static const planted faults[] = {
 /* Of the program of tests `name`, whose output goes to `dir`; 0: it passed. */
 static int run(const char *name, const char *dir, const char *fault)
 {
-    char *command = support_path("mkdir '%s' && XDG_CACHE_HOME='%s' MILLRACE_TEST_DEVICE=cuda '%s/tests/%s' "
+    char *command = support_path("mkdir -p '%s' && XDG_CACHE_HOME='%s' MILLRACE_TEST_DEVICE=cuda '%s/tests/%s' "
                                  ">'%s/log' 2>&1",
                                  dir, dir, BUILD_DIR, name, dir);
     setenv("MILLRACE_FAKE_FAULT", fault, 1);
     int status = system(command);
     free(command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : status;
+}
+
+/* Without a fault all of them pass. */
+static void none_is_seen_where_none_is(void **state)
+{
+    static const char *const programs[] = {layers, basics, tiles, lanes, decoding};
+    for (size_t i = 0; i < MR_COUNT(programs); i++)
+        if (run(programs[i], *state, "none") != 0)
+            fail_msg("%s fails without a fault", programs[i]);
 }
 
 static void all_are_noticed(void **state)
@@ -67,6 +76,6 @@ static void all_are_noticed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {IN_TMPDIR(all_are_noticed)};
+    const struct CMUnitTest tests[] = {IN_TMPDIR(none_is_seen_where_none_is), IN_TMPDIR(all_are_noticed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,15 +197,20 @@ static bool run_on(uint32_t from, uint32_t to, bool in_warp)
     return true;
 }
 
-/* A warp that runs, runs until it waits for others, so that none is where the others are. */
+static bool any_in_warp(uint32_t from, uint32_t to)
+{
+    while (from < to && !all[from].in_warp)
+        from++;
+    return from < to;
+}
+
+/* One warp after the other, each until it waits for the whole group: no two are in step. */
 static void run_warps(void)
 {
     for (uint32_t from = 0; from < count; from += LANES_WARP) {
-        uint32_t to = from + LANES_WARP < count ? from + LANES_WARP : count, i = from;
-        while (i < to && !all[i].in_warp)
-            i++;
-        if (i < to && run_on(from, to, true))
-            from -= LANES_WARP; /* once more */
+        uint32_t to = from + LANES_WARP < count ? from + LANES_WARP : count;
+        while (any_in_warp(from, to))
+            run_on(from, to, true);
     }
 }
 

@@ -4,14 +4,18 @@
  *      text --g++ -E, macros of language.hpp--> text --asm to calls, list of kernels--> text --g++, language.hpp-->
  * image
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/files/file.h"
 #include "base/scope.h"
 #include "fake.h"
+
+enum { FILE_MAX = 64 << 20 }; /* bytes */
 
 typedef struct program {
     char *text, options[200];
@@ -83,10 +87,10 @@ int nvrtcDestroyProgram(program **p)
 
 /* ---- from CUDA to C++ -------------------------------------------------------------------------------------------- */
 
-/* `asm`, as far as the end of its brackets: constraints go, colons become commas.  Where it ends. */
+/* `asm`, from after its bracket to the one that closes it: constraints go, colons become commas.  Where it ends. */
 static const char *add_call(mr_buf *out, const char *at)
 {
-    int depth = 0;
+    int depth = 1;
     bool quoted = false;
     for (; *at; at++) {
         if (*at == '"') {
@@ -99,7 +103,7 @@ static const char *add_call(mr_buf *out, const char *at)
         }
         depth += quoted ? 0 : (*at == '(') - (*at == ')');
         mr_buf_add(out, *at == ':' && !quoted ? "," : at, 1);
-        if (depth == 0 && *at == ')')
+        if (depth == 0)
             return at + 1;
     }
     return at;
@@ -115,9 +119,7 @@ static void translate(mr_buf *out, const char *text)
             char *end;
             long line = strtol(text + strlen(call), &end, 10);
             mr_buf_printf(out, "emulated(%ld, ", line);
-            MR_AUTO(mr_buf_free) mr_buf arguments = {0};
-            text = add_call(&arguments, strchr(end, '('));
-            mr_buf_add(out, arguments.data + 1, arguments.len - 1);
+            text = add_call(out, strchr(end, '(') + 1);
         } else if (strncmp(text, kernel, strlen(kernel)) == 0) {
             int lanes = 0, at = 0;
             char name[64] = "";
@@ -145,23 +147,18 @@ static bool write_file(const char *dir, const char *name, const void *bytes, siz
 
 static bool read_file(const char *dir, const char *name, mr_buf *out)
 {
-    char path[100], piece[4096];
-    size_t size;
+    char path[100];
+    mr_error err;
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *f = fopen(path, "r");
-    while (f && (size = fread(piece, 1, sizeof piece, f)) > 0)
-        mr_buf_add(out, piece, size);
-    return f && fclose(f) == 0;
+    return mr_file_read_all(AT_FDCWD, path, FILE_MAX, out, &err) == MR_OK;
 }
 
 /* A sanitizer preloaded for Python is not the compiler's. */
 static bool run(const char *dir, const char *arguments)
 {
-    mr_buf command = {0};
+    MR_AUTO(mr_buf_free) mr_buf command = {0};
     mr_buf_printf(&command, "cd %s && env -u LD_PRELOAD -u LD_LIBRARY_PATH LC_ALL=C %s 2>>log", dir, arguments);
-    bool done = system(mr_buf_text(&command)) == 0; /* NOLINT: a test's */
-    mr_buf_free(&command);
-    return done;
+    return system(mr_buf_text(&command)) == 0; /* NOLINT: a test's */
 }
 
 #define BUILD FAKE_COMPILER " " FAKE_FLAGS " -shared text.cc -o text.so -lm"

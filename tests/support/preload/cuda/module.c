@@ -2,16 +2,19 @@
  * Invariant: a launch finds no numbers in variables of the group, and has written nothing beside memory of the device.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files/file.h"
 #include "base/hash.h"
+#include "base/scope.h"
 #include "fake.h"
 #include "module.h"
 
-enum { ROWS_MAX = 65535, LANES_MAX = 1024, NO_NUMBER = 0xff };
+enum { ROWS_MAX = 65535, NO_NUMBER = 0xff };
 
 typedef struct module module;
 
@@ -28,18 +31,12 @@ struct module {
 
 uint64_t fake_made_with(void)
 {
-    char piece[4096];
-    uint64_t hash = mr_hash64(FAKE_FLAGS, strlen(FAKE_FLAGS));
-    static const char *const files[] = {FAKE_SOURCE "/language.hpp", FAKE_SOURCE "/module.h"};
-    for (size_t i = 0; i < MR_COUNT(files); i++) {
-        FILE *f = fopen(files[i], "r");
-        size_t size;
-        while (f && (size = fread(piece, 1, sizeof piece, f)) > 0)
-            hash = hash * 31 + mr_hash64(piece, size);
-        if (f)
-            fclose(f);
-    }
-    return hash;
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
+    mr_error err;
+    mr_buf_add_text(&all, FAKE_FLAGS);
+    mr_file_read_all(AT_FDCWD, FAKE_SOURCE "/language.hpp", UINT16_MAX, &all, &err);
+    mr_file_read_all(AT_FDCWD, FAKE_SOURCE "/module.h", UINT16_MAX, &all, &err);
+    return mr_hash64(all.data, all.len);
 }
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
