@@ -22,6 +22,13 @@ typedef struct mr_recorder {
     void (*free)(mr_device *d, mr_recording *r);         /* NULL is fine */
 } mr_recorder;
 
+/* Moments between operations, by the device's own clock. */
+typedef struct mr_clock {
+    void (*stamp)(mr_device *d, size_t n); /* queued: the moment number n, from 0, in place of an earlier one */
+    /* Seconds, once the later one has passed; 0: the device has failed. */
+    double (*between)(mr_device *d, size_t from, size_t to);
+} mr_clock;
+
 /* Sums over the devices of several processes, each with a device of its own, without the host.  They are not
  * operations: they wait for what was queued before them, but what is queued after them does not wait.  Every process
  * asks for the same sums in the same order. */
@@ -84,6 +91,7 @@ typedef struct mr_device_card {
      * NULL: any memory is as good. */
     const mr_allocator *(*slabs)(mr_device *d);
     const mr_recorder *recorder; /* NULL: such devices record nothing */
+    const mr_clock *clock;       /* NULL: the host's, around what is waited for */
     const mr_sums_card *sums;    /* NULL: such devices do not sum */
 } mr_device_card;
 

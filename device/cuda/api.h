@@ -30,6 +30,7 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamC
        MR_CU_MAJOR = 75, /* of the compute capability */
        MR_CU_MINOR = 76,
        MR_CU_NON_BLOCKING = 1,
+       MR_CU_TIMING = 0,
        MR_CU_NO_TIMING = 2,
        MR_CU_THREAD_LOCAL = 1,
        MR_CU_ROWS_MAX = 65535, /* gridDim.y */
@@ -58,6 +59,7 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamC
     X(event_record, "cuEventRecord", (mr_cu_event, mr_cu_stream))                                                      \
     X(event_wait, "cuEventSynchronize", (mr_cu_event))                                                                 \
     X(event_query, "cuEventQuery", (mr_cu_event))                                                                      \
+    X(event_elapsed, "cuEventElapsedTime", (float *, mr_cu_event, mr_cu_event))                                        \
     X(stream_wait_event, "cuStreamWaitEvent", (mr_cu_stream, mr_cu_event, unsigned))                                   \
     X(capture_begin, "cuStreamBeginCapture_v2", (mr_cu_stream, int))                                                   \
     X(capture_end, "cuStreamEndCapture", (mr_cu_stream, mr_cu_graph *))                                                \

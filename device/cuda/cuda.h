@@ -9,6 +9,7 @@
  *      program.c     its modules, made when memory is first asked for; launches of kernels
  *      product.c     products by cuBLASLt, whose choices are kept
  *      recorder.c    operations captured as a graph, and launched as one
+ *      clock.c       when operations begin and end, by events
  *      sums.c        sums over the devices of several processes by NCCL, in a stream of their own
  *      launch/       the operations, which are those of every device that launches these kernels
  */
@@ -62,7 +63,9 @@ typedef struct mr_cuda {
     mr_nccl_comm peers;        /* NULL: they have not met, or were left */
     mr_cu_stream sums;         /* NULL: not yet */
     mr_cu_event given, summed; /* in `stream`: what the last sum is of; in `sums`: that it is done */
-    uint8_t *pinned;           /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
+    mr_cu_event *stamps;       /* of the clock, by number */
+    size_t stamp_count, stamp_room;
+    uint8_t *pinned; /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
     mr_cu_event copied[MR_CUDA_PIECES];
     unsigned turn;
     mr_allocator allocator; /* of slabs */
@@ -144,6 +147,10 @@ void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
 
 /* recorder.c */
 extern const mr_recorder mr_cuda_recorder;
+
+/* clock.c */
+extern const mr_clock mr_cuda_clock;
+void mr_cuda_clock_close(mr_cuda *d);
 
 /* sums.c */
 extern const mr_sums_card mr_cuda_sums;

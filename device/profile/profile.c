@@ -1,4 +1,5 @@
-/* profile.c - a device's card with a clock around operations and copies.
+/* profile.c - a device's card with a clock around operations and copies: its own, between whose moments the host need
+ * not wait, otherwise the host's.
  * Invariant: all other members are the device's own: what finds the profile is the address of the card. */
 #include "device/profile/profile.h"
 
@@ -8,11 +9,16 @@
 #include "base/scope.h"
 #include "base/cli/term.h"
 
+enum { STAMPED_MAX = 4096 }; /* operations that may be under way */
+
 struct mr_profile {
     mr_device_card card;
     const mr_device_card *measured;
+    mr_device *device;
     bool counts;
     mr_family_sums sums[MR_FAMILY_COUNT];
+    mr_family stamped[STAMPED_MAX]; /* number i is between the stamps 2 i and 2 i + 1, and its seconds are not known */
+    size_t stamped_count;
 };
 
 const mr_family_facts mr_families[MR_FAMILY_COUNT] = {
@@ -26,21 +32,43 @@ static mr_profile *profile_of(const mr_device *d)
     return (mr_profile *)(uintptr_t)d->card;
 }
 
-/* Seconds since then, once the device is done.  Its failure stays for the caller's own wait, as devices report it until
- * they are closed. */
-static double seconds_since(mr_device *d, double since)
+/* The seconds of what was stamped. */
+static void settle(mr_profile *p)
 {
-    const mr_profile *p = profile_of(d);
-    if (p->counts && !p->card.host_memory)
-        p->card.wait(d, NULL);
-    return mr_seconds() - since;
+    for (size_t i = 0; i < p->stamped_count; i++)
+        p->sums[p->stamped[i]].seconds += p->measured->clock->between(p->device, 2 * i, 2 * i + 1);
+    p->stamped_count = 0;
 }
 
-static void add(mr_profile *p, mr_family family, double seconds, double flops, double bytes)
+/* What is done from here to end() is the device's own: what an operation copies is its own time.  The host's clock. */
+static double begin(mr_device *d)
+{
+    mr_profile *p = profile_of(d);
+    d->card = p->measured;
+    if (p->counts && d->card->clock) {
+        if (p->stamped_count == STAMPED_MAX)
+            settle(p);
+        d->card->clock->stamp(d, 2 * p->stamped_count);
+    }
+    return mr_seconds();
+}
+
+static void end(mr_device *d, mr_profile *p, double since, mr_family family, double flops, double bytes)
 {
     mr_family_sums *s = &p->sums[family];
+    if (p->counts && d->card->clock) {
+        d->card->clock->stamp(d, 2 * p->stamped_count + 1);
+        p->stamped[p->stamped_count++] = family;
+    } else if (p->counts) {
+        /* A failure stays for the caller's own wait, as devices report it until they are closed. */
+        if (!d->card->host_memory)
+            d->card->wait(d, NULL);
+        s->seconds += mr_seconds() - since;
+    }
+    d->card = &p->card;
+    if (!p->counts)
+        return;
     s->calls++;
-    s->seconds += seconds;
     s->flops += flops;
     s->bytes += bytes;
 }
@@ -48,42 +76,33 @@ static void add(mr_profile *p, mr_family family, double seconds, double flops, d
 static void run(mr_device *d, const mr_op *op)
 {
     mr_profile *p = profile_of(d);
-    double since = mr_seconds();
-    d->card = p->measured; /* what an operation copies is its own time */
+    double since = begin(d);
     d->card->run(d, op);
-    d->card = &p->card;
-    double seconds = seconds_since(d, since);
-    if (p->counts)
-        add(p, mr_op_family(op->kind), seconds, mr_op_flops(op), mr_op_bytes(op));
-}
-
-static void add_copy(mr_device *d, double since, double bytes)
-{
-    mr_profile *p = profile_of(d);
-    double seconds = seconds_since(d, since);
-    if (p->counts)
-        add(p, MR_FAMILY_copies, seconds, 0, bytes);
+    end(d, p, since, mr_op_family(op->kind), mr_op_flops(op), mr_op_bytes(op));
 }
 
 static void upload(mr_device *d, void *to, const void *from, size_t bytes)
 {
-    double since = mr_seconds();
-    profile_of(d)->measured->upload(d, to, from, bytes);
-    add_copy(d, since, 2 * (double)bytes);
+    mr_profile *p = profile_of(d);
+    double since = begin(d);
+    d->card->upload(d, to, from, bytes);
+    end(d, p, since, MR_FAMILY_copies, 0, 2 * (double)bytes);
 }
 
 static void download(mr_device *d, void *to, const void *from, size_t bytes)
 {
-    double since = mr_seconds();
-    profile_of(d)->measured->download(d, to, from, bytes);
-    add_copy(d, since, 2 * (double)bytes);
+    mr_profile *p = profile_of(d);
+    double since = begin(d);
+    d->card->download(d, to, from, bytes);
+    end(d, p, since, MR_FAMILY_copies, 0, 2 * (double)bytes);
 }
 
 static void zero(mr_device *d, void *memory, size_t bytes)
 {
-    double since = mr_seconds();
-    profile_of(d)->measured->zero(d, memory, bytes);
-    add_copy(d, since, (double)bytes);
+    mr_profile *p = profile_of(d);
+    double since = begin(d);
+    d->card->zero(d, memory, bytes);
+    end(d, p, since, MR_FAMILY_copies, 0, (double)bytes);
 }
 
 static void close_both(mr_device *d)
@@ -98,7 +117,7 @@ mr_status mr_profile_open(mr_device *d, mr_profile **out, mr_error *err)
     mr_profile *p = mr_alloc(1, sizeof *p);
     if (!p)
         return mr_fail_memory(err, "measuring a device");
-    *p = (mr_profile){.card = *d->card, .measured = d->card};
+    *p = (mr_profile){.card = *d->card, .measured = d->card, .device = d};
     p->card.close = close_both;
     p->card.upload = upload;
     p->card.download = download;
@@ -116,7 +135,8 @@ void mr_profile_count(mr_profile *p, bool on)
     p->counts = on;
 }
 
-const mr_family_sums *mr_profile_sums(const mr_profile *p, mr_family family)
+const mr_family_sums *mr_profile_sums(mr_profile *p, mr_family family)
 {
+    settle(p);
     return &p->sums[family];
 }

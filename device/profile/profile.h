@@ -1,5 +1,6 @@
 /* profile.h - what each family of operations takes on a device.
- * Invariant: a measured device computes the same, to the bit; each operation is waited for, so that its time is its
+ * Invariant: a measured device computes the same, to the bit.  Where it has a clock of its own (device.h), operations
+ * are queued as without it, and what is asked for is waited for; otherwise each is waited for, so that its time is its
  * own.
  *
  * FLOPs count products alone, 2 per multiply-add.  Bytes are those of the operands and results, once each: what has to
@@ -27,6 +28,6 @@ typedef struct mr_profile mr_profile;
 mr_status mr_profile_open(mr_device *d, mr_profile **out, mr_error *err);
 /* Off at first: operations are neither counted nor waited for. */
 void mr_profile_count(mr_profile *p, bool on);
-const mr_family_sums *mr_profile_sums(const mr_profile *p, mr_family family);
+const mr_family_sums *mr_profile_sums(mr_profile *p, mr_family family);
 
 #endif

@@ -18,6 +18,7 @@
 #include "train/exchange/peers.h"
 #include "shards/manifest/manifest.h"
 #include "train/journal/journal.h"
+#include "device/profile/limits.h"
 #include "device/profile/profile.h"
 #include "train/run/gradients.h"
 #include "train/run/learning.h"
@@ -46,7 +47,7 @@ typedef struct mr_trainer {
     mr_cursor cursor;
     mr_device *device;
     mr_profile *profile; /* with --profile: the device, measured */
-    double limit_flops, limit_bytes;
+    mr_limit limit_flops, limit_bytes;
     mr_model *model;
     float *values; /* on the device */
     float *mean;   /* of the values, with --ema, on the device; else NULL */

@@ -5,7 +5,6 @@
 #include "base/scope.h"
 #include "base/cli/term.h"
 #include "base/text.h"
-#include "device/profile/limits.h"
 #include "train/run/trainer.h"
 
 void mr_trainer_profile_count(mr_trainer *t, bool on)
@@ -67,16 +66,17 @@ mr_status mr_trainer_profile_print(const mr_trainer *t, const mr_rank_uses *uses
         const mr_family_sums *s = mr_profile_sums(t->profile, (mr_family)i);
         if (s->calls)
             add_family(table, &mr_families[i], s, use->seconds,
-                       mr_families[i].computes ? t->limit_flops : t->limit_bytes);
+                       mr_families[i].computes ? t->limit_flops.rate : t->limit_bytes.rate);
     }
     add_time(table, "waiting for data", "", use->wait, use->seconds, "", "");
     add_time(table, "exchange", "", use->exchange, use->seconds, "", "");
     add_time(table, "the rest", "", rest_of(t, use), use->seconds, "", "");
     printf("\n");
     MR_TRY(mr_table_print(table, stdout, err));
-    printf("\nLimits: %.1f GFLOP/s in %s (a product of %d x %d), %.1f GB/s (a sum of arrays of %d MiB). Of rank 0.\n",
-           t->limit_flops / 1e9, mr_type_word(t->config.compute), MR_LIMIT_SIDE, MR_LIMIT_SIDE, t->limit_bytes / 1e9,
-           MR_LIMIT_BYTES >> 20);
+    printf(
+        "\nLimits: %.1f GFLOP/s in %s (a product of %zu x %zu), %.1f GB/s (a sum of arrays of %zu MiB). Of rank 0.\n",
+        t->limit_flops.rate / 1e9, mr_type_word(t->config.compute), t->limit_flops.size, t->limit_flops.size,
+        t->limit_bytes.rate / 1e9, t->limit_bytes.size >> 20);
     return MR_OK;
 }
 
@@ -90,7 +90,7 @@ mr_status mr_trainer_profile_json(const mr_trainer *t, const mr_rank_uses *uses,
                   "\"rest_seconds\": %.6f, \"limit_flops_per_second\": %.6g, \"limit_bytes_per_second\": %.6g, "
                   "\"families\": [",
                   mr_type_word(t->config.compute), use->seconds, use->wait, use->exchange, rest_of(t, use),
-                  t->limit_flops, t->limit_bytes);
+                  t->limit_flops.rate, t->limit_bytes.rate);
     const char *before = "";
     for (int i = 0; i < MR_FAMILY_COUNT; i++) {
         const mr_family_sums *s = mr_profile_sums(t->profile, (mr_family)i);

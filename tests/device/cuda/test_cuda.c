@@ -2,12 +2,13 @@
  * (support/preload/cuda) or a real one.  Skipped where there is neither.
  * Invariant tested: what a copy reads is what was there when it was called, however late it runs; what is wrong with an
  * operation is reported by wait(), and what is downloaded after it is not taken for numbers.
- * Covers cuda/memory.c, cuda/api.c, cuda/cuda.c, cuda/product.c. */
+ * Covers cuda/memory.c, cuda/api.c, cuda/cuda.c, cuda/product.c, cuda/clock.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "base/cli/term.h"
+#include "device/profile/profile.h"
 #include "tests/support/training/model.h"
 
 static float *give(mr_device *d, size_t count, float value)
@@ -205,13 +206,41 @@ static void products_of_slices(void **state)
     mr_device_close(d);
 }
 
+/* More operations than it keeps stamps for, none of which is waited for. */
+static void a_profile_counts_what_is_queued(void **state)
+{
+    enum { N = 100, CALLS = 5000 };
+    (void)state;
+    const double since = mr_seconds();
+    mr_device *d = support_device(1);
+    mr_profile *profile = NULL;
+    mr_error err;
+    float *x = give(d, N, 1), sum[N];
+    assert_int_equal(mr_profile_open(d, &profile, &err), MR_OK);
+    mr_profile_count(profile, true);
+    for (int i = 0; i < CALLS; i++)
+        mr_run_add(d, &(mr_add){MR_F32, N, x, x, x});
+    d->card->zero(d, x, N / 2 * sizeof *x);
+    d->card->download(d, sum, x, sizeof sum);
+    mr_profile_count(profile, false);
+    const mr_family_sums *elements = mr_profile_sums(profile, MR_FAMILY_elements);
+    const mr_family_sums *copies = mr_profile_sums(profile, MR_FAMILY_copies);
+    assert_int_equal(elements->calls, CALLS);
+    assert_int_equal(copies->calls, 2);
+    assert_true(elements->seconds > 0 && copies->seconds > 0);
+    assert_true(elements->seconds + copies->seconds < mr_seconds() - since);
+    assert_true(sum[0] == 0 && isinf(sum[N - 1]));
+    d->card->free(d, x);
+    mr_device_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_copies_are_whole),      cmocka_unit_test(copies_keep_their_order),
         cmocka_unit_test(what_is_wrong_is_reported),   cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(many_rows_are_fine),          cmocka_unit_test(products_of_slices),
-        cmocka_unit_test(slabs_are_uploaded_in_order),
+        cmocka_unit_test(slabs_are_uploaded_in_order), cmocka_unit_test(a_profile_counts_what_is_queued),
     };
     setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

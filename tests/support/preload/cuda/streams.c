@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cli/term.h"
 #include "base/error.h"
 #include "fake.h"
 
@@ -26,6 +27,8 @@ typedef struct stream {
 typedef struct event {
     stream *of; /* NULL: not recorded */
     uint64_t after;
+    bool timed;
+    double at; /* seconds, once it has happened */
 } event;
 
 static stream streams[STREAMS];
@@ -162,7 +165,9 @@ int cuEventCreate(event **out, unsigned flags);
 int cuEventCreate(event **out, unsigned flags)
 {
     *out = calloc(1, sizeof **out);
-    return !*out ? FAKE_NO_MEMORY : !fake_has_context() ? FAKE_NO_CONTEXT : flags == 2 ? 0 : FAKE_INVALID;
+    if (*out)
+        (*out)->timed = flags == 0;
+    return !*out ? FAKE_NO_MEMORY : !fake_has_context() ? FAKE_NO_CONTEXT : flags == 2 || flags == 0 ? 0 : FAKE_INVALID;
 }
 
 int cuEventDestroy_v2(event *e);
@@ -172,14 +177,30 @@ int cuEventDestroy_v2(event *e)
     return 0;
 }
 
+static bool run_stamp(fake_work *w)
+{
+    ((event *)w->host)->at = mr_seconds();
+    return true;
+}
+
 int cuEventRecord(event *e, void *s);
 int cuEventRecord(event *e, void *s)
 {
     stream *known = stream_of(s);
     if (!fake_has_context() || !known || known->captures)
         return !fake_has_context() ? FAKE_NO_CONTEXT : known ? FAKE_CAPTURES : FAKE_NO_HANDLE;
-    *e = (event){known, known->queued};
-    return 0;
+    int code = e->timed ? put(s, (fake_work){.run = run_stamp, .host = e}) : 0;
+    *e = (event){known, known->queued, e->timed, 0};
+    return code;
+}
+
+int cuEventElapsedTime(float *ms, const event *from, const event *to);
+int cuEventElapsedTime(float *ms, const event *from, const event *to)
+{
+    if (!from->timed || !to->timed || !from->of || !to->of)
+        return FAKE_NO_HANDLE;
+    *ms = 1000 * (float)(to->at - from->at);
+    return fake_is_lost() ? FAKE_LOST : from->of->ran < from->after || to->of->ran < to->after ? FAKE_NOT_READY : 0;
 }
 
 /* One that was never recorded has happened. */
