@@ -5,7 +5,7 @@
 
 Both programs stay in memory and take turns: millrace, PyTorch, millrace, PyTorch, ... one step each; who waits sleeps.
 --compile: PyTorch's model through torch.compile.  --precision bf16: millrace's --precision and PyTorch's autocast.  --avx2:
-neither uses more than AVX2, whatever the processor has.
+neither uses more than AVX2, whatever the processor has.  --device cuda: both on a GPU.
 A ratio is PyTorch's seconds over the mean of the two millrace steps around it; medians over the rounds. PyTorch runs
 eagerly with what it has to be fast: one product for q, k and v, scaled_dot_product_attention, the fused SGD.
 Millrace runs its product's own model, device and optimizer (tests/bench/train_bench.c). Variables that choose kernels
@@ -69,14 +69,16 @@ def be_torch(options):
     import torch
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
-    model = make_model(torch, options).train()
+    on = options.device.split(":")[0]
+    model = make_model(torch, options).to(options.device).train()
     run = torch.compile(model) if options.compile else model
-    half = torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "bf16")
-    images = torch.rand(options.batch, 3, options.image, options.image) * 2 - 1
-    labels = torch.randint(0, options.classes, (options.batch,))
+    half = torch.autocast(on, dtype=torch.bfloat16, enabled=options.precision == "bf16")
+    images = (torch.rand(options.batch, 3, options.image, options.image) * 2 - 1).to(options.device)
+    labels = torch.randint(0, options.classes, (options.batch,)).to(options.device)
     sgd = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
-    print(json.dumps({"device": f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, "
-                                f"{torch.backends.cpu.get_cpu_capability()}"
+    what = (torch.cuda.get_device_name(options.device) if on == "cuda" else
+            f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}")
+    print(json.dumps({"device": f"PyTorch {torch.__version__}, {what}"
                                 f"{', compiled' if options.compile else ''}, {options.precision}"}), flush=True)
     for line in sys.stdin:
         seconds, cpu = [], time.process_time()
@@ -89,6 +91,7 @@ def be_torch(options):
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             sgd.step()
+            loss.item()             # waits for a device
             seconds.append(time.monotonic() - begin)
         cpu = time.process_time() - cpu
         print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "loss": loss.item()}), flush=True)
@@ -126,7 +129,7 @@ def ratios(ours, theirs):
 
 def compare(options):
     shape = []
-    for name in ("model", "image", "batch", "classes", "threads", "dropout", "precision"):
+    for name in ("model", "image", "batch", "classes", "threads", "dropout", "precision", "device"):
         shape += ["--" + name, str(getattr(options, name))]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "MKL_", "GOMP_", "KMP_"))}
     if options.avx2:
@@ -168,6 +171,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--warmup", type=int, default=2)
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
+    parser.add_argument("--device", default="cpu", help="of both: cpu, cuda")
     parser.add_argument("--compile", action="store_true", help="PyTorch's model through torch.compile")
     parser.add_argument("--avx2", action="store_true", help="neither uses more than AVX2")
     parser.add_argument("--json", help="all figures")
