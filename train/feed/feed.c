@@ -74,6 +74,11 @@ static mr_status reserve(mr_feed *f, bool mixed, size_t image_bytes, mr_error *e
     return f->text.tokenizer ? reserve_text_on_device(f, err) : MR_OK;
 }
 
+mr_delivery mr_feed_delivery(const mr_device *d, unsigned threads)
+{
+    return d->card->host_memory || threads >= MR_FEED_SPARE ? MR_DELIVER_F32_NCHW : MR_DELIVER_CODED;
+}
+
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
                        mr_device *device, mr_feed *out, mr_error *err)
 {

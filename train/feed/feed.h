@@ -73,6 +73,11 @@ uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
 /* Appends the words that an evaluation draws for an item, of the captions in its meta; none: appends nothing. */
 mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, size_t len, mr_buf *out, mr_error *err);
 
+/* Where nobody says how a feed gets its images: MR_DELIVER_CODED, decoded on the device, if it is not the CPU and the
+ * loader has fewer than MR_FEED_SPARE threads.  More of them decode faster than any device trains, beside its steps. */
+enum { MR_FEED_SPARE = 4 };
+mr_delivery mr_feed_delivery(const mr_device *d, unsigned threads);
+
 /* `options`: of the loader; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
  * `room`: its largest batch of this rank.  Images are float32: decoded on the device if options.deliver is
  * MR_DELIVER_CODED, otherwise by the loader.  Zeroed before. */

@@ -215,7 +215,7 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
                    .items = t->pairs.eval_items,
                    .item_count = t->pairs.eval_count,
                    .threads = threads,
-                   .deliver = t->device->card->host_memory ? MR_DELIVER_F32_NCHW : MR_DELIVER_CODED,
+                   .deliver = mr_feed_delivery(t->device, threads),
                    .transform = transform,
                    .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL,
                    .max_bad = q->max_bad,

@@ -148,8 +148,9 @@ static mr_status restore(mr_trainer *t, mr_error *err)
 mr_delivery mr_trainer_delivery(const mr_trainer *t)
 {
     const char *where = t->settings->decode_on;
-    bool device = where[0] == 'd' || (where[0] == 'a' && !t->device->card->host_memory);
-    return device ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
+    if (where[0] == 'a')
+        return mr_feed_delivery(t->device, t->loader_threads);
+    return where[0] == 'd' ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
 }
 
 static mr_status open_feed(mr_trainer *t, mr_error *err)

@@ -145,8 +145,8 @@ typedef enum mr_setting_life {
       "JPEG decoder: millrace's own where possible, or libjpeg-turbo; the pixels are identical",                       \
       .words = MR_WORDS("auto", "libjpeg"), .own = true, .rare = true)                                                 \
     X(MR_ARG_TEXT, const char *, decode_on, "decode-on", NULL, "auto", MR_KEPT,                                        \
-      "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU; the pixels are "          \
-      "identical",                                                                                                     \
+      "where JPEGs with a seek index are decoded; auto: on the device, unless it is the CPU or four threads load; "    \
+      "the pixels are identical",                                                                                      \
       .words = MR_WORDS("auto", "host", "device"), .own = true, .rare = true)                                          \
     X(MR_ARG_TEXT, const char *, recompute, "recompute", NULL, "no", MR_KEPT,                                          \
       "activation checkpointing; less memory, up to a third more work, identical results", .optional = "yes",          \

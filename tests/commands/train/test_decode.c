@@ -46,7 +46,7 @@ static json_int_t result(const char *dir, const char *run, const char *member)
     return value;
 }
 
-/* `place` is --decode-on of the second run; the first is on the host. */
+/* `place` is --decode-on of the second run, which decodes on the device; the first is on the host. */
 static void expect_same_weights(const char *dir, unsigned ranks, const char *place)
 {
     const char *const places[] = {"host", place};
@@ -54,7 +54,7 @@ static void expect_same_weights(const char *dir, unsigned ranks, const char *pla
     for (size_t i = 0; i < MR_COUNT(places); i++) {
         outputs[i] = support_path("%s-%u", places[i], ranks);
         train_expect(0, dir, ranks, "--steps", "3", "--output", outputs[i], "--flip", "--orientation", "apply",
-                     "--device", device, "--decode-on", places[i], (char *)NULL);
+                     "--device", device, "--decode-on", places[i], "--loader-threads", "3", (char *)NULL);
         assert_true((result(dir, outputs[i], "decoded_on_device") > 0) == (i > 0));
     }
     expect_same(dir, outputs[0], outputs[1], "step-00000003/weights.npz");
@@ -74,6 +74,18 @@ static void labels_on_two_ranks_by_default(void **state)
 {
     TRAIN_PATH(dir, *state, "labels");
     expect_same_weights(dir, 2, "auto");
+}
+
+static void four_threads_decode_on_the_host_by_default(void **state)
+{
+    TRAIN_PATH(dir, *state, "labels");
+    train_expect(0, dir, 0, "--steps", "2", "--output", "many", "--device", device, "--loader-threads", "4",
+                 (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "2", "--output", "few", "--device", device, "--loader-threads", "3",
+                 (char *)NULL);
+    expect_same(dir, "many", "few", "step-00000002/weights.npz");
+    assert_int_equal(result(dir, "many", "decoded_on_device"), -1);
+    assert_true(result(dir, "few", "decoded_on_device") > 0);
 }
 
 /* On the CPU the host decodes, unless the device is asked for; then its kernels run as plain C. */
@@ -139,6 +151,7 @@ int main(void)
         cmocka_unit_test(labels_on_one_rank),
         cmocka_unit_test(flagged_pictures),
         cmocka_unit_test(labels_on_two_ranks_by_default),
+        cmocka_unit_test(four_threads_decode_on_the_host_by_default),
         cmocka_unit_test(the_cpu_as_well),
         cmocka_unit_test(unrounded_pictures_are_left_to_the_host),
     };
