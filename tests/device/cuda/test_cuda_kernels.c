@@ -48,8 +48,25 @@ static usage usage_of(const char *log, mr_kernel_id id)
     return u;
 }
 
+/* For scripts/cuda-kernels: FOLDER/bf16-sm_90.cubin. */
+static void keep_code(const mr_cuda *d, const mr_cuda_target *t, mr_type type, mr_nvrtc_program program)
+{
+    const char *folder = getenv("MILLRACE_CUDA_CODE");
+    size_t size = 0;
+    if (!folder)
+        return;
+    assert_int_equal(d->api.nvrtc.cubin_size(program, &size), 0);
+    char *code = calloc(1, size),
+         *path = support_path("%s/%s-%s.cubin", folder, mr_type_word(type), strchr(t->arch, '=') + 1);
+    assert_non_null(code);
+    assert_int_equal(d->api.nvrtc.cubin(program, code), 0);
+    support_write(path, code, size);
+    free(code);
+    free(path);
+}
+
 /* With the options of the device, and that ptxas tells what it did. */
-static char *compile_verbosely(const mr_cuda *d, const mr_cuda_target *t)
+static char *compile_verbosely(const mr_cuda *d, const mr_cuda_target *t, mr_type type)
 {
     const char *options[MR_CUDA_OPTIONS + 1];
     size_t size = 0;
@@ -65,6 +82,7 @@ static char *compile_verbosely(const mr_cuda *d, const mr_cuda_target *t)
     assert_int_equal(d->api.nvrtc.log(program, log), 0);
     if (code)
         fail_msg("%s: code %d: %s", t->text, code, log);
+    keep_code(d, t, type, program);
     d->api.nvrtc.destroy(&program);
     free(text);
     return log;
@@ -103,7 +121,7 @@ static void no_kernel_spills(void **state)
             d->minor = generations[g].minor;
             if (mr_cuda_target_of(d, type, &t, &err) != MR_OK)
                 fail_msg("%s", err.text);
-            char *log = compile_verbosely(d, &t);
+            char *log = compile_verbosely(d, &t, type);
             for (mr_kernel_id id = 0; id < MR_KERNEL_COUNT; id++) {
                 usage u = usage_of(log, id);
                 table[id][type][g] = u;
