@@ -183,8 +183,9 @@ static const void *narrow(mr_cuda *d, unsigned which, const void *x, size_t rows
     size_t line = (width + LINE - 1) / LINE * LINE;
     if (!reserve(d, &d->narrowed[which], &d->narrowed_bytes[which], rows * line * sizeof(uint16_t)))
         return NULL;
-    MR_LAUNCH(&d->launcher.device, to_bf16, MR_F32, mr_grid_rows(width, rows), MR_FLOATS(x),
-              MR_TENSOR_OF(d->narrowed[which], sizeof(uint16_t)), MR_U32(width), MR_U64(*stride), MR_U64(line));
+    MR_LAUNCH(&d->launcher.device, to_bf16, MR_F32, mr_grid_rows(mr_launch_eights(width), rows), MR_FLOATS(x),
+              MR_TENSOR_OF(d->narrowed[which], sizeof(uint16_t)), MR_U32(width), MR_U64(*stride), MR_U64(line),
+              MR_WHOLE(*stride, x));
     *stride = line;
     return d->narrowed[which];
 }

@@ -100,11 +100,6 @@ MR_FN void mr_scores(MR_NEAR u32 *few_tile, MR_NEAR u32 *many_tile, MR_NEAR u32 
     }
 }
 
-MR_FN u32 mr_word(f32 low, f32 high)
-{
-    return mr_narrow(low) | (u32)mr_narrow(high) << 16;
-}
-
 /* sum += weights . many, of `columns` columns; `manys` rows are there.  What a lane has of c is what it needs of a. */
 MR_FN void mr_mix(MR_NEAR u32 *tile, MR_NEAR u32 *board, const f32 *weights, MR_GLOBAL const u16 *many, u64 stride,
                   u32 manys, u32 columns, f32 *sum)
@@ -118,7 +113,7 @@ MR_FN void mr_mix(MR_NEAR u32 *tile, MR_NEAR u32 *board, const f32 *weights, MR_
         u32 a[4];
         MR_UNROLL
         for (u32 i = 0; i < 4; i++)
-            a[i] = mr_word(weights[8 * k + 2 * i], weights[8 * k + 2 * i + 1]);
+            a[i] = mr_narrow_two(weights[8 * k + 2 * i], weights[8 * k + 2 * i + 1]);
         MR_UNROLL
         for (u32 n = 0; n < MR_SIDE / 8; n++)
             mr_mma(board, sum + 4 * n, a, with[n * 8 * MR_WORDS], with[n * 8 * MR_WORDS + 4]);

@@ -18,6 +18,18 @@ MR_FN f32 mr_widen(u16 upper)
     return MR_OF_BITS((u32)upper << 16);
 }
 
+/* Two next to each other, the first one below. */
+MR_FN u32 mr_narrow_two(f32 low, f32 high)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+    u32 both; /* of a NaN, 0x7fff */
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+#else
+    return mr_narrow(low) | (u32)mr_narrow(high) << 16;
+#endif
+}
+
 /* Kernels that work on activations are built once per type: with MR_REAL_BF16, and without. */
 #if defined(MR_REAL_BF16)
 typedef u16 mr_real;
@@ -27,6 +39,71 @@ typedef u16 mr_real;
 typedef f32 mr_real;
 #define MR_GET(x) (x)
 #define MR_PUT(x) (x)
+#endif
+
+/* ---- eight elements of a row at a time --------------------------------------------------------------------------- */
+
+/* With `whole`, eight are there, at a multiple of 16 bytes; otherwise `left`, or eight if those are more, and what is
+ * read of the others is 0. */
+#define MR_EIGHT 8
+
+MR_FN void mr_get_floats(f32 *v, MR_GLOBAL const f32 *x, u32 left, u32 whole)
+{
+    u32 words[MR_EIGHT];
+    if (whole) {
+        MR_GET_WORDS(words, x);
+        MR_GET_WORDS(words + 4, x + 4);
+    }
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++)
+        v[i] = whole ? MR_OF_BITS(words[i]) : i < left ? x[i] : 0.0F;
+}
+
+MR_FN void mr_put_floats(MR_GLOBAL f32 *x, const f32 *v, u32 left, u32 whole)
+{
+    u32 words[MR_EIGHT];
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++) {
+        words[i] = MR_BITS(v[i]);
+        if (!whole && i < left)
+            x[i] = v[i];
+    }
+    if (whole) {
+        MR_PUT_WORDS(x, words);
+        MR_PUT_WORDS(x + 4, words + 4);
+    }
+}
+
+MR_FN void mr_put_halves(MR_GLOBAL u16 *x, const f32 *v, u32 left, u32 whole)
+{
+    u32 words[MR_EIGHT / 2];
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i += 2) {
+        words[i / 2] = mr_narrow_two(v[i], v[i + 1]);
+        if (!whole && i < left)
+            x[i] = (u16)words[i / 2];
+        if (!whole && i + 1 < left)
+            x[i + 1] = (u16)(words[i / 2] >> 16);
+    }
+    if (whole)
+        MR_PUT_WORDS(x, words);
+}
+
+#if defined(MR_REAL_BF16)
+#define mr_put_eight mr_put_halves
+
+MR_FN void mr_get_eight(f32 *v, MR_GLOBAL const mr_real *x, u32 left, u32 whole)
+{
+    u32 words[MR_EIGHT / 2];
+    if (whole)
+        MR_GET_WORDS(words, x);
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++)
+        v[i] = whole ? mr_widen((u16)(words[i / 2] >> 16 * (i % 2))) : i < left ? mr_widen(x[i]) : 0.0F;
+}
+#else
+#define mr_get_eight mr_get_floats
+#define mr_put_eight mr_put_floats
 #endif
 
 /* ---- sums over a group ------------------------------------------------------------------------------------------ */

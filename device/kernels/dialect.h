@@ -15,8 +15,8 @@
  * rows a kernel asks either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
  * CUDA has 65,535.
  *
- * MR_GET_WORDS(words, x) reads four words from an address that is a multiple of 16.  mr_wide, 16 floats that are
- * multiplied and added at once, is for kernels for processors, so CUDA has none. */
+ * MR_GET_WORDS(words, x) reads four words from an address that is a multiple of 16, MR_PUT_WORDS(x, words) writes them.
+ * mr_wide, 16 floats that are multiplied and added at once, is for kernels for processors, so CUDA has none. */
 #ifndef MR_DIALECT_H
 #define MR_DIALECT_H
 
@@ -51,6 +51,7 @@ typedef float16 mr_wide;
 #define MR_GET_WIDE(wide, from) ((wide) = vload16(0, from))
 #define MR_PUT_WIDE(wide, to)   vstore16(wide, 0, to)
 #define MR_GET_WORDS(words, x)  vstore4(vload4(0, (MR_GLOBAL const u32 *)(x)), 0, words)
+#define MR_PUT_WORDS(x, words)  vstore4(vload4(0, words), 0, (MR_GLOBAL u32 *)(x))
 #elif defined(__CUDACC__)
 #define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes, 1) void name
 #define MR_SPOT
@@ -88,6 +89,12 @@ static __device__ __forceinline__ void mr_get_words(u32 *words, const uint4 *x)
     words[2] = all.z;
     words[3] = all.w;
 }
+#define MR_PUT_WORDS(x, words) mr_put_words((uint4 *)(x), words)
+static __device__ __forceinline__ void mr_put_words(uint4 *x, const u32 *words)
+{
+    uint4 all = {words[0], words[1], words[2], words[3]};
+    *x = all;
+}
 #else
 #include <math.h>
 #include <stdint.h>
@@ -119,6 +126,7 @@ typedef uint64_t u64;
 typedef float f32;
 typedef f32 mr_wide __attribute__((vector_size(64)));
 #define MR_GET_WORDS(words, x)        memcpy(words, x, 16)
+#define MR_PUT_WORDS(x, words)        memcpy(x, words, 16)
 #define MR_GET_WIDE(wide, from)       memcpy(&(wide), from, sizeof(mr_wide))
 #define MR_PUT_WIDE(wide, to)         memcpy(to, &(wide), sizeof(mr_wide))
 static inline u32 mr_float_bits(f32 x)

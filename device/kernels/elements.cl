@@ -1,15 +1,27 @@
 /* elements.cl - elementwise operations on activations.
- * Invariant: a lane reads and writes one element, so every kernel works in place. */
+ * Invariant: a lane reads and writes the same MR_EIGHT elements, so every kernel works in place. */
+
+/* Element MR_COLUMN() * MR_EIGHT of row MR_ROW(), `e` in its sample. */
+#define MR_EIGHT_OF_ROW                                                                                                \
+    const u32 column = MR_COLUMN() * MR_EIGHT, row = MR_ROW(), sample = sample_rows ? row / sample_rows : 0;           \
+    const u32 e = (row - sample * sample_rows) * width + column, left = width - column;                                \
+    const u64 at = (u64)row * width + column
 
 MR_KERNEL(mr_drop, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const mr_real, d_y), MR_TENSOR(mr_real, d_x), u32 width, u32 sample_rows, MR_DROPOUT)
+(MR_SPOT MR_TENSOR(const mr_real, d_y), MR_TENSOR(mr_real, d_x), u32 width, u32 sample_rows, u32 whole, MR_DROPOUT)
 {
-    u32 column = MR_COLUMN(), row = MR_ROW(), sample = sample_rows ? row / sample_rows : 0;
-    u64 at = (u64)row * width + column;
+    MR_EIGHT_OF_ROW;
+    f32 v[MR_EIGHT];
     MR_START(d_y);
     MR_START(d_x);
-    if (column < width)
-        d_x[at] = MR_PUT(MR_GET(d_y[at]) * mr_kept(MR_MASK_OF(sample), (row - sample * sample_rows) * width + column));
+    if (column >= width)
+        return;
+    mr_mask mask = MR_MASK_OF(sample);
+    mr_get_eight(v, d_y + at, left, whole);
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++)
+        v[i] *= mr_kept(mask, e + i);
+    mr_put_eight(d_x + at, v, left, whole);
 }
 
 /* ---- activations: 0: GELU, 1: quick GELU, 2: tanh ------------------------------------------------------------- */
@@ -42,27 +54,57 @@ MR_FN f32 mr_slope(u32 kind, f32 x)
 }
 
 MR_KERNEL(mr_activate, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(const mr_real, d_y), MR_TENSOR(mr_real, to), u32 kind, u32 back, u32 width,
- u32 sample_rows, MR_DROPOUT)
+(MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(mr_real, y), u32 kind, u32 width, u32 sample_rows, u32 whole, MR_DROPOUT)
 {
-    u32 column = MR_COLUMN(), row = MR_ROW(), sample = sample_rows ? row / sample_rows : 0;
-    u64 at = (u64)row * width + column;
+    MR_EIGHT_OF_ROW;
+    f32 v[MR_EIGHT];
+    MR_START(x);
+    MR_START(y);
+    if (column >= width)
+        return;
+    mr_mask mask = MR_MASK_OF(sample);
+    mr_get_eight(v, x + at, left, whole);
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++)
+        v[i] = mr_activated(kind, v[i]) * mr_kept(mask, e + i);
+    mr_put_eight(y + at, v, left, whole);
+}
+
+MR_KERNEL(mr_activate_back, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(const mr_real, d_y), MR_TENSOR(mr_real, d_x), u32 kind, u32 width,
+ u32 sample_rows, u32 whole, MR_DROPOUT)
+{
+    MR_EIGHT_OF_ROW;
+    f32 v[MR_EIGHT], d[MR_EIGHT];
     MR_START(x);
     MR_START(d_y);
-    MR_START(to);
-    if (column < width) {
-        f32 at_x = MR_GET(x[at]), y = back ? MR_GET(d_y[at]) * mr_slope(kind, at_x) : mr_activated(kind, at_x);
-        to[at] = MR_PUT(y * mr_kept(MR_MASK_OF(sample), (row - sample * sample_rows) * width + column));
-    }
+    MR_START(d_x);
+    if (column >= width)
+        return;
+    mr_mask mask = MR_MASK_OF(sample);
+    mr_get_eight(v, x + at, left, whole);
+    mr_get_eight(d, d_y + at, left, whole);
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++)
+        d[i] = d[i] * mr_slope(kind, v[i]) * mr_kept(mask, e + i);
+    mr_put_eight(d_x + at, d, left, whole);
 }
 
 MR_KERNEL(mr_add, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const mr_real, a), MR_TENSOR(const mr_real, b), MR_TENSOR(mr_real, sum), u64 count)
+(MR_SPOT MR_TENSOR(const mr_real, a), MR_TENSOR(const mr_real, b), MR_TENSOR(mr_real, sum), u64 count, u32 aligned)
 {
-    u64 i = MR_ITEM();
+    u64 at = (u64)MR_ITEM() * MR_EIGHT;
+    u32 left = count - at < MR_EIGHT ? (u32)(count - at) : MR_EIGHT, whole = aligned && left == MR_EIGHT;
+    f32 v[MR_EIGHT], w[MR_EIGHT];
     MR_START(a);
     MR_START(b);
     MR_START(sum);
-    if (i < count)
-        sum[i] = MR_PUT(MR_GET(a[i]) + MR_GET(b[i]));
+    if (at >= count)
+        return;
+    mr_get_eight(v, a + at, left, whole);
+    mr_get_eight(w, b + at, left, whole);
+    MR_UNROLL
+    for (u32 i = 0; i < MR_EIGHT; i++)
+        v[i] += w[i];
+    mr_put_eight(sum + at, v, left, whole);
 }

@@ -148,11 +148,14 @@ MR_KERNEL(mr_gemm, 256)
 
 /* A float32 matrix as bf16, each with its own stride. */
 MR_KERNEL(mr_to_bf16, MR_WIDTH)
-(MR_SPOT MR_TENSOR(const f32, from), MR_TENSOR(u16, to), u32 width, u64 from_stride, u64 to_stride)
+(MR_SPOT MR_TENSOR(const f32, from), MR_TENSOR(u16, to), u32 width, u64 from_stride, u64 to_stride, u32 aligned)
 {
-    u32 column = MR_COLUMN(), row = MR_ROW();
+    u32 column = MR_COLUMN() * MR_EIGHT, row = MR_ROW(), left = width - column, whole = aligned && left >= MR_EIGHT;
+    f32 v[MR_EIGHT];
     MR_START(from);
     MR_START(to);
-    if (column < width)
-        to[row * to_stride + column] = mr_narrow(from[row * from_stride + column]);
+    if (column >= width)
+        return;
+    mr_get_floats(v, from + row * from_stride + column, left, whole);
+    mr_put_halves(to + row * to_stride + column, v, left, whole);
 }

@@ -1,17 +1,18 @@
 /* rows.cl - operations on rows: layer norm, unit vectors, cross entropy; a group of MR_WIDTH lanes per row.
- * Invariant: lane i works on elements i, i + MR_WIDTH, ... of the row in every pass, so that a row may be
- * overwritten. */
+ * Invariant: a lane works on the same elements of the row in every pass, so that a row may be overwritten: for norms
+ * MR_EIGHT from MR_EIGHT i, MR_EIGHT (i + MR_WIDTH) ..., otherwise i, i + MR_WIDTH ... */
+#define MR_FOR_EIGHTS(i, lane, width) for (u32 i = (lane)*MR_EIGHT; i < (width); i += MR_WIDTH * MR_EIGHT)
 
 MR_KERNEL(mr_norm, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(const mr_real, residual), MR_TENSOR(mr_real, total), MR_TENSOR(mr_real, y),
  MR_TENSOR(const f32, gain), MR_TENSOR(const f32, bias), MR_TENSOR(f32, mean), MR_TENSOR(f32, rstd), u32 width,
- u32 sample_rows, f32 eps, u32 has_residual, u32 has_total, u32 has_y, MR_DROPOUT)
+ u32 sample_rows, f32 eps, u32 has_residual, u32 has_total, u32 has_y, u32 whole, MR_DROPOUT)
 {
     MR_SHARED f32 part[MR_WIDTH];
     u32 row = MR_GROUP_ID(), lane = MR_LANE(), sample = sample_rows ? row / sample_rows : 0;
     u32 first = (row - sample * sample_rows) * width;
     u64 at = (u64)row * width;
-    f32 sum = 0, squares = 0;
+    f32 sum = 0, squares = 0, t[MR_EIGHT], more[MR_EIGHT], scale_of[MR_EIGHT];
     MR_START(x);
     MR_START(residual);
     MR_START(total);
@@ -21,26 +22,45 @@ MR_KERNEL(mr_norm, MR_WIDTH)
     MR_START(mean);
     MR_START(rstd);
     mr_mask mask = MR_MASK_OF(sample);
-    for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 t = MR_GET(x[at + i]);
+    MR_FOR_EIGHTS (i, lane, width) {
+        mr_get_eight(t, x + at + i, width - i, whole);
         if (has_total) { /* its norm is that of the stored sum: a model that recomputes it gets the same bits */
-            mr_real kept = MR_PUT(t * mr_kept(mask, first + i) + (has_residual ? MR_GET(residual[at + i]) : 0.0F));
-            total[at + i] = kept;
-            t = MR_GET(kept);
+            MR_UNROLL
+            for (u32 k = 0; k < MR_EIGHT; k++) {
+                t[k] *= mr_kept(mask, first + i + k);
+                more[k] = 0;
+            }
+            if (has_residual)
+                mr_get_eight(more, residual + at + i, width - i, whole);
+            MR_UNROLL
+            for (u32 k = 0; k < MR_EIGHT; k++)
+                t[k] = MR_GET(MR_PUT(t[k] + more[k]));
+            mr_put_eight(total + at + i, t, width - i, whole);
         }
-        sum += t;
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++)
+            sum += t[k];
     }
     if (!has_y)
         return;
+    if (has_total)
+        x = total;
     f32 middle = mr_group_sum(part, sum) / (f32)width;
-    for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 t = MR_GET(has_total ? total[at + i] : x[at + i]) - middle;
-        squares += t * t;
+    MR_FOR_EIGHTS (i, lane, width) {
+        mr_get_eight(t, x + at + i, width - i, whole);
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++)
+            squares += i + k < width ? (t[k] - middle) * (t[k] - middle) : 0.0F;
     }
     f32 inverse = 1 / sqrt(mr_group_sum(part, squares) / (f32)width + eps);
-    for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 t = MR_GET(has_total ? total[at + i] : x[at + i]) - middle;
-        y[at + i] = MR_PUT(t * inverse * gain[i] + bias[i]);
+    MR_FOR_EIGHTS (i, lane, width) {
+        mr_get_eight(t, x + at + i, width - i, whole);
+        mr_get_floats(scale_of, gain + i, width - i, whole);
+        mr_get_floats(more, bias + i, width - i, whole);
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++)
+            t[k] = (t[k] - middle) * inverse * scale_of[k] + more[k];
+        mr_put_eight(y + at + i, t, width - i, whole);
     }
     if (lane == 0) {
         mean[row] = middle;
@@ -52,12 +72,12 @@ MR_KERNEL(mr_norm, MR_WIDTH)
 MR_KERNEL(mr_norm_back, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const mr_real, d_y), MR_TENSOR(const mr_real, total), MR_TENSOR(const f32, gain),
  MR_TENSOR(const f32, mean), MR_TENSOR(const f32, rstd), MR_TENSOR(const mr_real, d_residual),
- MR_TENSOR(mr_real, d_total), u32 width, u32 has_residual)
+ MR_TENSOR(mr_real, d_total), u32 width, u32 has_residual, u32 whole)
 {
     MR_SHARED f32 part[MR_WIDTH];
     u32 row = MR_GROUP_ID(), lane = MR_LANE();
     u64 at = (u64)row * width;
-    f32 sum = 0, product = 0;
+    f32 sum = 0, product = 0, d[MR_EIGHT], h[MR_EIGHT], g[MR_EIGHT];
     MR_START(d_y);
     MR_START(total);
     MR_START(gain);
@@ -66,17 +86,32 @@ MR_KERNEL(mr_norm_back, MR_WIDTH)
     MR_START(d_residual);
     MR_START(d_total);
     f32 middle = mean[row], inverse = rstd[row];
-    for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 g = MR_GET(d_y[at + i]) * gain[i];
-        sum += g;
-        product += g * ((MR_GET(total[at + i]) - middle) * inverse);
+    MR_FOR_EIGHTS (i, lane, width) {
+        mr_get_eight(d, d_y + at + i, width - i, whole);
+        mr_get_eight(h, total + at + i, width - i, whole);
+        mr_get_floats(g, gain + i, width - i, whole);
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++) { /* past the end g is 0 */
+            sum += d[k] * g[k];
+            product += d[k] * g[k] * ((h[k] - middle) * inverse);
+        }
     }
     sum = mr_group_sum(part, sum) / (f32)width;
     product = mr_group_sum(part, product) / (f32)width;
-    for (u32 i = lane; i < width; i += MR_WIDTH) {
-        f32 h = (MR_GET(total[at + i]) - middle) * inverse;
-        f32 t = inverse * (MR_GET(d_y[at + i]) * gain[i] - sum - h * product);
-        d_total[at + i] = MR_PUT(t + (has_residual ? MR_GET(d_residual[at + i]) : 0.0F));
+    MR_FOR_EIGHTS (i, lane, width) {
+        mr_get_eight(d, d_y + at + i, width - i, whole);
+        mr_get_eight(h, total + at + i, width - i, whole);
+        mr_get_floats(g, gain + i, width - i, whole);
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++)
+            d[k] = inverse * (d[k] * g[k] - sum - (h[k] - middle) * inverse * product);
+        if (has_residual) {
+            mr_get_eight(h, d_residual + at + i, width - i, whole);
+            MR_UNROLL
+            for (u32 k = 0; k < MR_EIGHT; k++)
+                d[k] += h[k];
+        }
+        mr_put_eight(d_total + at + i, d, width - i, whole);
     }
 }
 

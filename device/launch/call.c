@@ -120,6 +120,14 @@ mr_grid mr_grid_images(size_t items, size_t images)
     return (mr_grid){.groups = groups_of(items), .rows = images, .lanes = MR_LAUNCH_WIDTH};
 }
 
+bool mr_launch_whole(size_t width, const void *const *tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((uintptr_t)tensors[i] % 16)
+            return false;
+    return width % 8 == 0;
+}
+
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
 void mr_launch_run(mr_device *device, const mr_op *op)

@@ -23,32 +23,31 @@ void mr_launch_gemm(mr_device *device, const mr_gemm *g)
 
 void mr_launch_drop(mr_device *device, const mr_drop *x)
 {
-    MR_LAUNCH(device, drop, x->type, mr_grid_rows(x->width, x->rows), MR_REALS(x->d_y), MR_REALS(x->d_x),
-              MR_U32(x->width), MR_U32(x->sample_rows), MR_KEPT(x->dropout));
-}
-
-static void run_activate(mr_device *device, const mr_activate *a, const void *d_y, void *to)
-{
-    MR_LAUNCH(device, activate, a->type, mr_grid_rows(a->width, a->rows), MR_REALS(a->x), MR_REALS(d_y), MR_REALS(to),
-              MR_U32(a->kind), MR_U32(d_y != NULL), MR_U32(a->width), MR_U32(a->sample_rows), MR_KEPT(a->dropout));
+    MR_LAUNCH(device, drop, x->type, mr_grid_rows(mr_launch_eights(x->width), x->rows), MR_REALS(x->d_y),
+              MR_REALS(x->d_x), MR_U32(x->width), MR_U32(x->sample_rows), MR_WHOLE(x->width, x->d_y, x->d_x),
+              MR_KEPT(x->dropout));
 }
 
 void mr_launch_activate(mr_device *device, const mr_activate *a)
 {
-    run_activate(device, a, NULL, a->y);
+    MR_LAUNCH(device, activate, a->type, mr_grid_rows(mr_launch_eights(a->width), a->rows), MR_REALS(a->x),
+              MR_REALS(a->y), MR_U32(a->kind), MR_U32(a->width), MR_U32(a->sample_rows), MR_WHOLE(a->width, a->x, a->y),
+              MR_KEPT(a->dropout));
 }
 
 void mr_launch_activate_back(mr_device *device, const mr_activate *a)
 {
-    run_activate(device, a, a->d_y, a->d_x);
+    MR_LAUNCH(device, activate_back, a->type, mr_grid_rows(mr_launch_eights(a->width), a->rows), MR_REALS(a->x),
+              MR_REALS(a->d_y), MR_REALS(a->d_x), MR_U32(a->kind), MR_U32(a->width), MR_U32(a->sample_rows),
+              MR_WHOLE(a->width, a->x, a->d_y, a->d_x), MR_KEPT(a->dropout));
 }
 
 /* ---- flat buffers --------------------------------------------------------------------------------------------- */
 
 void mr_launch_add(mr_device *device, const mr_add *x)
 {
-    MR_LAUNCH(device, add, x->type, mr_grid_flat(x->count), MR_REALS(x->a), MR_REALS(x->b), MR_REALS(x->sum),
-              MR_U64(x->count));
+    MR_LAUNCH(device, add, x->type, mr_grid_flat(mr_launch_eights(x->count)), MR_REALS(x->a), MR_REALS(x->b),
+              MR_REALS(x->sum), MR_U64(x->count), MR_WHOLE(0, x->a, x->b, x->sum));
 }
 
 void mr_launch_sgd(mr_device *device, const mr_update *u)

@@ -109,6 +109,17 @@ typedef struct mr_argument {
 #define MR_U32(value)  ((mr_argument){.kind = MR_ARGUMENT_U32, .whole = (value)})
 #define MR_U64(value)  ((mr_argument){.kind = MR_ARGUMENT_U64, .whole = (value)})
 #define MR_REAL(value) ((mr_argument){.kind = MR_ARGUMENT_F32, .real = (double)(value)})
+/* How many times MR_EIGHT, as the kernels count. */
+static inline size_t mr_launch_eights(size_t elements)
+{
+    return elements / 8 + (elements % 8 > 0);
+}
+/* Whether all rows of `width` elements begin at multiples of 16 bytes, of tensors that begin at these: then eight are
+ * one or two accesses. */
+bool mr_launch_whole(size_t width, const void *const *tensors, size_t count);
+#define MR_WHOLE(width, ...)                                                                                           \
+    MR_U32(mr_launch_whole(width, (const void *const[]){__VA_ARGS__},                                                  \
+                           sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)))
 /* MR_DROPOUT of the kernels. */
 #define MR_KEPT(dropout)                                                                                               \
     MR_TENSOR_OF((dropout).rate > 0 ? (dropout).keys : NULL, sizeof(uint64_t)),                                        \

@@ -46,7 +46,8 @@ void mr_launch_norm(mr_device *device, const mr_norm *n)
     MR_LAUNCH(device, norm, n->type, mr_grid_groups(n->width ? n->rows : 0, MR_LAUNCH_WIDTH), MR_REALS(n->x),
               MR_REALS(n->residual), MR_REALS(n->total), MR_REALS(n->y), MR_FLOATS(n->gain), MR_FLOATS(n->bias),
               MR_FLOATS(n->mean), MR_FLOATS(n->rstd), MR_U32(n->width), MR_U32(n->sample_rows), MR_REAL(n->eps),
-              MR_U32(n->residual != NULL), MR_U32(n->total != NULL), MR_U32(n->y != NULL), MR_KEPT(n->dropout));
+              MR_U32(n->residual != NULL), MR_U32(n->total != NULL), MR_U32(n->y != NULL),
+              MR_WHOLE(n->width, n->x, n->residual, n->total, n->y, n->gain, n->bias), MR_KEPT(n->dropout));
 }
 
 /* d_gain and d_bias first: d_total may replace d_y. */
@@ -57,7 +58,8 @@ void mr_launch_norm_back(mr_device *device, const mr_norm_back *n)
     sum_rows(device, &(mr_sum_rows){n->type, n->rows, n->width, n->d_y, n->d_gain}, n);
     MR_LAUNCH(device, norm_back, n->type, mr_grid_groups(n->rows, MR_LAUNCH_WIDTH), MR_REALS(n->d_y),
               MR_REALS(n->total), MR_FLOATS(n->gain), MR_FLOATS(n->mean), MR_FLOATS(n->rstd), MR_REALS(n->d_residual),
-              MR_REALS(n->d_total), MR_U32(n->width), MR_U32(n->d_residual != NULL));
+              MR_REALS(n->d_total), MR_U32(n->width), MR_U32(n->d_residual != NULL),
+              MR_WHOLE(n->width, n->d_y, n->total, n->gain, n->d_residual, n->d_total));
 }
 
 /* ---- unit vectors --------------------------------------------------------------------------------------------- */

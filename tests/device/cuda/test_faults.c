@@ -13,7 +13,7 @@ typedef struct planted {
 
 static const char layers[] = "device/test_device_layers", basics[] = "device/test_device",
                   tiles[] = "device/launch/test_attention_mma", lanes[] = "device/cpu/test_attention",
-                  decoding[] = "loader/test_cmd_decoding";
+                  decoding[] = "loader/test_cmd_decoding", both[] = "device/cpu/test_bf16";
 
 static const planted faults[] = {
     {"no barrier before sums of a group are added", layers, "mr_group_sum(|MR_BARRIER();|"},
@@ -28,7 +28,9 @@ static const planted faults[] = {
     {"words of the other operand exchanged", tiles, "mma.sync.aligned|{%8, %9}|{%9, %8}"},
     {"a maximum of half a row", tiles, "mr_row_top(|away <= 2|away <= 1"},
     {"memory of the group that nobody has set", lanes, "MR_KERNEL(mr_attention_forward|all[lane] = 0;|;"},
-    {"elements past the end", basics, "MR_KERNEL(mr_add,|i < count|i < count + 64"},
+    {"elements past the end", basics, "MR_KERNEL(mr_add,|at >= count|at >= count + 64"},
+    {"eight elements of a row that has fewer", both, "MR_KERNEL(mr_drop,|left, whole|left, 1"},
+    {"two elements exchanged", both, "mr_put_halves(|(v[i], v[i + 1])|(v[i + 1], v[i])"},
     {"fewer lanes than are launched", basics, "MR_KERNEL(mr_adamw|MR_WIDTH|32"},
     {"no barrier in the inverse transform", decoding, "mr_jpeg_idct|MR_BARRIER();|"},
     {"bytes in another order", decoding, "__CUDACC__|0x0123|0x0132"},
@@ -50,7 +52,7 @@ static int run(const char *name, const char *dir, const char *fault)
 /* Without a fault all of them pass. */
 static void none_is_seen_where_none_is(void **state)
 {
-    static const char *const programs[] = {layers, basics, tiles, lanes, decoding};
+    static const char *const programs[] = {layers, basics, tiles, lanes, decoding, both};
     for (size_t i = 0; i < MR_COUNT(programs); i++)
         if (run(programs[i], *state, "none") != 0)
             fail_msg("%s fails without a fault", programs[i]);

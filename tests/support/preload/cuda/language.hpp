@@ -7,6 +7,7 @@
  * y), and kernels are listed (compiler.c). */
 #ifdef EMULATED_MACROS
 #define __CUDACC__ 1
+#define __CUDA_ARCH__ 900
 #define __global__
 #define __device__
 #define __constant__                     static const
@@ -162,6 +163,20 @@ static inline void emulated(int line, const char *text, float &c0, float &c1, fl
                          "{%8, %9}, {%0, %1, %2, %3};"))
         __builtin_trap();
     emulated_mma(line, c, ab);
+}
+
+static inline unsigned emulated_half(float x)
+{
+    unsigned bits = __float_as_uint(x);
+    return __builtin_isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+/* cvt.rn.bf16x2.f32: to nearest, ties to even; the first operand is above. */
+static inline void emulated(int, const char *text, unsigned &both, float above, float below)
+{
+    if (!emulated_starts(text, "cvt.rn.bf16x2.f32 %0, %1, %2;"))
+        __builtin_trap();
+    both = emulated_half(above) << 16 | emulated_half(below);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------
