@@ -13,6 +13,7 @@
 #define __constant__                     static const
 #define __shared__                       emulated_shared
 #define __forceinline__                  inline
+#define __align__(bytes)                 __attribute__((aligned(bytes)))
 #define __launch_bounds__(lanes, groups) emulated_bound(lanes)
 #define threadIdx                        (emulated_index{emulated_host->spot->lane, 0})
 #define blockIdx                         (emulated_index{emulated_host->spot->group, emulated_host->spot->row})
