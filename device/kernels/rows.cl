@@ -117,31 +117,57 @@ MR_KERNEL(mr_norm_back, MR_WIDTH)
 
 /* ---- sums over rows: parts of `per_part` rows each, then their sum ----------------------------------------------- */
 
-/* Part MR_ROW() of the sums of x; with `norm`, of x h (d_gain) and then of x (d_bias). */
+/* Part MR_ROW() of the sums of x; with `norm`, of x h (d_gain) and then of x (d_bias).  Eight lanes of a group read its
+ * MR_WIDTH columns, eight each; the next eight the next row. */
 MR_KERNEL(mr_sum_part, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const mr_real, x), MR_TENSOR(const mr_real, total), MR_TENSOR(const f32, mean),
- MR_TENSOR(const f32, rstd), MR_TENSOR(f32, parts), u32 rows, u32 width, u32 per_part, u32 norm)
+ MR_TENSOR(const f32, rstd), MR_TENSOR(f32, parts), u32 rows, u32 width, u32 per_part, u32 norm, u32 whole)
 {
-    u32 column = MR_COLUMN(), part = MR_ROW(), last = (part + 1) * per_part < rows ? (part + 1) * per_part : rows;
-    f32 sum = 0, product = 0;
+    MR_SHARED f32 sums[MR_EIGHT * MR_WIDTH];
+    MR_SHARED f32 products[MR_EIGHT * MR_WIDTH];
+    u32 lane = MR_LANE(), first = MR_COLUMN() - lane, column = first + lane % MR_EIGHT * MR_EIGHT, part = MR_ROW();
+    u32 last = (part + 1) * per_part < rows ? (part + 1) * per_part : rows;
+    f32 one[MR_EIGHT], h[MR_EIGHT], sum[MR_EIGHT], product[MR_EIGHT], all = 0, all_products = 0;
     MR_START(x);
     MR_START(total);
     MR_START(mean);
     MR_START(rstd);
     MR_START(parts);
+    MR_UNROLL
+    for (u32 k = 0; k < MR_EIGHT; k++)
+        sum[k] = product[k] = 0;
+    for (u32 row = part * per_part + lane / MR_EIGHT; row < last && column < width; row += MR_WIDTH / MR_EIGHT) {
+        u64 at = (u64)row * width + column;
+        mr_get_eight(one, x + at, width - column, whole);
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++)
+            sum[k] += one[k];
+        if (norm) {
+            f32 middle = mean[row], inverse = rstd[row];
+            mr_get_eight(h, total + at, width - column, whole);
+            MR_UNROLL
+            for (u32 k = 0; k < MR_EIGHT; k++)
+                product[k] += one[k] * ((h[k] - middle) * inverse);
+        }
+    }
+    MR_UNROLL
+    for (u32 k = 0; k < MR_EIGHT; k++) { /* [row][column] of the group */
+        sums[lane * MR_EIGHT + k] = sum[k];
+        products[lane * MR_EIGHT + k] = product[k];
+    }
+    MR_BARRIER();
+    for (u32 i = 0; i < MR_EIGHT; i++) {
+        all += sums[i * MR_WIDTH + lane];
+        all_products += products[i * MR_WIDTH + lane];
+    }
+    column = first + lane;
     if (column >= width)
         return;
-    for (u32 row = part * per_part; row < last; row++) {
-        f32 one = MR_GET(x[(u64)row * width + column]);
-        sum += one;
-        if (norm)
-            product += one * ((MR_GET(total[(u64)row * width + column]) - mean[row]) * rstd[row]);
-    }
     if (norm) {
-        parts[(u64)(2 * part) * width + column] = product;
-        parts[(u64)(2 * part + 1) * width + column] = sum;
+        parts[(u64)(2 * part) * width + column] = all_products;
+        parts[(u64)(2 * part + 1) * width + column] = all;
     } else {
-        parts[(u64)part * width + column] = sum;
+        parts[(u64)part * width + column] = all;
     }
 }
 

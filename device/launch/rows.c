@@ -26,7 +26,8 @@ static void sum_rows(mr_device *device, const mr_sum_rows *s, const mr_norm_back
     size_t parts = (rows + per_part - 1) / per_part;
     MR_LAUNCH(device, sum_part, s->type, mr_grid_rows(width, parts), MR_REALS(s->x), MR_REALS(n ? n->total : NULL),
               MR_FLOATS(n ? n->mean : NULL), MR_FLOATS(n ? n->rstd : NULL), MR_FLOATS(scratch), MR_U32(rows),
-              MR_U32(floats > MR_LAUNCH_SCRATCH_FLOATS ? SIZE_MAX : width), MR_U32(per_part), MR_U32(n != NULL));
+              MR_U32(floats > MR_LAUNCH_SCRATCH_FLOATS ? SIZE_MAX : width), MR_U32(per_part), MR_U32(n != NULL),
+              MR_WHOLE(width, s->x, n ? n->total : NULL));
     fold(device, scratch, s->sums, parts, floats, width);
     if (n)
         fold(device, scratch + width, n->d_bias, parts, floats, width);
