@@ -120,9 +120,9 @@ static void close_cuda(mr_device *device)
         d->api.cu.context_use(d->context);
     mr_cuda_sums_close(d);
     mr_cuda_slabs_close(d);
-    mr_cuda_clock_close(d);
     if (d->stream)
         d->api.cu.stream_wait(d->stream);
+    mr_cuda_clock_close(d);
     mr_cuda_products_close(d);
     mr_cuda_memory_close(d);
     mr_cuda_program_close(d);
