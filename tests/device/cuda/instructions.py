@@ -52,8 +52,8 @@ def main():
     files = sorted(glob.glob(os.path.join(folder, "*.cubin")))
     columns = [os.path.basename(f)[:-len(".cubin")] for f in files]
     counts = {column: count(disassembler, f) for column, f in zip(columns, files)}
-    kernels = list(dict.fromkeys(name for column in columns for name in counts[column]))
-    rows = [["kernel", *columns]] + [[k, *("/".join(map(str, counts[c][k])) if k in counts[c] else "-" for c in columns)] for k in sorted(kernels)]
+    kernels = sorted({name for column in columns for name in counts[column]})
+    rows = [["kernel", *columns]] + [[k, *("/".join(map(str, counts[c][k])) if k in counts[c] else "-" for c in columns)] for k in kernels]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     text = "".join("  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:])]) + "\n" for row in rows)
     print("instructions, those of loops once:\n" + text, end="")
