@@ -1,4 +1,4 @@
-# aarch64.cmake - Debian's cross compiler with the root that scripts/arm-root makes in build/arm.
+# aarch64.cmake - Debian's cross compiler with the root that scripts/cmake/arm-root makes in build/arm.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
