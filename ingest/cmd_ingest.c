@@ -18,10 +18,10 @@
 #include "base/text.h"
 #include "image/codec/image.h"
 #include "ingest/cmd_lists.h"
-#include "ingest/cmd_download.h"
 #include "ingest/commands.h"
 #include "ingest/ingest.h"
 #include "ingest/solid.h"
+#include "shards/remote/remote.h"
 
 typedef struct request {
     mr_ingest_options o;
@@ -30,6 +30,7 @@ typedef struct request {
     mr_split_map maps[32];
     bool json;
     const char *report;
+    char *downloads; /* of rank 0; NULL: no source is a URL */
     uint64_t progress_fd, stall;
     bool near_distance_given;
 } request;
@@ -350,6 +351,22 @@ static mr_status write_view(request *q, mr_ranks *ranks, mr_error *err)
     return print_solid(q, &result, err);
 }
 
+/* DATASET.download, if a source is a URL. */
+static mr_status name_downloads(request *q, mr_error *err)
+{
+    const char *dataset = q->o.target ? q->o.target : "millrace";
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    bool any = false;
+    for (size_t i = 0; i < q->o.source_count; i++)
+        any |= mr_remote_is_url(q->o.sources[i]);
+    if (!any)
+        return MR_OK;
+    mr_buf_printf(&text, "%.*s.download", (int)mr_path_len(dataset), dataset);
+    MR_TRY(mr_buf_status(&text, err, dataset));
+    q->o.for_source.downloads = q->downloads = strdup(mr_buf_text(&text));
+    return q->downloads ? MR_OK : mr_fail_memory(err, dataset);
+}
+
 static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *err)
 {
     bool leader = mr_ranks_rank(ranks) == 0;
@@ -359,6 +376,7 @@ static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *er
     if (q->o.dry_run && mr_ranks_world(ranks) > 1)
         return mr_fail(err, MR_MISUSE, "--dry-run: not supported under mpirun; run it in one process");
     MR_TRY(mr_ranks_agree(ranks, leader ? check_report(q, err) : MR_OK, err));
+    MR_TRY(mr_ranks_agree(ranks, leader ? name_downloads(q, err) : MR_OK, err));
     return mr_ingest_run(&q->o, ranks, in, err);
 }
 
@@ -366,15 +384,13 @@ static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *er
 static mr_status take_source(request *q, mr_ranks *ranks, mr_status status, mr_error *err)
 {
     mr_ingest in = {0};
-    cmd_download download = {.folder = NULL};
-    if (status == MR_OK)
-        status = mr_cmd_download_begin(q->paths.items, q->o.source_count, q->o.target ? q->o.target : "millrace", ranks,
-                                       &download, err);
     if (status == MR_OK)
         status = ingest(q, ranks, &in, err);
     if (!ranks || mr_ranks_rank(ranks) == 0)
         status = finish(q, &in, status, err);
-    mr_cmd_download_end(&download, ranks);
+    if (q->downloads)
+        (void)mr_dir_remove(AT_FDCWD, q->downloads, NULL);
+    free(q->downloads);
     mr_ingest_release(&in);
     return status;
 }

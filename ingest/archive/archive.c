@@ -314,6 +314,7 @@ mr_status mr_list_archive(list *l, int fd, const char *path, mr_error *err)
     u.input->fd = fd;
     u.input->seekable = is_file;
     u.input->size = is_file ? (uint64_t)st.st_size : 0;
+    u.input->coming = l->coming;
     u.input->weight = l->made_from;
     u.input->padding = l->made_from ? PROGRAM_PADDING_MAX : 0;
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);

@@ -15,6 +15,7 @@
 #include "base/scope.h"
 #include "ingest/archive/gzip_input.h"
 #include "ingest/source/source.h"
+#include "shards/remote/download.h"
 
 /* libarchive would stack as many decompressors as the bytes ask for (forever, for a file that is its own gzip), and run
  * other programs for some.  Archives have one layer, chosen here by its magic. */
@@ -52,6 +53,10 @@ static ssize_t read_block(archive_input *in)
 {
     uint64_t left = in->seekable ? in->size - in->at : sizeof in->block;
     size_t want = left < sizeof in->block ? (size_t)left : sizeof in->block, got = 0;
+    if (in->coming && !mr_download_wait(in->coming, in->base + in->at + want)) {
+        errno = in->read_errno = EREMOTEIO;
+        return -1;
+    }
     while (got < want) {
         ssize_t n = in->seekable ? pread(in->fd, in->block + got, want - got, (off_t)(in->base + in->at + got))
                                  : read(in->fd, in->block + got, want - got);

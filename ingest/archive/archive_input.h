@@ -14,7 +14,8 @@ typedef struct archive_input { /* from mr_alloc(), zero except name, fd, limits 
     const char *name;          /* for messages */
     int fd;
     bool seekable;
-    uint64_t base, size; /* where in the file the archive is */
+    uint64_t base, size;        /* where in the file the archive is */
+    struct mr_download *coming; /* the file is still being downloaded; NULL: it is all there */
 
     uint64_t ratio, allowance;   /* limits on what comes out; see mr_archive_input_grow() */
     uint64_t weight;             /* the ratio is to this; 0: to the bytes that are read */

@@ -93,6 +93,7 @@ typedef struct list {
     uint64_t made_from; /* if the archive is a program's output: the bytes of its input, at least 1; otherwise 0 */
     uint32_t spool_holder;
     uint64_t spool_at;
+    struct mr_download *coming; /* the archive that is listed now is still being downloaded; NULL: it is all there */
 } list;
 
 enum { LIST_PATH_MAX = 4096 }; /* bytes */
@@ -155,6 +156,10 @@ void mr_list_note_large(list *l, const char *path, size_t len, uint64_t size);
 mr_status mr_list_folder(list *l, const char *path, mr_error *err);
 /* A file that is a source and not an archive: a folder with this one entry. */
 mr_status mr_list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
+/* An archive, a Parquet or a JSON file. */
+mr_status mr_list_file(list *l, const char *path, mr_error *err);
+/* elsewhere.c: the same behind a URL, which is the `number`th SRC. */
+mr_status mr_list_url(list *l, const char *url, size_t number, mr_error *err);
 mr_status mr_list_archive(list *l, int fd, const char *path, mr_error *err);
 bool mr_archive_name(const char *name, size_t len, size_t *stem_len);
 bool mr_archive_is_tar(const char *name, size_t stem_len);

@@ -15,6 +15,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/source/list.h"
+#include "shards/remote/remote.h"
 
 enum { BLOCK = 1 << 20 };
 
@@ -200,11 +201,24 @@ uint32_t mr_list_find(const mr_source *s, const char *path, size_t len)
     return e && mr_list_compare(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
 }
 
-static mr_status list_one(list *l, const char *path, mr_error *err)
+mr_status mr_list_file(list *l, const char *path, mr_error *err)
+{
+    MR_AUTO(mr_scope_close) int fd = -1;
+    uint64_t size;
+    MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, &size, err));
+    if (mr_name_ends(path, strlen(path), ".parquet") || mr_name_ends(path, strlen(path), ".json"))
+        return mr_list_lone_file(l, path, size, err);
+    const char *slash = strrchr(path, '/');
+    return mr_list_shard(l, fd, path, slash ? slash + 1 : path, err);
+}
+
+static mr_status list_one(list *l, const char *path, size_t number, mr_error *err)
 {
     struct stat st;
     if (strcmp(path, "-") == 0)
         return mr_list_archive(l, STDIN_FILENO, "standard input", err);
+    if (l->options.downloads && mr_remote_is_url(path))
+        return mr_list_url(l, path, number, err);
     if (stat(path, &st) != 0) {
         if (mr_path_is_url(path))
             return mr_fail(err, MR_MISUSE,
@@ -214,21 +228,14 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
             return mr_fail(err, MR_MISUSE, "%s: no such file or folder", path);
         return mr_fail_errno(err, errno, "%s", path);
     }
-    if (S_ISDIR(st.st_mode))
-        return mr_list_folder(l, path, err);
-    if (mr_name_ends(path, strlen(path), ".parquet") || mr_name_ends(path, strlen(path), ".json"))
-        return mr_list_lone_file(l, path, (uint64_t)st.st_size, err);
-    MR_AUTO(mr_scope_close) int fd = -1;
-    MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, NULL, err));
-    const char *slash = strrchr(path, '/');
-    return mr_list_shard(l, fd, path, slash ? slash + 1 : path, err);
+    return S_ISDIR(st.st_mode) ? mr_list_folder(l, path, err) : mr_list_file(l, path, err);
 }
 
 static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *err)
 {
     l->several = count > 1;
     for (size_t i = 0; i < count; i++)
-        MR_TRY(list_one(l, srcs[i], err));
+        MR_TRY(list_one(l, srcs[i], i, err));
     MR_TRY(mr_list_check_class_tars(l, err));
     mr_list_bind(l);
     MR_TRY(mr_list_settle(l, err));

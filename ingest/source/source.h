@@ -31,8 +31,9 @@ typedef struct mr_source_options {
     uint64_t max_ratio;     /* see mr_source_max_expansion() */
     char *const *leave_out; /* files, folders and patterns (fnmatch) to ignore */
     size_t leave_out_count;
-    bool quiet;   /* no progress */
-    int progress; /* mr_progress_begin()'s `to` */
+    const char *downloads; /* a folder, made when it is needed, for SRCs that are URLs; NULL: they are refused */
+    bool quiet;            /* no progress */
+    int progress;          /* mr_progress_begin()'s `to` */
 } mr_source_options;
 
 /* A tar whose name ends in this many digits or more (train-000012.tar) is one shard of several: its entries are put
@@ -64,10 +65,10 @@ static inline uint64_t mr_source_max_expansion(uint64_t bytes, uint64_t max_rati
     return over ? UINT64_MAX : max;
 }
 
-/* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
- * copied to the file descriptor `spool` (an empty file in DATASET's file system; -1: an unlinked file in TMPDIR).
- * MR_MISUSE: a SRC does not exist, or leave_out matches nothing; MR_BAD_DATA: an archive that cannot be read to its end
- * (named). */
+/* Opens and lists all SRCs ("-": standard input, an archive; or a URL of an archive or file).  Archives are read once;
+ * what cannot be read in place is copied to the file descriptor `spool` (an empty file in DATASET's file system; -1: an
+ * unlinked file in TMPDIR). MR_MISUSE: a SRC does not exist, or leave_out matches nothing; MR_BAD_DATA: an archive that
+ * cannot be read to its end (named). */
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err);
 void mr_source_free(mr_source *s);

@@ -1,37 +1,165 @@
 /* download.c - one file behind a URL, as a file of this host.
- * Invariant: the file has its name only when all of it has come. */
+ * Invariant: `come` never counts a byte that is not in the file yet. */
+#include "shards/remote/download.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/hash.h"
 #include "base/scope.h"
 #include "shards/remote/http.h"
-#include "shards/remote/remote.h"
 
-typedef struct target {
+struct mr_download {
+    mr_http *http;
+    mr_buf path;
     int fd;
-    const char *path;
-} target;
+    pthread_t thread;
+    bool started;
+    mr_hasher *hasher; /* of a pinned URL; NULL: nothing to compare */
+    uint64_t announced;
+    atomic_bool stop;
+
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t more;
+    uint64_t size, come; /* bytes; size 0: not known yet */
+    bool ended;
+    mr_status status;
+    mr_error why;
+};
 
 static mr_status add(void *to, const uint8_t *bytes, size_t n, mr_error *err)
 {
-    const target *t = to;
-    return mr_file_write(t->fd, bytes, n, t->path, err);
+    mr_download *d = to;
+    const char *path = mr_buf_text(&d->path);
+    if (d->come == 0 && d->announced && ftruncate(d->fd, (off_t)d->announced) != 0)
+        return mr_fail_errno(err, errno, "%s", path);
+    MR_TRY(mr_file_write(d->fd, bytes, n, path, err));
+    if (d->hasher)
+        mr_hasher_add(d->hasher, bytes, n);
+    pthread_mutex_lock(&d->lock);
+    d->size = d->announced;
+    d->come += n;
+    pthread_cond_broadcast(&d->more);
+    pthread_mutex_unlock(&d->lock);
+    return MR_OK;
 }
 
-static mr_status check(const mr_url *url, const char *path, mr_error *err)
+static void *run(void *ctx)
 {
-    MR_AUTO(mr_scope_close) int fd = -1;
-    uint64_t size;
+    mr_download *d = ctx;
+    mr_error why;
+    const mr_get get = {.name = "", .sink = add, .to = d, .size = &d->announced, .stop = &d->stop};
+    mr_status status = mr_http_get(d->http, &get, &why);
+    if (status == MR_END)
+        status = why.status = MR_MISUSE;
+    pthread_mutex_lock(&d->lock);
+    d->ended = true;
+    d->status = status;
+    d->why = why;
+    pthread_cond_broadcast(&d->more);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void release(mr_download *d)
+{
+    if (d->fd >= 0)
+        close(d->fd);
+    if (d->hasher)
+        (void)mr_hasher_end(d->hasher, NULL, NULL);
+    mr_http_close(d->http);
+    mr_buf_free(&d->path);
+    pthread_cond_destroy(&d->more);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static mr_status open_file(mr_download *d, const char *folder, mr_error *err)
+{
+    const mr_url *url = mr_http_url(d->http);
+    const char *name = strrchr(url->shown, '/') + 1;
+    if (!*name || mr_is_dots(name))
+        return mr_fail(err, MR_MISUSE, "%s: names no file", url->shown);
+    mr_buf_printf(&d->path, "%s/%s", folder, name);
+    MR_TRY(mr_buf_status(&d->path, err, url->shown));
+    d->fd = open(mr_buf_text(&d->path), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return d->fd >= 0 ? MR_OK : mr_fail_errno(err, errno, "%s", mr_buf_text(&d->path));
+}
+
+static mr_status start(mr_download *d, const char *text, const char *folder, mr_error *err)
+{
+    mr_url url = {.scheme = MR_SCHEME_NONE};
+    MR_TRY(mr_url_parse(text, &url, err));
+    url.base[strlen(url.base) - 1] = '\0'; /* a file has no slash at its end */
+    MR_TRY(mr_http_open(&url, &d->http, err));
+    MR_TRY(open_file(d, folder, err));
+    if (mr_http_url(d->http)->pinned)
+        MR_TRY(mr_hasher_begin(true, &d->hasher, err));
+    int errnum = pthread_create(&d->thread, NULL, run, d);
+    if (errnum)
+        return mr_fail_errno(err, errnum, "%s: cannot start a thread", mr_http_url(d->http)->shown);
+    d->started = true;
+    return MR_OK;
+}
+
+mr_status mr_download_begin(const char *url, const char *folder, mr_download **out, mr_error *err)
+{
+    mr_download *d = *out = mr_alloc(1, sizeof *d);
+    if (!d)
+        return mr_fail_memory(err, folder);
+    d->fd = -1;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->more, NULL);
+    mr_status status = start(d, url, folder, err);
+    pthread_mutex_lock(&d->lock);
+    while (status == MR_OK && !d->size && !d->ended)
+        pthread_cond_wait(&d->more, &d->lock);
+    bool failed = d->ended && d->status != MR_OK;
+    pthread_mutex_unlock(&d->lock);
+    if (status == MR_OK && !failed)
+        return MR_OK;
+    *out = NULL;
+    return mr_download_end(d, status, err);
+}
+
+const char *mr_download_path(mr_download *d)
+{
+    return mr_buf_text(&d->path);
+}
+
+uint64_t mr_download_size(mr_download *d)
+{
+    pthread_mutex_lock(&d->lock);
+    uint64_t size = d->size ? d->size : d->come;
+    pthread_mutex_unlock(&d->lock);
+    return size;
+}
+
+bool mr_download_wait(mr_download *d, uint64_t end)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->come < end && !d->ended)
+        pthread_cond_wait(&d->more, &d->lock);
+    bool there = d->come >= end || d->status == MR_OK;
+    pthread_mutex_unlock(&d->lock);
+    return there;
+}
+
+/* That of all that has come. */
+static mr_status compare(mr_download *d, mr_error *err)
+{
+    const mr_url *url = mr_http_url(d->http);
     mr_digest found;
     char hex[65], wanted[65];
-    if (!url->pinned)
-        return MR_OK;
-    MR_TRY(mr_file_open(AT_FDCWD, path, false, &fd, &size, err));
-    MR_TRY(mr_file_digest(fd, size, true, path, &found, err));
+    mr_status status = mr_hasher_end(d->hasher, &found, err);
+    d->hasher = NULL;
+    MR_TRY(status);
     if (memcmp(found.sha256, url->digest, sizeof url->digest) == 0)
         return MR_OK;
     mr_hex(found.sha256, sizeof found.sha256, hex);
@@ -40,40 +168,32 @@ static mr_status check(const mr_url *url, const char *path, mr_error *err)
                    wanted);
 }
 
-static mr_status download(mr_http *h, const char *folder, char **path, mr_error *err)
+/* The thread has ended: whether by itself. */
+static bool join(mr_download *d, bool whole)
 {
-    const mr_url *url = mr_http_url(h);
-    const char *name = strrchr(url->shown, '/') + 1;
-    MR_AUTO(mr_buf_free) mr_buf text = {0};
-    mr_output o;
-    if (!*name || mr_is_dots(name))
-        return mr_fail(err, MR_MISUSE, "%s: names no file", url->shown);
-    mr_buf_printf(&text, "%s/%s", folder, name);
-    MR_TRY(mr_buf_status(&text, err, url->shown));
-    MR_TRY(mr_output_open(AT_FDCWD, mr_buf_text(&text), &o, err));
-    target t = {.fd = o.fd, .path = mr_buf_text(&text)};
-    const mr_get get = {.name = "", .sink = add, .to = &t};
-    mr_error why;
-    mr_status status = mr_http_get(h, &get, &why);
-    if (status != MR_OK)
-        status = mr_fail(err, status == MR_END ? MR_MISUSE : status, "%s", why.text);
-    MR_TRY(mr_output_close(&o, status, err));
-    MR_TRY(check(url, mr_buf_text(&text), err));
-    *path = strdup(mr_buf_text(&text));
-    return *path ? MR_OK : mr_fail_memory(err, folder);
+    pthread_mutex_lock(&d->lock);
+    bool stopped = !whole && !d->ended;
+    pthread_mutex_unlock(&d->lock);
+    atomic_store(&d->stop, stopped);
+    pthread_join(d->thread, NULL);
+    return !stopped;
 }
 
-static void close_http(mr_http **h)
+mr_status mr_download_end(mr_download *d, mr_status status, mr_error *err)
 {
-    mr_http_close(*h);
-}
-
-mr_status mr_remote_download(const char *text, const char *folder, char **path, mr_error *err)
-{
-    mr_url url = {.scheme = MR_SCHEME_NONE};
-    MR_AUTO(close_http) mr_http *h = NULL;
-    MR_TRY(mr_url_parse(text, &url, err));
-    url.base[strlen(url.base) - 1] = '\0'; /* a file has no slash at its end */
-    MR_TRY(mr_http_open(&url, &h, err));
-    return download(h, folder, path, err);
+    /* What is damaged may be another file than the expected one: that is the better reason, and worth the wait. */
+    bool whole = status == MR_OK || (status == MR_BAD_DATA && d->hasher);
+    mr_error other;
+    if (d->started && join(d, whole)) {
+        mr_status mine = d->status;
+        if (mine != MR_OK)
+            other = d->why;
+        else if (whole && d->hasher)
+            mine = compare(d, &other);
+        if (mine != MR_OK && err)
+            *err = other;
+        status = mine != MR_OK ? mine : status;
+    }
+    release(d);
+    return status;
 }

@@ -100,6 +100,8 @@ static bool begin_body(mr_reply *r)
         r->at = wanted;
     else
         r->at = 0;
+    if (!get->bytes && get->size && r->status == 200 && r->at == 0 && r->length != UINT64_MAX)
+        *get->size = r->length;
     return r->at <= wanted && (r->status == 200 || r->ranged);
 }
 

@@ -12,7 +12,7 @@
  *   ahead               records, before they are read
  *   indexes             the small files of many shards
  *   push.h, push        files of a dataset, stored
- *   download            a file that is not of a dataset
+ *   download.h          a file that is not of a dataset
  *   remote              the folder that stands for a dataset */
 #ifndef MR_REMOTE_H
 #define MR_REMOTE_H
@@ -31,10 +31,6 @@ mr_status mr_remote_keep_out(const char *path, mr_error *err);
 /* Fetches the manifest, and makes the URL a place.  Other paths are left alone.  MR_MISUSE: no dataset there;
  * MR_BAD_DATA: damaged, or not the one that #sha256= names; MR_SYSTEM: errno is set. */
 mr_status mr_remote_open(const char *url, mr_error *err);
-
-/* Downloads one file to `folder`, under its own name, and compares its SHA-256 with #sha256= of the URL, if that is
- * given.  *path, the file, is the caller's to free.  MR_MISUSE: there is no such file; MR_BAD_DATA: it is another. */
-mr_status mr_remote_download(const char *url, const char *folder, char **path, mr_error *err);
 
 /* That of an open folder; NULL: it is a folder like any other. */
 mr_remote *mr_remote_of(int dirfd);

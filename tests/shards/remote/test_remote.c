@@ -288,42 +288,6 @@ static void nobody_listens(void **state)
     (void)state;
 }
 
-static void archives_are_ingested_from_urls(void **state)
-{
-    NEEDS_SERVER;
-    char *command = support_path("tar -C %s -czf %s/www/a.tgz source", root, root), hex[65];
-    assert_int_equal(system(command), 0);
-    char *archive = support_path("%s/www/a.tgz", root), *remote = url("a.tgz"), *out = support_path("%s/out", root);
-    size_t len;
-    uint8_t digest[32], *bytes = support_read(archive, &len);
-    mr_sha256(bytes, len, digest);
-    mr_hex(digest, 32, hex);
-    char *pinned = support_path("%s#sha256=%s", remote, hex);
-    hex[0] = hex[0] == '0' ? '1' : '0';
-    char *wrong = support_path("%s#sha256=%s", remote, hex), *local = support_path("%s/www/data/manifest.json", root),
-         *made = support_path("%s/out/manifest.json", root), *left = support_path("%s/out.download", root);
-    support_server_fault(&server, "cut", "a.tgz", 2);
-    support_expect(0, "ingest", pinned, out, "--shard-size", "64KiB", "--quiet", (char *)NULL);
-    support_assert_same_file(local, made);
-    assert_false(support_exists(left));
-    char *other = support_path("%s/other", root);
-    support_result r = support_millrace("ingest", wrong, other, (char *)NULL);
-    support_assert_status(&r, 1);
-    assert_non_null(strstr(r.err, "/a.tgz: not the expected file: its SHA-256 is "));
-    assert_false(support_exists(other));
-    support_result_free(&r);
-    support_server_fault(&server, "404", "a.tgz", 0);
-    r = support_millrace("ingest", remote, other, (char *)NULL);
-    support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "/a.tgz: answers 404 NoSuchKey: there is no such file\n"));
-    support_result_free(&r);
-    char *all[] = {command, archive, remote, out, pinned, wrong, local, made, left, other};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-    free(bytes);
-    (void)state;
-}
-
 static void writing_commands_refuse_urls(void **state)
 {
     char *said = output(2, "seek", "https://user:secret@example.com/data");
@@ -349,7 +313,6 @@ int main(void)
         TEST(faults_end_in_right_bytes_or_a_sentence),
         TEST(jobs_share_a_cache),
         TEST(nobody_listens),
-        TEST(archives_are_ingested_from_urls),
         TEST(writing_commands_refuse_urls),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
