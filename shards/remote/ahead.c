@@ -15,6 +15,7 @@
 
 #include "base/scope.h"
 #include "base/system/pool.h"
+#include "shards/remote/parts.h"
 
 /* 1500 records a second at 20 ms of delay are 30 answers that are waited for, and twice that where a server is busy. */
 enum { THREADS = 64, SLOTS = 512, HELD_MAX = 256 << 20, LOOK_MS = 20 };
@@ -84,7 +85,9 @@ static void *run(void *ctx)
         a->wanted--;
         s->state = FETCHING;
         pthread_mutex_unlock(&a->lock);
-        mr_status status = mr_remote_read(a->remote, s->shard, s->from, s->bytes, s->len, &a->stop, NULL);
+        mr_status status = MR_OK;
+        if (!mr_remote_read_coming(a->remote, s->shard, s->from, s->bytes, s->len, &a->stop))
+            status = mr_remote_read(a->remote, s->shard, s->from, s->bytes, s->len, &a->stop, NULL);
         pthread_mutex_lock(&a->lock);
         s->state = READY;
         s->failed = status != MR_OK;

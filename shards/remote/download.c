@@ -183,7 +183,7 @@ mr_status mr_download_end(mr_download *d, mr_status status, mr_error *err)
 {
     /* What is damaged may be another file than the expected one: that is the better reason, and worth the wait. */
     bool whole = status == MR_OK || (status == MR_BAD_DATA && d->hasher);
-    mr_error other;
+    mr_error other = {.status = MR_OK};
     if (d->started && join(d, whole)) {
         mr_status mine = d->status;
         if (mine != MR_OK)

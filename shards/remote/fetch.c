@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/files/file.h"
 #include "base/scope.h"
@@ -14,7 +15,7 @@
 
 /* Parts large enough for a connection's window to open, and so many that a link with 20 ms of delay is full.  A small
  * shard has more of them than connections, so that hashing does not begin when all of it is there. */
-enum { PART = 8 << 20, PART_MIN = 2 << 20, PARTS = 32, CONNECTIONS = 8, TRIES = 2, PIECE = 256 << 10 };
+enum { PART = 8 << 20, PART_MIN = 2 << 20, PARTS = 32, CONNECTIONS = 8, TRIES = 2, PIECE = 256 << 10, WAIT_MS = 100 };
 
 static void name_of(const mr_shard *shard, char name[sizeof shard->name + 8])
 {
@@ -31,7 +32,11 @@ static mr_status damaged_if_missing(mr_status status, mr_error *err)
     return MR_BAD_DATA;
 }
 
-typedef struct job {
+typedef enum part_state { ABSENT, COMING, THERE } part_state;
+
+typedef struct mr_fetch_job {
+    struct mr_fetch_job *next; /* of the remote's list; these two under its lock */
+    unsigned readers;
     mr_remote *remote;
     const mr_shard *shard;
     const char *name;
@@ -41,28 +46,46 @@ typedef struct job {
     pthread_mutex_t writing; /* the kernel lets one thread write to a file; the others would spin */
 
     pthread_mutex_t lock; /* of all below */
-    bool *there;          /* of each part */
+    uint8_t *parts;       /* of each: its part_state; NULL: none yet */
     size_t hashed;        /* parts, from the first */
     bool hashing;         /* a thread is at it, and will look for more before it ends */
     mr_hasher *hasher;    /* that thread's */
-    uint8_t *piece;       /* and its memory */
+    uint8_t *piece;       /* and its memory, [PIECE] */
+    uint8_t *pieces;      /* of the connections: [CONNECTIONS][PIECE], each its own */
 } job;
 
 typedef struct part {
     job *job;
-    uint64_t at;
+    uint64_t at;    /* of what is held, in the file */
+    uint8_t *piece; /* [PIECE]: libcurl gives 16 KiB at a time, and each write would wait for those of other threads */
+    size_t held;
 } part;
 
-static mr_status write_part(void *to, const uint8_t *bytes, size_t n, mr_error *err)
+static mr_status write_piece(part *p, mr_error *err)
 {
-    part *p = to;
     pthread_mutex_lock(&p->job->writing);
-    mr_status status = mr_file_pwrite(p->job->to, bytes, n, p->at, p->job->name, err);
+    mr_status status = mr_file_pwrite(p->job->to, p->piece, p->held, p->at, p->job->name, err);
     int errnum = errno;
     pthread_mutex_unlock(&p->job->writing);
     errno = errnum;
-    p->at += n;
+    p->at += p->held;
+    p->held = 0;
     return status;
+}
+
+static mr_status add_to_part(void *to, const uint8_t *bytes, size_t n, mr_error *err)
+{
+    part *p = to;
+    while (n) {
+        size_t room = PIECE - p->held, some = n < room ? n : room;
+        memcpy(p->piece + p->held, bytes, some);
+        p->held += some;
+        bytes += some;
+        n -= some;
+        if (p->held == PIECE)
+            MR_TRY(write_piece(p, err));
+    }
+    return MR_OK;
 }
 
 static mr_status hash_part(const job *j, size_t item, mr_error *err)
@@ -76,15 +99,25 @@ static mr_status hash_part(const job *j, size_t item, mr_error *err)
     return MR_OK;
 }
 
+static void set_state(job *j, size_t item, part_state state)
+{
+    pthread_mutex_lock(&j->remote->coming_lock);
+    pthread_mutex_lock(&j->lock);
+    j->parts[item] = (uint8_t)state;
+    pthread_mutex_unlock(&j->lock);
+    pthread_cond_broadcast(&j->remote->came);
+    pthread_mutex_unlock(&j->remote->coming_lock);
+}
+
 /* The part has come: what is there without a gap is hashed, while the other connections go on. */
 static mr_status hash_on(job *j, size_t item, size_t count, mr_error *err)
 {
     mr_status status = MR_OK;
+    set_state(j, item, THERE);
     pthread_mutex_lock(&j->lock);
-    j->there[item] = true;
     if (!j->hashing) {
         j->hashing = true;
-        while (status == MR_OK && j->hashed < count && j->there[j->hashed]) {
+        while (status == MR_OK && j->hashed < count && j->parts[j->hashed] == THERE) {
             pthread_mutex_unlock(&j->lock);
             status = hash_part(j, j->hashed, err);
             pthread_mutex_lock(&j->lock);
@@ -104,19 +137,43 @@ static size_t count_parts(const job *j)
 static mr_status fetch_part(void *ctx, size_t item, unsigned worker, mr_error *err)
 {
     job *j = ctx;
-    (void)worker;
     uint64_t from = item * j->part, rest = j->shard->mdb.bytes - from, bytes = rest < j->part ? rest : j->part;
-    part p = {.job = j, .at = from};
+    part p = {.job = j, .at = from, .piece = j->pieces + (size_t)worker * PIECE};
+    set_state(j, item, COMING);
     const mr_get get = {.name = j->name,
                         .from = from,
                         .bytes = bytes,
                         .whole = j->shard->mdb.bytes,
-                        .sink = write_part,
+                        .sink = add_to_part,
                         .to = &p,
                         .stop = j->stop};
     MR_TRY(damaged_if_missing(mr_http_get(j->remote->http, &get, err), err));
+    MR_TRY(write_piece(&p, err));
     sync_file_range(j->to, (off_t)from, (off_t)bytes, SYNC_FILE_RANGE_WRITE); /* fsync() finds less to do */
     return hash_on(j, item, count_parts(j), err);
+}
+
+/* Parts of which none has come; NULL: none that readers could wait for.  Returns those before, which nobody reads any
+ * more. */
+static uint8_t *begin_parts(job *j, uint8_t *parts)
+{
+    mr_remote *r = j->remote;
+    pthread_mutex_lock(&r->coming_lock);
+    uint8_t *before = j->parts;
+    if (parts) {
+        j->next = r->coming;
+        r->coming = j;
+    } else if (before) {
+        job **at = &r->coming;
+        while (*at != j)
+            at = &(*at)->next;
+        while (j->readers) /* they take what has come, before it is somewhere else */
+            pthread_cond_wait(&r->came, &r->coming_lock);
+        *at = j->next;
+    }
+    j->parts = parts;
+    pthread_mutex_unlock(&r->coming_lock);
+    return before;
 }
 
 /* Once; MR_OK says nothing about the digest. */
@@ -124,9 +181,11 @@ static mr_status fetch_all(job *j, mr_digest *digest, mr_error *err)
 {
     size_t count = count_parts(j);
     j->hashed = 0;
-    j->there = mr_alloc(count, sizeof *j->there);
-    j->piece = mr_alloc(PIECE, 1);
-    mr_status status = j->there && j->piece ? MR_OK : mr_fail_memory(err, j->name);
+    uint8_t *parts = mr_alloc(count, sizeof *parts);
+    begin_parts(j, parts);
+    j->piece = mr_alloc(CONNECTIONS + 1, PIECE);
+    j->pieces = j->piece ? j->piece + PIECE : NULL;
+    mr_status status = parts && j->piece ? MR_OK : mr_fail_memory(err, j->name);
     if (status == MR_OK)
         status = mr_hasher_begin(true, &j->hasher, err);
     if (status == MR_OK) {
@@ -136,7 +195,7 @@ static mr_status fetch_all(job *j, mr_digest *digest, mr_error *err)
         errno = errnum;
         status = status == MR_OK ? ended : status;
     }
-    free(j->there);
+    free(begin_parts(j, NULL));
     free(j->piece);
     return status;
 }
@@ -165,6 +224,50 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
                    "%s/%s: differs from what was ingested, twice; it was damaged on the way or on the server: compare "
                    "it there, or upload it again",
                    mr_http_url(r->http)->shown, name);
+}
+
+/* ---- one record -------------------------------------------------------------------------------------------------- */
+
+/* With the remote's lock held. */
+static part_state state_of(job *j, uint64_t from, size_t len)
+{
+    part_state least = THERE;
+    pthread_mutex_lock(&j->lock);
+    for (uint64_t i = from / j->part; i <= (from + len - 1) / j->part; i++)
+        least = j->parts[i] < least ? (part_state)j->parts[i] : least;
+    pthread_mutex_unlock(&j->lock);
+    return least;
+}
+
+static job *find_coming(mr_remote *r, const mr_shard *shard)
+{
+    job *j = r->coming;
+    while (j && j->shard != shard)
+        j = j->next;
+    return j;
+}
+
+bool mr_remote_read_coming(mr_remote *r, const mr_shard *shard, uint64_t from, void *out, size_t len,
+                           const atomic_bool *stop)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAIT_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    bool waits = true, there = false;
+    pthread_mutex_lock(&r->coming_lock);
+    job *j = find_coming(r, shard);
+    if (j && len && from < shard->mdb.bytes && len <= shard->mdb.bytes - from) {
+        j->readers++;
+        while (waits && state_of(j, from, len) == COMING && !(stop && atomic_load(stop)))
+            waits = pthread_cond_timedwait(&r->came, &r->coming_lock, &until) == 0;
+        there = state_of(j, from, len) == THERE && mr_file_pread(j->to, out, len, from, j->name, NULL) == MR_OK;
+        j->readers--;
+        pthread_cond_broadcast(&r->came);
+    }
+    pthread_mutex_unlock(&r->coming_lock);
+    return there;
 }
 
 typedef struct target {

@@ -23,9 +23,18 @@ struct mr_remote {
     pthread_mutex_t lock; /* of all below */
     mr_store store;       /* path NULL: not opened yet */
     char **damaged;       /* of each shard: why it is not fetched again; NULL: it may be */
+
+    pthread_mutex_t coming_lock; /* of all below, and before a job's own lock */
+    pthread_cond_t came;         /* a part has, or a reader has ended */
+    struct mr_fetch_job *coming; /* shards that are being fetched, a list */
 };
 
 /* Appends $XDG_CACHE_HOME/millrace/NAME; without that variable, ~/.cache/millrace/NAME. */
 mr_status mr_remote_cache_path(const char *name, mr_buf *out, mr_error *err);
+
+/* A record of a shard that is being fetched, if its part is there, or comes within the next 0.1 s: nothing is asked
+ * for.  False: it is not.  Nothing is compared here either. */
+bool mr_remote_read_coming(mr_remote *r, const mr_shard *shard, uint64_t from, void *out, size_t len,
+                           const atomic_bool *stop);
 
 #endif

@@ -285,6 +285,8 @@ static void free_remote(mr_remote *r)
     for (size_t i = 0; i < MR_COUNT(r->small); i++)
         pthread_mutex_destroy(&r->small[i]);
     pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->coming_lock);
+    pthread_cond_destroy(&r->came);
     free(r->folder);
     free(r->no_seek);
     free(r->reads);
@@ -370,6 +372,8 @@ mr_status mr_remote_open(const char *text, mr_error *err)
         return mr_fail_memory(err, text);
     r->dir = r->store.dir = -1;
     pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->coming_lock, NULL);
+    pthread_cond_init(&r->came, NULL);
     for (size_t i = 0; i < MR_COUNT(r->small); i++)
         pthread_mutex_init(&r->small[i], NULL);
     MR_TRY(mr_url_parse(text, &url, err));

@@ -220,7 +220,7 @@ static void what_has_come_can_be_read(void **state)
     uint8_t *bytes = support_read(mr_download_path(d), &n);
     assert_int_equal(n, len);
     assert_memory_equal(bytes, expected, len / 2);
-    /* The rest does not come, and whoever gives up need not wait for it. */
+    /* The rest does not come; a failed reader does not wait for it. */
     assert_int_equal(mr_download_end(d, MR_MISUSE, &err), MR_MISUSE);
     char *all[] = {source, folder, file, command};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -2,11 +2,15 @@
  * Covers remote/remote.c, dataset/dataset_copies.c, remote/fetch.c, remote/http.c, remote/lane.c, remote/curl.c,
  * base/files/supply.c. */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
-#include "shards/dataset/dataset.h"
+#include "shards/dataset/parts.h"
+#include "shards/remote/parts.h"
 #include "tests/support/remote/server.h"
 #include "tests/support/support.h"
 
@@ -272,6 +276,58 @@ static void jobs_share_a_cache(void **state)
     (void)state;
 }
 
+typedef struct fetching {
+    mr_remote *remote;
+    const mr_shard *shard;
+    int to;
+    mr_status status;
+    atomic_bool over;
+} fetching;
+
+static void *fetch_one(void *ctx)
+{
+    fetching *f = ctx;
+    f->status = mr_remote_fetch(f->remote, f->shard, f->to, NULL, NULL);
+    atomic_store(&f->over, true);
+    return NULL;
+}
+
+/* Of a shard that is being fetched, records are not asked for once more. */
+static void records_come_with_their_shard(void **state)
+{
+    NEEDS_SERVER;
+    char *there = url("data"), *kept = support_path("%s/coming", root);
+    mr_error err;
+    mr_dataset *ds;
+    pthread_t thread;
+    uint8_t record[3000];
+    size_t len;
+    assert_int_equal(mr_dataset_open(there, &ds, &err), MR_OK);
+    const mr_shard *shard = &mr_dataset_manifest(ds)->splits[0].shards[0];
+    char *file = support_path("%s/www/data/%s.mdb", root, shard->name);
+    uint8_t *bytes = support_read(file, &len);
+    fetching f = {.remote = ds->remote, .shard = shard};
+    f.to = open(kept, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_false(mr_remote_read_coming(f.remote, shard, 100, record, sizeof record, NULL));
+    support_server_fault(&server, "slow", ".mdb", 1);
+    assert_int_equal(pthread_create(&thread, NULL, fetch_one, &f), 0);
+    bool read = false;
+    while (!read && !atomic_load(&f.over))
+        read = mr_remote_read_coming(f.remote, shard, 100, record, sizeof record, NULL);
+    pthread_join(thread, NULL);
+    assert_int_equal(f.status, MR_OK);
+    assert_true(read);
+    assert_memory_equal(record, bytes + 100, sizeof record);
+    assert_false(mr_remote_read_coming(f.remote, shard, 100, record, sizeof record, NULL));
+    close(f.to);
+    mr_dataset_free(ds);
+    free(bytes);
+    char *all[] = {there, kept, file};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    (void)state;
+}
+
 static void nobody_listens(void **state)
 {
     NEEDS_SERVER;
@@ -312,6 +368,7 @@ int main(void)
         TEST(digest_can_be_pinned),
         TEST(faults_end_in_right_bytes_or_a_sentence),
         TEST(jobs_share_a_cache),
+        TEST(records_come_with_their_shard),
         TEST(nobody_listens),
         TEST(writing_commands_refuse_urls),
     };

@@ -1,6 +1,6 @@
-/* test_seaweed.c - a real S3 service that checks signatures: seaweedfs, of PATH or of scripts/venv python --all.
- * Invariant tested: what is pushed is what is pulled, in one piece and in parts, and a wrong secret gets nothing.
- * Covers remote/multipart.c. */
+/* test_services.c - real S3 services that check signatures, each from PATH or from scripts/venv python --all:
+ * seaweedfs, and rclone, which answers a range with 200. Invariant tested: what is pushed is what is pulled, in one
+ * piece and in parts, and a wrong secret gets nothing. Covers remote/multipart.c. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,41 +18,65 @@
 enum { PORTS = 8, BIG = (40 << 20) + 321 };
 
 static char *root, *data;
-static pid_t weed;
+static pid_t server;
 static bool serves;
 static const char *remote = "s3://bucket/my data (1)+\303\274";
 
-static void run_weed(const char *program, const unsigned p[PORTS])
-{
-    char *command = support_path("exec '%s' server -ip=127.0.0.1 -ip.bind=127.0.0.1 -filer -s3 -volume.max=20 "
-                                 "-master.volumeSizeLimitMB=64 -master.port=%u -master.port.grpc=%u -volume.port=%u "
-                                 "-volume.port.grpc=%u -filer.port=%u -filer.port.grpc=%u -s3.port=%u -s3.port.grpc=%u "
-                                 "-dir='%s/volumes' -s3.config='%s/s3.json' >'%s/weed.log' 2>&1",
-                                 program, p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], root, root, root);
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-    _exit(127);
-}
+typedef struct service {
+    const char *name, *program, *missing;
+    /* The shell's command, which does not return.  The last of the ports is that of S3. */
+    char *(*command)(const char *program, const unsigned ports[PORTS]);
+} service;
 
-/* Until it has made the bucket. */
-static bool start(const char *program)
+static char *seaweedfs(const char *program, const unsigned p[PORTS])
 {
-    unsigned ports[PORTS];
     char *config = support_path("%s/s3.json", root), *folder = support_path("%s/volumes/keep", root);
     support_write_text(config, "{\"identities\":[{\"name\":\"me\",\"credentials\":[{\"accessKey\":\"AKIA\","
                                "\"secretKey\":\"hush\"}],\"actions\":[\"Admin\"]}]}");
     support_write_text(folder, "");
     free(config);
     free(folder);
+    return support_path("exec '%s' server -ip=127.0.0.1 -ip.bind=127.0.0.1 -filer -s3 -volume.max=20 "
+                        "-master.volumeSizeLimitMB=64 -master.port=%u -master.port.grpc=%u -volume.port=%u "
+                        "-volume.port.grpc=%u -filer.port=%u -filer.port.grpc=%u -s3.port.grpc=%u -s3.port=%u "
+                        "-dir='%s/volumes' -s3.config='%s/s3.json' >'%s/server.log' 2>&1",
+                        program, p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], root, root, root);
+}
+
+static char *rclone(const char *program, const unsigned p[PORTS])
+{
+    char *folder = support_path("%s/buckets/keep", root);
+    support_write_text(folder, "");
+    free(folder);
+    return support_path("exec '%s' --config='%s/rclone.conf' serve s3 --auth-key=AKIA,hush --addr=127.0.0.1:%u "
+                        "'%s/buckets' >'%s/server.log' 2>&1",
+                        program, root, p[PORTS - 1], root, root);
+}
+
+static const service services[] = {
+    {"seaweedfs", "weed", "weed or curl is not installed; scripts/venv python --all installs seaweedfs", seaweedfs},
+    {"rclone", "rclone", "rclone or curl is not installed; scripts/venv python --all installs rclone", rclone},
+};
+static const service *tested;
+
+/* Until it has made the bucket. */
+static bool start(const char *program)
+{
+    unsigned ports[PORTS];
     if (!support_server_ports(root, ports, PORTS))
         return false;
-    weed = fork();
-    if (weed == 0)
-        run_weed(program, ports);
-    char *endpoint = support_path("http://127.0.0.1:%u", ports[6]);
+    char *command = tested->command(program, ports);
+    server = fork();
+    if (server == 0) {
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    free(command);
+    char *endpoint = support_path("http://127.0.0.1:%u", ports[PORTS - 1]);
     char *bucket = support_path("curl -sf -X PUT --aws-sigv4 aws:amz:us-east-1:s3 -u AKIA:hush %s/bucket", endpoint);
     bool made = false;
-    for (time_t since = time(NULL); !(made = support_server_runs(root, bucket)) && waitpid(weed, NULL, WNOHANG) == 0 &&
-                                    time(NULL) - since < HANG_SECONDS;)
+    for (time_t since = time(NULL); !(made = support_server_runs(root, bucket)) &&
+                                    waitpid(server, NULL, WNOHANG) == 0 && time(NULL) - since < HANG_SECONDS;)
         nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     setenv("AWS_ENDPOINT_URL", endpoint, 1);
     free(endpoint);
@@ -66,8 +90,8 @@ static int set_up(void **state)
     root = support_tmpdir();
     data = support_path("%s/data", root);
     char *source = support_path("%s/source", root), *cache = support_path("%s/cache", root),
-         *own = support_path("%s/build/python-venv/bin/weed", MILLRACE_SOURCE_DIR);
-    const char *program = access(own, X_OK) == 0 ? own : "weed";
+         *own = support_path("%s/build/python-venv/bin/%s", MILLRACE_SOURCE_DIR, tested->program);
+    const char *program = access(own, X_OK) == 0 ? own : tested->program;
     char *probe = support_path("'%s' version && curl --version", program);
     support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
                    (char *)NULL);
@@ -79,13 +103,13 @@ static int set_up(void **state)
     if (support_server_runs(root, probe))
         serves = start(program);
     else
-        support_cannot("seaweedfs", "weed or curl is not installed; scripts/venv python --all installs seaweedfs");
+        support_cannot(tested->name, tested->missing);
     free(source);
     free(cache);
     free(own);
-    bool failed = weed > 0 && !serves;
+    bool failed = server > 0 && !serves;
     if (failed)
-        print_error("seaweedfs does not serve: %s/weed.log\n", root);
+        print_error("%s does not serve: %s/server.log\n", tested->name, root);
     free(probe);
     return failed ? -1 : 0;
 }
@@ -93,10 +117,12 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    if (weed > 0) {
-        kill(weed, SIGKILL);
-        waitpid(weed, NULL, 0);
+    if (server > 0) {
+        kill(server, SIGKILL);
+        waitpid(server, NULL, 0);
     }
+    server = 0;
+    serves = false;
     free(data);
     support_tmpdir_remove(root);
     return 0;
@@ -178,5 +204,8 @@ int main(void)
         cmocka_unit_test(a_wrong_secret_gets_nothing),
         cmocka_unit_test(a_large_file_goes_in_parts),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    int failed = 0;
+    for (tested = services; tested < services + sizeof services / sizeof *services; tested++)
+        failed += cmocka_run_group_tests_name(tested->name, tests, set_up, tear_down);
+    return failed;
 }
