@@ -19,6 +19,7 @@
 #include "base/system/processor.h"
 #include "base/text.h"
 #include "shards/manifest/manifest.h"
+#include "shards/remote/remote.h"
 #include "train/commands.h"
 #include "millrace.h"
 
@@ -136,6 +137,7 @@ int main(int argc, char **argv)
     fill_descriptors();
     on_exit(at_exit, NULL);
     mr_json_watch();
+    mr_remote_leave_no_dump();
     /* A closed pipe is a write error, after which files are cleaned up, not a signal. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* `ulimit -f`: the same */

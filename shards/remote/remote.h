@@ -25,6 +25,10 @@ typedef struct mr_remote mr_remote; /* lives as long as the process */
 
 bool mr_remote_is_url(const char *text);
 
+/* For programs: once credentials are found, no core dump is made of this process, as they would be in it.  A library
+ * does not decide that for its caller. */
+void mr_remote_leave_no_dump(void);
+
 /* For commands that write to a dataset.  MR_MISUSE: it is a URL. */
 mr_status mr_remote_keep_out(const char *path, mr_error *err);
 

@@ -5,13 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/environment.h"
 #include "base/files/file.h"
 #include "base/scope.h"
+#include "shards/remote/remote.h"
 #include "shards/remote/url.h"
 
 enum { FILE_MAX = 1 << 20 };
+
+static atomic_bool no_dump;
+
+void mr_remote_leave_no_dump(void)
+{
+    atomic_store(&no_dump, true);
+}
 
 /* A secret is not left behind in memory that is given back. */
 static void forget(char *secret)
@@ -194,7 +203,7 @@ static mr_status hub(mr_rights *r, mr_error *err)
     return r->endpoint ? MR_OK : mr_fail_memory(err, "credentials");
 }
 
-mr_status mr_rights_find(mr_scheme scheme, mr_rights *out, mr_error *err)
+static mr_status find(mr_scheme scheme, mr_rights *out, mr_error *err)
 {
     switch (scheme) {
     case MR_SCHEME_s3:
@@ -206,4 +215,17 @@ mr_status mr_rights_find(mr_scheme scheme, mr_rights *out, mr_error *err)
     default:
         return MR_OK;
     }
+}
+
+mr_status mr_rights_find(mr_scheme scheme, mr_rights *out, mr_error *err)
+{
+    /* 1 byte is no file, and keeps Linux from piping a dump to a program, for which 0 does not count. */
+    struct rlimit limit;
+    MR_TRY(find(scheme, out, err));
+    if (atomic_load(&no_dump) && (out->key || out->bearer) && getrlimit(RLIMIT_CORE, &limit) == 0 &&
+        limit.rlim_cur > 1) {
+        limit.rlim_cur = 1;
+        (void)setrlimit(RLIMIT_CORE, &limit);
+    }
+    return MR_OK;
 }

@@ -2,8 +2,10 @@
  * Covers remote/url.c, remote/rights.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "millrace.h"
+#include "shards/remote/remote.h"
 #include "shards/remote/url.h"
 #include "tests/support/remote/server.h"
 #include "tests/support/support.h"
@@ -180,6 +182,36 @@ static void keys_that_expire_are_read_again(void **state)
     free(credentials);
 }
 
+/* The tests use the library, which changes nothing, until they do as the program does. */
+static void a_program_with_keys_leaves_no_dump(void **state)
+{
+    (void)state;
+    NEEDS_SERVER;
+    mr_error err;
+    struct rlimit limit, found;
+    assert_int_equal(getrlimit(RLIMIT_CORE, &limit), 0);
+    if (limit.rlim_max < 2)
+        skip();
+    limit.rlim_cur = limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_CORE, &limit), 0);
+    set_endpoint("AWS_ENDPOINT_URL", &server);
+    for (int keys = 0; keys < 3; keys++) {
+        mr_dataset *ds = NULL;
+        if (keys == 1)
+            mr_remote_leave_no_dump();
+        if (keys != 1) {
+            setenv("AWS_ACCESS_KEY_ID", "AKIA", 1);
+            setenv("AWS_SECRET_ACCESS_KEY", "hush", 1);
+        } else {
+            unsetenv("AWS_ACCESS_KEY_ID");
+        }
+        assert_int_equal(mr_dataset_open("s3://bucket/a b+c/data", &ds, &err), MR_OK);
+        mr_dataset_free(ds);
+        assert_int_equal(getrlimit(RLIMIT_CORE, &found), 0);
+        assert_true(found.rlim_cur == (keys < 2 ? limit.rlim_cur : 1));
+    }
+}
+
 static void gs_is_signed_with_its_own_keys(void **state)
 {
     (void)state;
@@ -263,9 +295,10 @@ static void urls_lead_to_their_services(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(urls_lead_to_their_services),    TEST(s3_is_signed_with_the_variables),
-        TEST(s3_is_signed_with_a_profile),    TEST(keys_that_expire_are_read_again),
-        TEST(gs_is_signed_with_its_own_keys), TEST(token_of_the_hub_stays_there),
+        TEST(urls_lead_to_their_services),        TEST(s3_is_signed_with_the_variables),
+        TEST(s3_is_signed_with_a_profile),        TEST(keys_that_expire_are_read_again),
+        TEST(gs_is_signed_with_its_own_keys),     TEST(token_of_the_hub_stays_there),
+        TEST(a_program_with_keys_leaves_no_dump),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
