@@ -219,7 +219,7 @@ static mr_status find(mr_scheme scheme, mr_rights *out, mr_error *err)
 
 mr_status mr_rights_find(mr_scheme scheme, mr_rights *out, mr_error *err)
 {
-    /* 1 byte is no file, and keeps Linux from piping a dump to a program, for which 0 does not count. */
+    /* 1 byte makes no file, and Linux does not pipe a dump to a program either, as it would with 0. */
     struct rlimit limit;
     MR_TRY(find(scheme, out, err));
     if (atomic_load(&no_dump) && (out->key || out->bearer) && getrlimit(RLIMIT_CORE, &limit) == 0 &&
