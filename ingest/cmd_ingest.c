@@ -367,6 +367,12 @@ static mr_status name_downloads(request *q, mr_error *err)
     return q->downloads ? MR_OK : mr_fail_memory(err, dataset);
 }
 
+static mr_status prepare(request *q, mr_error *err)
+{
+    MR_TRY(check_report(q, err));
+    return name_downloads(q, err);
+}
+
 static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *err)
 {
     bool leader = mr_ranks_rank(ranks) == 0;
@@ -375,8 +381,7 @@ static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *er
     MR_TRY(mr_ranks_agree(ranks, leader ? catch_signals(&q->o, err) : MR_OK, err));
     if (q->o.dry_run && mr_ranks_world(ranks) > 1)
         return mr_fail(err, MR_MISUSE, "--dry-run: not supported under mpirun; run it in one process");
-    MR_TRY(mr_ranks_agree(ranks, leader ? check_report(q, err) : MR_OK, err));
-    MR_TRY(mr_ranks_agree(ranks, leader ? name_downloads(q, err) : MR_OK, err));
+    MR_TRY(mr_ranks_agree(ranks, leader ? prepare(q, err) : MR_OK, err));
     return mr_ingest_run(&q->o, ranks, in, err);
 }
 

@@ -89,6 +89,17 @@ int mr_thread_start(pthread_t *out, void *(*run)(void *), void *ctx)
     return code;
 }
 
+void mr_time_add(struct timespec *t, unsigned milliseconds)
+{
+    enum { SECOND = 1000000000 };
+    t->tv_sec += milliseconds / 1000;
+    t->tv_nsec += (long)(milliseconds % 1000) * 1000000;
+    if (t->tv_nsec >= SECOND) {
+        t->tv_sec++;
+        t->tv_nsec -= SECOND;
+    }
+}
+
 unsigned mr_pool_processors(void)
 {
     cpu_set_t set;

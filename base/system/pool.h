@@ -5,6 +5,7 @@
 #define MR_POOL_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -17,6 +18,9 @@ mr_status mr_pool_run(size_t count, unsigned jobs, mr_pool_fn fn, void *ctx, mr_
 /* Starts a thread with all signals blocked: they are for the thread that the command runs on.  0, or the number of the
  * error, as of pthread_create(). */
 int mr_thread_start(pthread_t *out, void *(*run)(void *), void *ctx);
+
+/* Moves a time on, as the deadline of pthread_cond_timedwait(). */
+void mr_time_add(struct timespec *t, unsigned milliseconds);
 
 /* The number of processors this process may use, at least 1. */
 unsigned mr_pool_processors(void);

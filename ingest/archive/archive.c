@@ -298,6 +298,7 @@ mr_status mr_unpack_begin(unpack *u, mr_error *err)
     if (!u->archive || !in)
         return mr_fail_memory(err, u->name);
     in->name = u->name;
+    in->coming = u->list->coming;
     in->ratio = u->list->options.max_ratio;
     in->allowance = excess < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - excess : 0;
     return MR_OK;
@@ -314,7 +315,6 @@ mr_status mr_list_archive(list *l, int fd, const char *path, mr_error *err)
     u.input->fd = fd;
     u.input->seekable = is_file;
     u.input->size = is_file ? (uint64_t)st.st_size : 0;
-    u.input->coming = l->coming;
     u.input->weight = l->made_from;
     u.input->padding = l->made_from ? PROGRAM_PADDING_MAX : 0;
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);

@@ -131,7 +131,8 @@ mr_status mr_unpack_class_tar(unpack *outer, const place *p, uint64_t spool_at, 
     u.input->seekable = true;
     u.input->base = u.base;
     u.input->size = p->size;
-    u.input->coming = p->in_place ? l->coming : NULL;
+    if (!p->in_place)
+        u.input->coming = NULL; /* the spool has all of it */
     u.input->plain = true;
     u.input->outer = outer->input;
     return read_class_tar(&u, mr_buf_text(&prefix), err);

@@ -145,7 +145,6 @@ mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shar
     u.input->fd = fd;
     u.input->seekable = true;
     u.input->size = (uint64_t)st.st_size;
-    u.input->coming = l->coming;
     if (mr_archive_input_begin(u.input) && mr_archive_input_open(u.archive, u.input) >= ARCHIVE_WARN)
         look_at_entries(&at);
     *shard = at.shard && !at.whole;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/scope.h"
+#include "base/system/pool.h"
 #include "loader/batch/loader.h"
 #include "loader/batch/loader_state.h"
 
@@ -141,12 +142,7 @@ mr_status mr_loader_next_for(mr_loader *l, unsigned milliseconds, const mr_batch
     struct timespec begun, deadline;
     clock_gettime(CLOCK_MONOTONIC, &begun);
     deadline = begun;
-    deadline.tv_sec += milliseconds / 1000;
-    deadline.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
-    }
+    mr_time_add(&deadline, milliseconds);
     return next_until(l, &begun, &deadline, out, err);
 }
 

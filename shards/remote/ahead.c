@@ -170,11 +170,7 @@ static void wait_a_while(mr_ahead *a)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
+    mr_time_add(&until, LOOK_MS);
     pthread_cond_timedwait(&a->done, &a->lock, &until);
 }
 

@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "base/scope.h"
+#include "base/system/pool.h"
 #include "shards/remote/http.h"
 
 struct mr_download {
@@ -101,7 +102,7 @@ static mr_status start(mr_download *d, const char *text, const char *folder, mr_
     MR_TRY(open_file(d, folder, err));
     if (mr_http_url(d->http)->pinned)
         MR_TRY(mr_hasher_begin(true, &d->hasher, err));
-    int errnum = pthread_create(&d->thread, NULL, run, d);
+    int errnum = mr_thread_start(&d->thread, run, d);
     if (errnum)
         return mr_fail_errno(err, errnum, "%s: cannot start a thread", mr_http_url(d->http)->shown);
     d->started = true;

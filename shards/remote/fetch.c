@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/files/file.h"
 #include "base/scope.h"
@@ -35,8 +34,6 @@ static mr_status damaged_if_missing(mr_status status, mr_error *err)
 typedef enum part_state { ABSENT, COMING, THERE } part_state;
 
 typedef struct mr_fetch_job {
-    struct mr_fetch_job *next; /* of the remote's list; these two under its lock */
-    unsigned readers;
     mr_remote *remote;
     const mr_shard *shard;
     const char *name;
@@ -45,13 +42,15 @@ typedef struct mr_fetch_job {
     uint64_t part;           /* bytes of each but the last */
     pthread_mutex_t writing; /* the kernel lets one thread write to a file; the others would spin */
 
-    pthread_mutex_t lock; /* of all below */
-    uint8_t *parts;       /* of each: its part_state; NULL: none yet */
-    size_t hashed;        /* parts, from the first */
-    bool hashing;         /* a thread is at it, and will look for more before it ends */
-    mr_hasher *hasher;    /* that thread's */
-    uint8_t *piece;       /* and its memory, [PIECE] */
-    uint8_t *pieces;      /* of the connections: [CONNECTIONS][PIECE], each its own */
+    uint8_t *pieces; /* [CONNECTIONS + 1][PIECE]: memory of each connection, and of hashing */
+
+    /* All below under the remote's coming_lock. */
+    struct mr_fetch_job *next; /* of its list */
+    unsigned readers;
+    uint8_t *parts;    /* of each: its part_state */
+    size_t hashed;     /* parts, from the first */
+    bool hashing;      /* a thread is at it, and will look for more before it ends */
+    mr_hasher *hasher; /* that thread's */
 } job;
 
 typedef struct part {
@@ -91,41 +90,34 @@ static mr_status add_to_part(void *to, const uint8_t *bytes, size_t n, mr_error 
 static mr_status hash_part(const job *j, size_t item, mr_error *err)
 {
     uint64_t at = item * j->part, rest = j->shard->mdb.bytes - at, end = at + (rest < j->part ? rest : j->part);
+    uint8_t *piece = j->pieces + (size_t)CONNECTIONS * PIECE;
     for (size_t n; at < end; at += n) {
         n = end - at < PIECE ? (size_t)(end - at) : PIECE;
-        MR_TRY(mr_file_pread(j->to, j->piece, n, at, j->name, err));
-        mr_hasher_add(j->hasher, j->piece, n);
+        MR_TRY(mr_file_pread(j->to, piece, n, at, j->name, err));
+        mr_hasher_add(j->hasher, piece, n);
     }
     return MR_OK;
-}
-
-static void set_state(job *j, size_t item, part_state state)
-{
-    pthread_mutex_lock(&j->remote->coming_lock);
-    pthread_mutex_lock(&j->lock);
-    j->parts[item] = (uint8_t)state;
-    pthread_mutex_unlock(&j->lock);
-    pthread_cond_broadcast(&j->remote->came);
-    pthread_mutex_unlock(&j->remote->coming_lock);
 }
 
 /* The part has come: what is there without a gap is hashed, while the other connections go on. */
 static mr_status hash_on(job *j, size_t item, size_t count, mr_error *err)
 {
     mr_status status = MR_OK;
-    set_state(j, item, THERE);
-    pthread_mutex_lock(&j->lock);
+    pthread_mutex_t *lock = &j->remote->coming_lock;
+    pthread_mutex_lock(lock);
+    j->parts[item] = THERE;
+    pthread_cond_broadcast(&j->remote->came);
     if (!j->hashing) {
         j->hashing = true;
         while (status == MR_OK && j->hashed < count && j->parts[j->hashed] == THERE) {
-            pthread_mutex_unlock(&j->lock);
+            pthread_mutex_unlock(lock);
             status = hash_part(j, j->hashed, err);
-            pthread_mutex_lock(&j->lock);
+            pthread_mutex_lock(lock);
             j->hashed++;
         }
         j->hashing = false;
     }
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(lock);
     return status;
 }
 
@@ -139,7 +131,9 @@ static mr_status fetch_part(void *ctx, size_t item, unsigned worker, mr_error *e
     job *j = ctx;
     uint64_t from = item * j->part, rest = j->shard->mdb.bytes - from, bytes = rest < j->part ? rest : j->part;
     part p = {.job = j, .at = from, .piece = j->pieces + (size_t)worker * PIECE};
-    set_state(j, item, COMING);
+    pthread_mutex_lock(&j->remote->coming_lock);
+    j->parts[item] = COMING;
+    pthread_mutex_unlock(&j->remote->coming_lock);
     const mr_get get = {.name = j->name,
                         .from = from,
                         .bytes = bytes,
@@ -153,27 +147,27 @@ static mr_status fetch_part(void *ctx, size_t item, unsigned worker, mr_error *e
     return hash_on(j, item, count_parts(j), err);
 }
 
-/* Parts of which none has come; NULL: none that readers could wait for.  Returns those before, which nobody reads any
- * more. */
-static uint8_t *begin_parts(job *j, uint8_t *parts)
+/* From now on readers find the parts, of which none has come. */
+static void show(job *j)
+{
+    pthread_mutex_lock(&j->remote->coming_lock);
+    j->next = j->remote->coming;
+    j->remote->coming = j;
+    pthread_mutex_unlock(&j->remote->coming_lock);
+}
+
+/* Readers that wait take what has come first, before it is somewhere else. */
+static void hide(job *j)
 {
     mr_remote *r = j->remote;
+    job **at = &r->coming;
     pthread_mutex_lock(&r->coming_lock);
-    uint8_t *before = j->parts;
-    if (parts) {
-        j->next = r->coming;
-        r->coming = j;
-    } else if (before) {
-        job **at = &r->coming;
-        while (*at != j)
-            at = &(*at)->next;
-        while (j->readers) /* they take what has come, before it is somewhere else */
-            pthread_cond_wait(&r->came, &r->coming_lock);
-        *at = j->next;
-    }
-    j->parts = parts;
+    while (j->readers)
+        pthread_cond_wait(&r->came, &r->coming_lock);
+    while (*at != j)
+        at = &(*at)->next;
+    *at = j->next;
     pthread_mutex_unlock(&r->coming_lock);
-    return before;
 }
 
 /* Once; MR_OK says nothing about the digest. */
@@ -181,22 +175,22 @@ static mr_status fetch_all(job *j, mr_digest *digest, mr_error *err)
 {
     size_t count = count_parts(j);
     j->hashed = 0;
-    uint8_t *parts = mr_alloc(count, sizeof *parts);
-    begin_parts(j, parts);
-    j->piece = mr_alloc(CONNECTIONS + 1, PIECE);
-    j->pieces = j->piece ? j->piece + PIECE : NULL;
-    mr_status status = parts && j->piece ? MR_OK : mr_fail_memory(err, j->name);
+    j->parts = mr_alloc(count, sizeof *j->parts);
+    j->pieces = mr_alloc(CONNECTIONS + 1, PIECE);
+    mr_status status = j->parts && j->pieces ? MR_OK : mr_fail_memory(err, j->name);
     if (status == MR_OK)
         status = mr_hasher_begin(true, &j->hasher, err);
     if (status == MR_OK) {
+        show(j);
         status = mr_pool_run(count, count < CONNECTIONS ? (unsigned)count : CONNECTIONS, fetch_part, j, err);
         int errnum = errno;
+        hide(j);
         mr_status ended = mr_hasher_end(j->hasher, digest, status == MR_OK ? err : NULL);
         errno = errnum;
         status = status == MR_OK ? ended : status;
     }
-    free(begin_parts(j, NULL));
-    free(j->piece);
+    free(j->parts);
+    free(j->pieces);
     return status;
 }
 
@@ -209,7 +203,6 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
     job j = {.remote = r, .shard = shard, .name = name, .to = to, .stop = stop};
     j.part = share < PART_MIN ? PART_MIN : share < PART ? share : PART;
     pthread_mutex_init(&j.writing, NULL);
-    pthread_mutex_init(&j.lock, NULL);
     mr_status status = MR_OK;
     bool same = false;
     for (unsigned i = 0; i < TRIES && status == MR_OK && !same; i++) { /* a bit may have flipped on the way */
@@ -217,7 +210,6 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
         same = status == MR_OK && memcmp(digest.sha256, shard->mdb.sha256, sizeof digest.sha256) == 0;
     }
     pthread_mutex_destroy(&j.writing);
-    pthread_mutex_destroy(&j.lock);
     if (status != MR_OK || same)
         return status;
     return mr_fail(err, MR_BAD_DATA,
@@ -229,13 +221,11 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
 /* ---- one record -------------------------------------------------------------------------------------------------- */
 
 /* With the remote's lock held. */
-static part_state state_of(job *j, uint64_t from, size_t len)
+static part_state state_of(const job *j, uint64_t from, size_t len)
 {
     part_state least = THERE;
-    pthread_mutex_lock(&j->lock);
     for (uint64_t i = from / j->part; i <= (from + len - 1) / j->part; i++)
         least = j->parts[i] < least ? (part_state)j->parts[i] : least;
-    pthread_mutex_unlock(&j->lock);
     return least;
 }
 
@@ -250,15 +240,13 @@ static job *find_coming(mr_remote *r, const mr_shard *shard)
 bool mr_remote_read_coming(mr_remote *r, const mr_shard *shard, uint64_t from, void *out, size_t len,
                            const atomic_bool *stop)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
     bool waits = true, there = false;
+    struct timespec until;
     pthread_mutex_lock(&r->coming_lock);
     job *j = find_coming(r, shard);
     if (j && len && from < shard->mdb.bytes && len <= shard->mdb.bytes - from) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        mr_time_add(&until, WAIT_MS);
         j->readers++;
         while (waits && state_of(j, from, len) == COMING && !(stop && atomic_load(stop)))
             waits = pthread_cond_timedwait(&r->came, &r->coming_lock, &until) == 0;

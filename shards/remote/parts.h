@@ -20,11 +20,11 @@ struct mr_remote {
     bool *no_seek;      /* of each shard, under its lock: the server has no .seek of it */
     atomic_uint *reads; /* of each shard: records read one by one */
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* of these two */
     mr_store store;       /* path NULL: not opened yet */
     char **damaged;       /* of each shard: why it is not fetched again; NULL: it may be */
 
-    pthread_mutex_t coming_lock; /* of all below, and before a job's own lock */
+    pthread_mutex_t coming_lock; /* of all below, and of what fetch.c says */
     pthread_cond_t came;         /* a part has, or a reader has ended */
     struct mr_fetch_job *coming; /* shards that are being fetched, a list */
 };

@@ -65,12 +65,25 @@ static void test_the_first_failure_is_reported(void **state)
     }
 }
 
+static void times_carry(void **state)
+{
+    struct timespec t = {.tv_sec = 7, .tv_nsec = 999500000};
+    (void)state;
+    mr_time_add(&t, 0);
+    assert_true(t.tv_sec == 7 && t.tv_nsec == 999500000);
+    mr_time_add(&t, 2500);
+    assert_true(t.tv_sec == 10 && t.tv_nsec == 499500000);
+    mr_time_add(&t, 500);
+    assert_true(t.tv_sec == 10 && t.tv_nsec == 999500000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_item_runs_once),
         cmocka_unit_test(test_more_jobs_than_items),
         cmocka_unit_test(test_the_first_failure_is_reported),
+        cmocka_unit_test(times_carry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
