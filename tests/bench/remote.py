@@ -9,6 +9,7 @@ with an empty cache, and its output is compared with that of the local dataset.
 
 import argparse
 import asyncio
+import contextlib
 import os
 import pathlib
 import resource
@@ -49,6 +50,19 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def workplace():
+    """A folder, and a list of processes to add to; both are gone in the end."""
+    started = []
+    with tempfile.TemporaryDirectory() as name:
+        try:
+            yield pathlib.Path(name), started
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
 
 
 def start_nginx(folder, port):
@@ -111,25 +125,18 @@ def main():
     options = parser.parse_args()
     if options.proxy:
         return asyncio.run(proxy(*options.proxy, options.delay / 1000))
-    started = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        try:
-            subprocess.run([MILLRACE, "sample", folder / "source", "--layout", "imagenette", "--images", str(options.images),
-                            "--size", "420:700", "-q"], check=True)
-            subprocess.run([MILLRACE, "ingest", folder / "source", folder / "data", "--shard-size", "64M", "-q"], check=True)
-            port, slow = free_port(), free_port()
-            started.append(start_nginx(folder, port))
-            started.append(subprocess.Popen([sys.executable, __file__, "--delay", str(options.delay), "--proxy", str(slow), str(port)],
-                                            stderr=subprocess.DEVNULL))  # clients that leave are no news
-            time.sleep(1)
-            print("| server | work | wall | rate | CPU |\n| --- | --- | --- | --- | --- |")
-            measure(folder, "no delay", port, options)
-            measure(folder, f"{2 * options.delay:g} ms", slow, options)
-        finally:
-            for process in started:
-                process.kill()
-                process.wait()
+    with workplace() as (folder, started):
+        subprocess.run([MILLRACE, "sample", folder / "source", "--layout", "imagenette", "--images", str(options.images),
+                        "--size", "420:700", "-q"], check=True)
+        subprocess.run([MILLRACE, "ingest", folder / "source", folder / "data", "--shard-size", "64M", "-q"], check=True)
+        port, slow = free_port(), free_port()
+        started.append(start_nginx(folder, port))
+        started.append(subprocess.Popen([sys.executable, __file__, "--delay", str(options.delay), "--proxy", str(slow), str(port)],
+                                        stderr=subprocess.DEVNULL))  # clients that leave are no news
+        time.sleep(1)
+        print("| server | work | wall | rate | CPU |\n| --- | --- | --- | --- | --- |")
+        measure(folder, "no delay", port, options)
+        measure(folder, f"{2 * options.delay:g} ms", slow, options)
     return None
 
 

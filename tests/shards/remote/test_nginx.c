@@ -64,12 +64,8 @@ static bool start(const char *www)
 static int set_up(void **state)
 {
     root = support_tmpdir();
-    char *source = support_path("%s/source", root), *www = support_path("%s/www", root),
-         *data = support_path("%s/www/data", root), *keep = support_path("%s/www/keep", root);
-    support_write_text(keep, "");
-    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
-                   (char *)NULL);
-    support_expect(0, "ingest", source, data, "--shard-size", "64KiB", "--quiet", (char *)NULL);
+    char *www = support_path("%s/www", root), *data = support_path("%s/www/data", root);
+    support_server_dataset(root, data);
     setenv("MILLRACE_PATIENCE", "2", 1);
     unsetenv("CURL_CA_BUNDLE");
     unsetenv("AWS_CA_BUNDLE");
@@ -78,10 +74,8 @@ static int set_up(void **state)
         port = 0;
         support_cannot("nginx", "nginx, openssl or curl is not installed");
     }
-    free(source);
     free(www);
     free(data);
-    free(keep);
     (void)state;
     return 0;
 }

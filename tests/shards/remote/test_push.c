@@ -16,13 +16,11 @@ static const char *remote = "s3://bucket/my data";
 static int set_up(void **state)
 {
     root = support_tmpdir();
-    char *source = support_path("%s/source", root), *www = support_path("%s/www", root),
-         *keep = support_path("%s/www/keep", root), *cache = support_path("%s/cache", root);
+    char *www = support_path("%s/www", root), *keep = support_path("%s/www/keep", root),
+         *cache = support_path("%s/cache", root);
     data = support_path("%s/data", root);
     support_write_text(keep, "");
-    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
-                   (char *)NULL);
-    support_expect(0, "ingest", source, data, "--shard-size", "64KiB", "--quiet", (char *)NULL);
+    support_server_dataset(root, data);
     setenv("MILLRACE_PATIENCE", "1", 1);
     setenv("XDG_CACHE_HOME", cache, 1);
     if (!support_server_start(www, &server))
@@ -35,7 +33,6 @@ static int set_up(void **state)
     setenv("AWS_ACCESS_KEY_ID", "AKIA", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "hush", 1);
     unsetenv("AWS_SESSION_TOKEN");
-    free(source);
     free(www);
     free(keep);
     free(cache);

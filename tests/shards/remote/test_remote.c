@@ -20,18 +20,11 @@ static char *root; /* of all; the server's folder is root/www */
 static int set_up(void **state)
 {
     root = support_tmpdir();
-    char *source = support_path("%s/source", root), *data = support_path("%s/www/data", root),
-         *www = support_path("%s/www", root);
-    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
-                   (char *)NULL);
-    char *keep = support_path("%s/www/keep", root);
-    support_write_text(keep, "");
-    support_expect(0, "ingest", source, data, "--shard-size", "64KiB", "--quiet", (char *)NULL);
+    char *data = support_path("%s/www/data", root), *www = support_path("%s/www", root);
+    support_server_dataset(root, data);
     setenv("MILLRACE_PATIENCE", "1", 1);
     if (!support_server_start(www, &server))
         server.port = 0;
-    free(keep);
-    free(source);
     free(data);
     free(www);
     (void)state;

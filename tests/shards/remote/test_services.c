@@ -1,6 +1,7 @@
-/* test_services.c - real S3 services that check signatures, each from PATH or from scripts/venv python --all:
- * seaweedfs, and rclone, which answers a range with 200. Invariant tested: what is pushed is what is pulled, in one
- * piece and in parts, and a wrong secret gets nothing. Covers remote/multipart.c. */
+/* test_services.c - real S3 services that check signatures: seaweedfs, and rclone, which answers a range with 200.
+ * Invariant tested: what is pushed is what is pulled, in one piece and in parts, and a wrong secret gets nothing.
+ * Each is taken from PATH or from scripts/venv python --all.
+ * Covers remote/multipart.c. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,13 +90,11 @@ static int set_up(void **state)
     (void)state;
     root = support_tmpdir();
     data = support_path("%s/data", root);
-    char *source = support_path("%s/source", root), *cache = support_path("%s/cache", root),
+    char *cache = support_path("%s/cache", root),
          *own = support_path("%s/build/python-venv/bin/%s", MILLRACE_SOURCE_DIR, tested->program);
     const char *program = access(own, X_OK) == 0 ? own : tested->program;
     char *probe = support_path("'%s' version && curl --version", program);
-    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
-                   (char *)NULL);
-    support_expect(0, "ingest", source, data, "--shard-size", "64KiB", "--quiet", (char *)NULL);
+    support_server_dataset(root, data);
     setenv("XDG_CACHE_HOME", cache, 1);
     setenv("AWS_ACCESS_KEY_ID", "AKIA", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "hush", 1);
@@ -104,7 +103,6 @@ static int set_up(void **state)
         serves = start(program);
     else
         support_cannot(tested->name, tested->missing);
-    free(source);
     free(cache);
     free(own);
     bool failed = server > 0 && !serves;

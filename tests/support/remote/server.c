@@ -68,6 +68,18 @@ void support_server_bucket(const char *folder, support_server *out)
     free(cache);
 }
 
+void support_server_dataset(const char *root, const char *data)
+{
+    char *source = support_path("%s/source", root),
+         *keep = support_path("%.*s/keep", (int)(strrchr(data, '/') - data), data);
+    support_write_text(keep, "");
+    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "60", "--size", "48", "--quiet",
+                   (char *)NULL);
+    support_expect(0, "ingest", source, data, "--shard-size", "64KiB", "--quiet", (char *)NULL);
+    free(keep);
+    free(source);
+}
+
 void support_server_stop(support_server *s)
 {
     if (s->pid <= 0)

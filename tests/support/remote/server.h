@@ -19,6 +19,10 @@ bool support_server_start(const char *folder, support_server *out);
 void support_server_bucket(const char *folder, support_server *out);
 void support_server_stop(support_server *s);
 
+/* Draws ROOT/source, 60 images in two splits, and ingests it into `data` as shards of 64 KiB, with the folder that it
+ * is in. */
+void support_server_dataset(const char *root, const char *data);
+
 /* For real servers, which cannot choose a port themselves: ports that were free just now.  False: as above. */
 bool support_server_ports(const char *folder, unsigned *ports, unsigned count);
 /* Whether the shell ends the command with 0; what it says goes to FOLDER/log. */
