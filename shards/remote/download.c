@@ -18,7 +18,7 @@
 
 struct mr_download {
     mr_http *http;
-    mr_buf path;
+    char *path; /* never changes, as both threads read it */
     int fd;
     pthread_t thread;
     bool started;
@@ -37,10 +37,9 @@ struct mr_download {
 static mr_status add(void *to, const uint8_t *bytes, size_t n, mr_error *err)
 {
     mr_download *d = to;
-    const char *path = mr_buf_text(&d->path);
     if (d->come == 0 && d->announced && ftruncate(d->fd, (off_t)d->announced) != 0)
-        return mr_fail_errno(err, errno, "%s", path);
-    MR_TRY(mr_file_write(d->fd, bytes, n, path, err));
+        return mr_fail_errno(err, errno, "%s", d->path);
+    MR_TRY(mr_file_write(d->fd, bytes, n, d->path, err));
     if (d->hasher)
         mr_hasher_add(d->hasher, bytes, n);
     pthread_mutex_lock(&d->lock);
@@ -75,7 +74,7 @@ static void release(mr_download *d)
     if (d->hasher)
         (void)mr_hasher_end(d->hasher, NULL, NULL);
     mr_http_close(d->http);
-    mr_buf_free(&d->path);
+    free(d->path);
     pthread_cond_destroy(&d->more);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -85,12 +84,15 @@ static mr_status open_file(mr_download *d, const char *folder, mr_error *err)
 {
     const mr_url *url = mr_http_url(d->http);
     const char *name = strrchr(url->shown, '/') + 1;
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
     if (!*name || mr_is_dots(name))
         return mr_fail(err, MR_MISUSE, "%s: names no file", url->shown);
-    mr_buf_printf(&d->path, "%s/%s", folder, name);
-    MR_TRY(mr_buf_status(&d->path, err, url->shown));
-    d->fd = open(mr_buf_text(&d->path), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-    return d->fd >= 0 ? MR_OK : mr_fail_errno(err, errno, "%s", mr_buf_text(&d->path));
+    mr_buf_printf(&path, "%s/%s", folder, name);
+    MR_TRY(mr_buf_status(&path, err, url->shown));
+    if (!(d->path = strdup(mr_buf_text(&path))))
+        return mr_fail_memory(err, url->shown);
+    d->fd = open(d->path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return d->fd >= 0 ? MR_OK : mr_fail_errno(err, errno, "%s", d->path);
 }
 
 static mr_status start(mr_download *d, const char *text, const char *folder, mr_error *err)
@@ -129,9 +131,9 @@ mr_status mr_download_begin(const char *url, const char *folder, mr_download **o
     return mr_download_end(d, status, err);
 }
 
-const char *mr_download_path(mr_download *d)
+const char *mr_download_path(const mr_download *d)
 {
-    return mr_buf_text(&d->path);
+    return d->path;
 }
 
 uint64_t mr_download_size(mr_download *d)

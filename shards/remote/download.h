@@ -14,7 +14,7 @@ typedef struct mr_download mr_download;
 /* Begins to download to `folder`, under the file's own name.  Returns once the size is known, or all of it is there.
  * MR_MISUSE: there is no such file, or the URL names none. */
 mr_status mr_download_begin(const char *url, const char *folder, mr_download **out, mr_error *err);
-const char *mr_download_path(mr_download *d);
+const char *mr_download_path(const mr_download *d);
 uint64_t mr_download_size(mr_download *d); /* bytes */
 
 /* Waits for the first `end` bytes, or for all if there are fewer.  False: they will not come. */
