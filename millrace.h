@@ -315,7 +315,7 @@ mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options,
  * fork(), which has none of the threads: there a loader opened before, if it has threads or another thread was in a
  * call of it, can only be freed, which keeps its memory and files until the child exits. */
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err);
-/* The same, but waits at most about so many milliseconds (0: not at all): MR_AGAIN if no batch is ready by then.  A
+/* The same, but waits at most about this many milliseconds (0: not at all): MR_AGAIN if no batch is ready by then.  A
  * loader without threads works in this call and looks at the time between two pieces of work. */
 mr_status mr_loader_next_for(mr_loader *l, unsigned milliseconds, const mr_batch **out, mr_error *err);
 void mr_batch_release(mr_loader *l, const mr_batch *batch); /* NULL is fine; any thread */

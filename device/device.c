@@ -51,7 +51,7 @@ static mr_status find(const char *word, const mr_device_card **out, mr_error *er
         }
     }
     if (strncmp(word, "gpu", len) == 0 || strncmp(word, "nvidia", len) == 0)
-        return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; a GPU of NVIDIA is cuda, others are opencl",
+        return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; an NVIDIA GPU is cuda, any other is opencl",
                        word);
     const char *near = mr_text_nearest(word, words);
     return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; try '%s'", word, near ? near : words[0]);

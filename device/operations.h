@@ -292,7 +292,7 @@ typedef enum mr_family {
 /* X(name, its arguments, its family, FLOPs of its products, its operands ...), of arguments x, in the words of
  * operations.c, which alone looks at more than names.  An operand is a pointer of the arguments to device memory:
  *
- *      ALL(member, use, size, count)               all that is there: `count` elements of `size` bytes; T: of x->type,
+ *      ALL(member, use, size, count)               all of it: `count` elements of `size` bytes; T: of x->type,
  *                                                  F: of a float
  *      WITHIN(member, use, size, count, room)      so many of `room` elements; count 0: how many follows from data
  *      IDS(member, use, count, entries)            int32 numbers from 0 to entries - 1

@@ -306,8 +306,8 @@ static mr_status check_view(const request *q, const mr_ranks *ranks, mr_error *e
         {q->report != NULL, "report"}};
     for (size_t i = 0; i < MR_COUNT(others); i++)
         if (others[i].given)
-            return mr_fail(err, MR_MISUSE, "--%s: %s is a view, which says what the dataset is to have",
-                           others[i].option, q->o.sources[0]);
+            return mr_fail(err, MR_MISUSE, "--%s: %s is a view, which selects the samples itself", others[i].option,
+                           q->o.sources[0]);
     if (mr_ranks_world(ranks) > 1)
         return mr_fail(err, MR_MISUSE, "%s: a view is written by one process; run it without mpirun", q->o.sources[0]);
     return MR_OK;
@@ -436,7 +436,7 @@ const mr_command mr_cmd_ingest = {
     .summary = "Converts image datasets into shards of their original encoded bytes.",
     .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...), the URL of one (https, s3, gs, hf; "
              "#sha256=HEX at its end is checked) or - for an archive on standard input; several are merged into one "
-             "tree.  A folder's archives are read without unpacking them.  Of a view, what it sees is written.  "
+             "tree.  A folder's archives are read without unpacking them.  A view gives the samples that it selects.  "
              "DATASET must not exist yet; it appears at the end, complete, in one "
              "step.  To continue an interrupted ingest, run the same command again.\n"
              "\n"

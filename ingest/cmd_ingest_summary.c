@@ -236,7 +236,7 @@ mr_status mr_cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err
         return MR_OK;
     }
     if (in->resumed)
-        fprintf(stream, "%llu shard%s taken over from an earlier run\n", (unsigned long long)in->resumed,
+        fprintf(stream, "%llu shard%s reused from an earlier run\n", (unsigned long long)in->resumed,
                 plural(in->resumed));
     print_seeks(in, stream);
     mr_hex(in->digest, 32, hex);

@@ -167,7 +167,7 @@ const mr_command mr_cmd_sample = {
     .example = "millrace sample shapes --layout imagenette",
     .summary = "Draws a dataset of shapes into DIR, in the exact names and files of a layout.",
     .notes = "The class of an image is its shape; boxes, polygons and captions describe what was drawn. "
-             "Equal arguments give equal bytes. DIR must be new or empty.\n"
+             "The same arguments give the same bytes. DIR must be new or empty.\n"
              "\n"
              "  millrace sample shapes --layout imagenette\n"
              "  millrace sample signs --layout roboflow --variant multi-class --seed 7\n"

@@ -274,7 +274,7 @@ const mr_command mr_cmd_diff = {
     .example = "millrace diff flowers-v1 flowers-v2",
     .summary =
         "Compares two datasets sample by sample: by the path in the source, then, for what is left, by the image, "
-        "so that a renamed file is one that moved.  Classes are compared by name.  Shards, order and shard sizes do "
+        "so that a renamed file counts as moved.  Classes are compared by name.  Shards, order and shard sizes do "
         "not count.",
     .notes =
         "Lines begin with + (only in B), - (only in A) or ~ (changed); 20 of each are shown, and all with --json.\n"
@@ -284,7 +284,8 @@ const mr_command mr_cmd_diff = {
         "  millrace diff flowers-v1 flowers-v2 --json | jq '.counts'\n"
         "  millrace diff flowers-v1 flowers-v2 --html diff.html\n"
         "\n"
-        "Indexes tell which samples agree; metas are read of the others, and no image is. `millrace verify` proves "
+        "Samples are compared by their index rows; metas are read only where these differ, and images never. `millrace "
+        "verify` proves "
         "that "
         "they are what was ingested.\n"
         "\n"

@@ -32,7 +32,7 @@ static const mr_option options[] = {
     {"link", 0, MR_ARG_PATH, MR_FIELD(request, options.link), .value = "FOLDER",
      .help = "hard-link unchanged images from the source in FOLDER", .input = true},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force),
-     .help = "replace OUT, if an export made everything in it"},
+     .help = "replace OUT, if everything in it was written by an export"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object at the end"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true, .help = "no progress, no summary"},
     {0},
@@ -195,9 +195,8 @@ const mr_command mr_cmd_export = {
                 "  millrace export imagenette val.tar --split val\n"
                 "  millrace export imagenette tars --to webdataset --shard-size 1GB\n"
                 "  millrace export imagenette - --to tar | ssh host tar -x\n\n"
-                "A file keeps the name that it has in the source, without its folders. Names that are not safe on "
-                "every "
-                "file system are changed, and of equal ones the second becomes NAME-2; both are counted.\n\n"
+                "A file keeps its name in the source, without the folders. Names that are not safe on every file "
+                "system are changed, and a duplicate becomes NAME-2; both are counted.\n\n"
                 "Exit status: 0 done; 1 a sample is damaged; 2 usage error; 3 system error.",
     .options = options,
     .arguments = arguments,

@@ -191,7 +191,7 @@ const mr_command mr_cmd_pull = {
                "with the manifest before DATASET appears.",
     .notes = "Shards go to DATASET.pulled first; the same command continues where an earlier one ended.\n"
              "\n"
-             "Exit status: 0 done; 1 what came is damaged; 2 usage error or no dataset there; 3 system error.",
+             "Exit status: 0 done; 1 the data received is damaged; 2 usage error or no dataset there; 3 system error.",
     .options = options,
     .arguments = arguments,
     .run = start,

@@ -37,7 +37,7 @@ static const mr_option options[] = {
     {"expect", 0, MR_ARG_PATH, MR_FIELD(request, expect), .value = "DIGEST",
      .help = "fail unless the dataset has this digest (inspect prints it)"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 64, .own = true,
-     .standard = "8", .help = "files that are stored at once"},
+     .standard = "8", .help = "files to upload in parallel"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "no progress, and no output on success"},
     {0},
 };
@@ -107,7 +107,7 @@ static int start(int argc, char **argv)
         return cli.code;
     mr_status status = push(&q, &err);
     if (status == MR_OK && !q.quiet)
-        printf("%s: %zu file%s stored, %zu there already\n  read it as %s#sha256=%s\n", q.url, q.stored,
+        printf("%s: %zu file%s uploaded, %zu already there\n  read it as %s#sha256=%s\n", q.url, q.stored,
                q.stored == 1 ? "" : "s", q.kept, q.url, q.sha256);
     mr_push_close(q.push);
     if (q.dirfd >= 0)
@@ -119,13 +119,13 @@ static int start(int argc, char **argv)
 
 const mr_command mr_cmd_push = {
     .name = "push",
-    .title = "store a dataset in a bucket or on a web server",
+    .title = "upload a dataset to a bucket or a web server",
     .usage = "DATASET URL",
     .example = "millrace push dogs s3://bucket/dogs",
-    .summary = "Stores a dataset's files where the URL leads, the manifest last.  Each is compared with the manifest "
+    .summary = "Uploads a dataset's files to the URL, the manifest last.  Each is compared with the manifest "
                "before it is sent.",
-    .notes = "Files that are there already, by size and SHA-256, are not sent again, and neither are the parts of a "
-             "large file that an earlier push to a bucket has stored: the same command continues where it ended.\n"
+    .notes = "Files that are already there, by size and SHA-256, are not sent again, and neither are the parts of a "
+             "large file that an earlier push to a bucket has uploaded: the same command continues where it stopped.\n"
              "\n"
              "Exit status: 0 done; 1 the dataset is damaged; 2 usage error or no dataset there; 3 system error.",
     .options = options,

@@ -52,11 +52,11 @@ static mr_status check(void *ctx, mr_error *err)
 {
     const request *q = ctx;
     if (q->drop && (q->every_given || q->options.force))
-        return mr_fail(err, MR_MISUSE, "--drop removes what --every and --force would make; give one or the other");
+        return mr_fail(err, MR_MISUSE, "--drop removes what --every and --force would make; use one or the other");
     if (q->options.check && (q->drop || q->every_given || q->options.force))
-        return mr_fail(err, MR_MISUSE,
-                       "--check looks at what is there, with its own spacing; give it without --drop, "
-                       "--every and --force");
+        return mr_fail(
+            err, MR_MISUSE,
+            "--check compares existing seek indexes at their own spacing; use it without --drop, --every and --force");
     return MR_OK;
 }
 
@@ -191,7 +191,7 @@ void mr_cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out)
     else if (found->every)
         mr_buf_printf(out, ", an entry every %u MCUs", found->every);
     else
-        mr_buf_add_text(out, ", an entry a row of MCUs");
+        mr_buf_add_text(out, ", one entry per row of MCUs");
 }
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
@@ -349,11 +349,11 @@ const mr_command mr_cmd_seek = {
     .notes = "Examples:\n"
              "  millrace seek imagenette\n"
              "  millrace seek --every 8 imagenette\n"
-             "  millrace seek --check imagenette                 before you trust seek indexes of others\n"
+             "  millrace seek --check imagenette                 before you trust seek indexes from others\n"
              "  millrace seek --drop imagenette\n"
              "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n"
              "\n"
-             "Exit status: 0 every shard has its seek index now, or with --check those that are there are right; "
+             "Exit status: 0 every shard has its seek index now, or with --check the existing ones are right; "
              "1 a shard is damaged, or with --check a seek index; 2 usage error or no "
              "dataset there; 3 system error.",
     .options = options,

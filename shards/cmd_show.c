@@ -167,7 +167,7 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
                   channels[v->components < MR_COUNT(channels) ? v->components : 0], v->bits,
                   mr_text_count(v->image_len, count));
     line(out, "orientation");
-    mr_buf_printf(out, "%u%s\n", v->orientation, v->orientation > 1 ? " (EXIF: turn or mirror before use)" : "");
+    mr_buf_printf(out, "%u%s\n", v->orientation, v->orientation > 1 ? " (EXIF: rotate or flip before use)" : "");
     write_label(m, v, out);
     write_flags(v, out);
     line(out, "hash");

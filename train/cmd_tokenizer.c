@@ -143,7 +143,7 @@ static mr_status choose_column(request *q, mr_error *err)
         return MR_OK;
     if (!names.len)
         return mr_fail(err, MR_BAD_DATA, "%s: its first sample has no text to train on", q->dataset);
-    return mr_fail(err, MR_MISUSE, "%s: give a --text-column; the first sample has text in %s", q->dataset,
+    return mr_fail(err, MR_MISUSE, "%s: choose a --text-column; the first sample has text in %s", q->dataset,
                    mr_buf_text(&names));
 }
 
@@ -259,8 +259,8 @@ const mr_command mr_cmd_tokenizer = {
     .usage = "DATASET",
     .example = "millrace tokenizer cartoons",
     .summary = "Learns a byte-level BPE tokenizer from all captions of a split, and writes it as a "
-               "tokenizer.json that training and the Python package tokenizers read.  Equal captions and "
-               "sizes give equal files.",
+               "tokenizer.json that training and the Python package tokenizers read.  The same captions and size give "
+               "the same file.",
     .notes = "Examples:\n"
              "  millrace tokenizer cartoons --text-column image_description\n"
              "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n"

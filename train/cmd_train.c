@@ -54,7 +54,7 @@ static void print_start(mr_trainer *t)
     if (!t->eval_split)
         printf("No val or test split: the run is not evaluated; --eval-split names one\n");
     if (!*t->settings->output)
-        printf("Without --output nothing is kept of this run: no checkpoint, no weights\n");
+        printf("Without --output nothing of this run is saved: no checkpoints, no weights\n");
     printf("\n");
     mr_term_flush_stream(stdout);
 }
@@ -148,7 +148,8 @@ const mr_command mr_cmd_train = {
         "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
         "  tensorboard --logdir run/tensorboard\n"
         "\n"
-        "Equal options, ranks, placement on hosts and kind of processor give equal bits.  For a Vision Transformer "
+        "The same options, ranks, placement on hosts and kind of processor give the same bits.  For a Vision "
+        "Transformer "
         "any division of batch x grad-accum x ranks gives equal results up to rounding; BridgeTower's negatives are "
         "those of a batch.  SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 to any rank "
         "stops the run, after a checkpoint if --output is given.\n"

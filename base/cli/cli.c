@@ -343,7 +343,7 @@ static mr_status compare_starts(const mr_cli *cli, mr_ranks *ranks, mr_error *er
     if (first.build != theirs.build || strcmp(first.version, theirs.version) != 0)
         return mr_fail(
             err, MR_MISUSE,
-            "mpirun: %s runs another build of millrace (%s, %016llx) than %s (%s, %016llx); install the same "
+            "mpirun: %s runs a different build of millrace (%s, %016llx) than %s (%s, %016llx); install the same "
             "one on all hosts",
             name.text, theirs.version, (unsigned long long)theirs.build, zero.text, first.version,
             (unsigned long long)first.build);

@@ -2,7 +2,7 @@
  * Invariant: readers of such a folder need no code for it: mr_file_open() asks its supplier for what is not there.
  *
  *      place     https://host/dogs            what the user wrote, and messages repeat
- *      folder    ~/.cache/millrace/...        what is opened in its stead
+ *      folder    ~/.cache/millrace/...        what is opened instead
  *
  * A supplier lives as long as the process: any thread may have the folder open. */
 #ifndef MR_SUPPLY_H

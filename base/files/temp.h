@@ -18,7 +18,7 @@
  * waits for it), or `name` was removed or replaced before it was locked. */
 bool mr_temp_claim(int fd, int dirfd, const char *name, bool wait);
 
-/* Puts the folder `from` in the place of the folder `to`.  `aside` NULL: exchanges the two names; otherwise renames the
+/* Replaces the folder `to` by the folder `from`.  `aside` NULL: exchanges the two names; otherwise renames the
  * old folder to `aside` first, where a crash before the second rename leaves it whole.  Returns 0 or errno: see
  * mr_temp_cannot_exchange().  *gone: where the old folder is now, `from` or `aside`; NULL: still at `to`. */
 int mr_temp_replace(int dirfd, const char *from, const char *to, const char *aside, const char **gone);

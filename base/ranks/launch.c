@@ -109,7 +109,7 @@ mr_status mr_launch_check(const char *command, mr_error *err)
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
                    "%s: started %llu processes that cannot form one run, so each would do all the work; %s", l->by,
-                   (unsigned long long)tasks, l->command ? "use mpirun, or srun --mpi=pmix" : "give srun --mpi=pmix");
+                   (unsigned long long)tasks, l->command ? "use mpirun, or srun --mpi=pmix" : "use srun --mpi=pmix");
 }
 
 mr_status mr_launch_joined(const mr_launch *l, unsigned world, mr_error *err)

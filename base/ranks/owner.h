@@ -1,6 +1,6 @@
-/* owner.h - whose a folder is, on any file system: a file with a heartbeat, where locks may not reach other hosts.
- * Invariant: no clocks of two hosts are compared.  The owner rewrites its file at every tick; who wants the folder
- * counts its own ticks in which the file has not changed, and a tick counts once however late it comes.
+/* owner.h - who owns a folder, on any file system: a file with a heartbeat, where locks may not reach other hosts.
+ * Invariant: no clocks of two hosts are compared.  The owner rewrites its file at every tick; a process that wants the
+ * folder counts its own ticks in which the file has not changed, and a tick counts once however late it comes.
  *
  *      OUTPUT/.millrace-owner      of a `train`
  *      DATASET.partial.owner           of an `ingest`, beside the folder that takes DATASET's place

@@ -69,8 +69,7 @@ static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
     r->card = mr_library_find(r->library, "millrace_ranks_card", &entry) ? entry() : NULL;
     if (!r->card || r->card->abi != MR_RANKS_ABI)
         return mr_fail(err, MR_SYSTEM,
-                       "%s: millrace_mpi.so is from another build than this program; install both from one build",
-                       launch->by);
+                       "%s: millrace_mpi.so is from a different build; install both from the same build", launch->by);
     return launch->unserved ? mr_launch_joined(launch, 1, err) : MR_OK;
 }
 

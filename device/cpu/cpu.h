@@ -74,7 +74,7 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 /* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message tells how to install it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
-/* Whether so many bytes of address space can be had: libraries that lack them end the program, or retry forever. */
+/* Whether this many bytes of address space can be had: libraries that lack them end the program, or retry forever. */
 bool mr_cpu_has_room(size_t bytes);
 /* Makes OpenBLAS allocate, and keep, the buffers that `threads` threads need at once.  MR_SYSTEM: out of memory. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);

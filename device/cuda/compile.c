@@ -18,8 +18,9 @@ mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, m
 {
     int archs[ARCHS_MAX], count = 0, best = 0, older = 0;
     if (d->api.nvrtc.archs_count(&count) != 0 || count <= 0 || count > ARCHS_MAX || d->api.nvrtc.archs(archs) != 0)
-        return mr_fail(err, MR_SYSTEM,
-                       "cuda: NVRTC does not report which architectures it supports; install that of CUDA 12 or 13");
+        return mr_fail(
+            err, MR_SYSTEM,
+            "cuda: NVRTC does not report which architectures it supports; install the one from CUDA 12 or 13");
     for (int i = 0; i < count; i++) {
         if (archs[i] / 10 == d->major && archs[i] % 10 <= d->minor && archs[i] > best)
             best = archs[i];
@@ -28,8 +29,8 @@ mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, m
     }
     if (!best && !older)
         return mr_fail(err, MR_SYSTEM,
-                       "cuda: %s has compute capability %d.%d, for which NVRTC no longer compiles; install that of an "
-                       "older CUDA, or choose another --device",
+                       "cuda: %s has compute capability %d.%d, for which NVRTC no longer compiles; install the one "
+                       "from an older CUDA, or choose another --device",
                        d->name, d->major, d->minor);
     *t = (mr_cuda_target){.options = {t->arch, "--fmad=false", "-DMR_REAL_BF16", "-DMR_MMA"},
                           .count = type == MR_F32  ? 2
@@ -77,7 +78,7 @@ mr_status mr_cuda_compile(const mr_cuda *d, const mr_cuda_target *t, mr_buf *mad
     mr_buf_add(&text, mr_launch_text, t->text_size);
     MR_TRY(mr_buf_status(&text, err, "the kernels"));
     if (d->api.nvrtc.create(&program, mr_buf_text(&text), "millrace.cu", 0, NULL, NULL) != 0)
-        return mr_fail(err, MR_SYSTEM, "cuda: NVRTC cannot be used; install that of CUDA 12 or 13");
+        return mr_fail(err, MR_SYSTEM, "cuda: NVRTC cannot be used; install the one from CUDA 12 or 13");
     mr_status status = d->api.nvrtc.compile(program, t->count, t->options) == 0
                            ? take_result(d, program, t->ptx, made, err)
                            : fail_compile(d, program, err);

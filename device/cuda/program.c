@@ -103,7 +103,7 @@ static void launch(const mr_call *c, const mr_grid *grid)
     if (!mr_cuda_use(d))
         return;
     if (across > INT32_MAX || down > MR_CU_ROWS_MAX) {
-        snprintf(d->wrong, sizeof d->wrong, "%s: exceeds what one launch can do", mr_kernel_word(c->id));
+        snprintf(d->wrong, sizeof d->wrong, "%s: exceeds the limits of one launch", mr_kernel_word(c->id));
         return;
     }
     if (!d->modules[c->type] && open_type(d, c->type, &err) != MR_OK) {

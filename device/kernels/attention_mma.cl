@@ -44,7 +44,7 @@ MR_FN u32 mr_is_aligned(MR_GLOBAL const u16 *x, u64 stride)
     return ((u64)x | stride * 2) % 16 == 0;
 }
 
-/* A tile that is there as a whole takes no checks. */
+/* A complete tile needs no checks. */
 MR_FN void mr_load(MR_NEAR u32 *tile, MR_GLOBAL const u16 *x, u64 stride, u32 rows, u32 columns)
 {
     u32 aligned = mr_is_aligned(x, stride), first = MR_LANE() / 8, c = MR_LANE() % 8 * 8, words[4];

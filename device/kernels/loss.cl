@@ -7,7 +7,7 @@
 #define MR_LOSS_GROUPS  4
 #define MR_LOSS_BACK    8
 #define MR_LOSS_BEST    16
-#define MR_LOSS_ADD     32 /* to the losses that are there */
+#define MR_LOSS_ADD     32 /* to the losses in it */
 
 typedef struct mr_columns { /* which columns of a row count */
     MR_GLOBAL const f32 *columns;

@@ -88,7 +88,7 @@ void mr_launch_kernel(mr_device *device, mr_kernel_id id, mr_type type, mr_grid 
     for (size_t i = 0; i < count && !c.fails; i++)
         put_argument(&c, &arguments[i]);
     if (!c.fails && (grid.groups > UINT32_MAX / grid.lanes || grid.rows > UINT32_MAX))
-        refuse(&c, "exceeds what one launch can do");
+        refuse(&c, "exceeds the limits of one launch");
     if (!c.fails)
         d->card->launch(&c, &grid);
 }

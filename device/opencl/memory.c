@@ -117,7 +117,7 @@ static uint8_t *gap_in(const mr_opencl *d, const mr_cl_arena *a, size_t bytes)
     return at <= end && (size_t)(end - at) >= bytes ? at : NULL;
 }
 
-/* A place of `bytes` in a buffer that is there, or in a new one. */
+/* A place of `bytes` in an existing buffer, or in a new one. */
 static int32_t find_place(mr_opencl *d, size_t bytes, mr_cl_arena **arena, uint8_t **at)
 {
     for (size_t i = 0; i < d->arena_count && !d->exact; i++) {

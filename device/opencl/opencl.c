@@ -169,7 +169,7 @@ static const char *products(const mr_device *device, mr_type type)
 
 const mr_device_card mr_device_opencl = {
     .name = "opencl",
-    .what = "any OpenCL 1.2 device, a GPU or the processors",
+    .what = "any OpenCL 1.2 device, GPU or CPU",
     .types = 1U << MR_F32 | 1U << MR_BF16,
     .open = open_opencl,
     .close = close_opencl,

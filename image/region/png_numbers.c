@@ -13,7 +13,7 @@ static mr_status check(const struct spng_ihdr *header, uint32_t width, uint32_t 
         return mr_fail(err, MR_BAD_SAMPLE, "%u x %u pixels, and the image has %u x %u", header->width, header->height,
                        width, height);
     if (header->color_type != SPNG_COLOR_TYPE_GRAYSCALE && header->color_type != SPNG_COLOR_TYPE_INDEXED)
-        return mr_fail(err, MR_BAD_SAMPLE, "it has colours; a mask of numbers is grey or has a palette");
+        return mr_fail(err, MR_BAD_SAMPLE, "it is in colour; a mask of class numbers is grey or has a palette");
     if (header->bit_depth > 8)
         return mr_fail(err, MR_BAD_SAMPLE, "its numbers have %u bits; at most 8 are supported", header->bit_depth);
     return MR_OK;

@@ -101,7 +101,7 @@ static mr_status add_class_tar(unpack *u, struct archive_entry *e, const char *p
          is_tar = (archive_format(u->archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
     place p = {0};
     if (u->outer)
-        return fail_class_tar(u, path, len, "an archive on the third level is not opened; unpack it first", err);
+        return fail_class_tar(u, path, len, "an archive nested more than two deep is not opened; unpack it first", err);
     if (archive_entry_is_encrypted(e))
         return fail_class_tar(u, path, len, "encrypted", err);
     if (stated && (archive_entry_size(e) < 0 || (uint64_t)archive_entry_size(e) > max))

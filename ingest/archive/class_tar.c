@@ -78,8 +78,8 @@ static mr_status check_folders(const list *l, mr_error *err)
             MR_AUTO(mr_buf_free) mr_buf shown = {0};
             mr_source_leave_out(mr_buf_text(&option), option.len, &shown);
             return mr_fail(err, MR_BAD_DATA,
-                           "%s.tar (in %s) is beside a folder %s/: its class would be a mixture; %s takes the folder "
-                           "alone",
+                           "%s.tar (in %s) is beside a folder %s/: their images would be mixed in one class; %s takes "
+                           "only the folder",
                            tar->path, tar->where, tar->path, mr_buf_text(&shown));
         }
     }
@@ -92,7 +92,8 @@ mr_status mr_list_check_class_tars(list *l, mr_error *err)
         qsort(l->class_tars, l->class_tar_count, sizeof *l->class_tars, by_path);
     for (size_t i = 1; i < l->class_tar_count; i++)
         if (by_path(&l->class_tars[i - 1], &l->class_tars[i]) == 0)
-            return mr_fail(err, MR_BAD_DATA, "%s.tar occurs twice (in %s and in %s): its class would be a mixture",
+            return mr_fail(err, MR_BAD_DATA,
+                           "%s.tar occurs twice (in %s and in %s): their images would be mixed in one class",
                            l->class_tars[i].path, l->class_tars[i - 1].where, l->class_tars[i].where);
     return check_folders(l, err);
 }

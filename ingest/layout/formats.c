@@ -331,7 +331,7 @@ void mr_format_hint(const mr_source *s, mr_buf *out)
             continue;
         mr_text_show(out, e->path, e->path_len);
         if (c.image) {
-            mr_buf_add_text(out, " is an image, but is taken only if its name ends like one, with .jpg, .png or .webp");
+            mr_buf_add_text(out, " is an image, but is taken only if its name ends in .jpg, .png, .webp or the like");
             return;
         }
         mr_buf_printf(out, " is a%s %s, which millrace does not read: %s", strchr("aA", *c.format->name) ? "n" : "",

@@ -74,7 +74,7 @@ static mr_status no_split_name(const mr_split_map *map, const char *name, size_t
 {
     if (map)
         return mr_fail(err, MR_MISUSE,
-                       "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
+                       "--split-map %s=%s: a split name has at most 63 letters, digits, "
                        "'_', '-' and '.', and does not start with '.'",
                        map->from, map->to);
     mr_buf text = {0};
@@ -144,8 +144,9 @@ static mr_status check_maps(const mr_plan *plan, const mr_layout_options *o, mr_
     mr_status status = MR_OK;
     for (size_t i = 0; i < o->map_count && status == MR_OK; i++)
         if (!(plan->maps_used >> i & 1))
-            status = mr_fail(err, MR_MISUSE, "--split-map %s=%s: the source has no split '%s'; stored are: %s",
-                             o->maps[i].from, o->maps[i].to, o->maps[i].from, mr_buf_text(&there));
+            status =
+                mr_fail(err, MR_MISUSE, "--split-map %s=%s: the source has no split '%s'; the stored splits are: %s",
+                        o->maps[i].from, o->maps[i].to, o->maps[i].from, mr_buf_text(&there));
     mr_buf_free(&there);
     return status;
 }

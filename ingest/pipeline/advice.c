@@ -80,7 +80,7 @@ static void advise_leave_out(const mr_left_folder *f, bool *any, mr_buf *out)
     bool told = !one && add_patterns(f, &patterns);
     if (!told && f->count > FILES) {
         add_option(out, any);
-        mr_buf_add_text(out, "files can be left out by their names (the report has them: --report FILE)");
+        mr_buf_add_text(out, "files can be left out by their names (the report lists them: --report FILE)");
         return;
     }
     add_option(out, any);
@@ -177,7 +177,7 @@ static void say_reason(const mr_left_folder *f, mr_buf *out)
         mr_buf_printf(out, f->skippable ? "layout %s found no image for %s" : "layout %s did not read %s", layout,
                       f->count - f->images == 1 ? "this annotation" : "these annotations");
     } else if (f->odd == f->images) {
-        mr_buf_add_text(out, "an image is taken only if its name ends like one, with .jpg, .png or .webp");
+        mr_buf_add_text(out, "a file is taken as an image only if its name ends in .jpg, .png, .webp or the like");
     } else if (in->plan.by_folder) {
         mr_buf_add_text(out, f->keepable ? "not in a class folder" : "beside the split folders");
     } else {
@@ -197,7 +197,7 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
         add_option(out, &any);
         mr_buf_add_text(out, "--root ");
         mr_source_quote(t->root, t->root_len - 1, out);
-        mr_buf_add_text(out, " ingests that folder alone");
+        mr_buf_add_text(out, " ingests only that folder");
     }
     if (f->keepable && in->choice.layout->options & MR_OPTION_UNLISTED) {
         add_option(out, &any);
@@ -220,7 +220,7 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
         add_option(out, &any);
         mr_buf_add_text(out, "--root ");
         mr_source_quote(f->path, f->len, out);
-        mr_buf_add_text(out, " ingests this folder alone");
+        mr_buf_add_text(out, " ingests only this folder");
     }
     if (f->skippable) {
         add_option(out, &any);

@@ -108,7 +108,7 @@ typedef struct mr_ingest {
     uint64_t shard_size;      /* as given, or chosen */
     mr_manifest *manifest;    /* rank 0, when all is built */
     uint8_t digest[32];
-    uint64_t resumed; /* shards taken over from an earlier run */
+    uint64_t resumed; /* shards reused from an earlier run */
     uint64_t rejects, leaks;
     uint64_t equal_leaks;    /* of `leaks`, those by equal bytes */
     uint64_t rejects_listed; /* of `rejects`, those by the listing and the plan, before any file was examined; rank 0 */

@@ -2,8 +2,8 @@
  * Invariant: the copies of one source image share the stem before ".rf." and are all in train, so nothing leaks.
  *
  *   folder        train/circle/shape_0007_jpg.rf.<32 hex>.jpg     valid/...   test/...
- *   clip          the same, and train/_tokenization.txt: a caption a class, sorted, no final newline
- *   multi-class   train/shape_0007_jpg.rf.<32 hex>.jpg and train/_classes.csv: 0 or 1 a class, blank after the comma
+ *   clip          the same, and train/_tokenization.txt: one caption per class, sorted, no final newline
+ *   multi-class   train/shape_0007_jpg.rf.<32 hex>.jpg and train/_classes.csv: 0 or 1 per class, blank after the comma
  *   coco          the same images and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category
  */
 #include "ingest/sample/sample.h"
@@ -16,7 +16,7 @@ enum { COPIES = 3 };
 typedef struct export
 {
     mr_sketch *s;
-    bool folders; /* a folder a class, one figure an image */
+    bool folders; /* one folder per class, one figure per image */
     const char *split;
     uint64_t in_split;         /* images of the split so far */
     mr_buf csv, images, boxes; /* annotations of the split; COCO's two lists */

@@ -160,7 +160,7 @@ mr_status mr_hub_cache_snapshot(const char *path, mr_notes *notes, mr_buf *out, 
                        r.count, mr_buf_text(&folder), r.last);
     if (r.count > 1)
         mr_note_add(notes, MR_NOTE_INFO, path, strlen(path), 0,
-                    "revision %s is read, which refs/main names; %s has %zu of them", mr_buf_text(&name), snapshots,
+                    "revision %s is read, the one that refs/main names; %s has %zu", mr_buf_text(&name), snapshots,
                     r.count);
     if (r.count)
         mr_buf_printf(out, "%s/%s", mr_buf_text(&folder), r.count > 1 ? mr_buf_text(&name) : r.last);

@@ -336,8 +336,9 @@ static mr_status take_document(mr_coco_parser *p, const mr_json_token *t)
     if (t->kind == MR_JSON_OBJECT || t->kind == MR_JSON_OBJECT_END)
         return MR_OK;
     if (t->kind == MR_JSON_LIST)
-        return reject(p, "a bare list is a COCO *result* file (what a model found), which names no image files; give "
-                         "the annotation file with \"images\" instead");
+        return reject(p,
+                      "a bare list is a COCO *result* file (a model's predictions), which names no image files; give "
+                      "the annotation file with \"images\" instead");
     return reject(p, "not a COCO annotation file: it holds a single value instead of an object");
 }
 

@@ -78,7 +78,7 @@ static mr_status fill_height(mr_loader_options *o, mr_error *err)
     if (o->height == o->transform.size)
         return MR_OK;
     if (o->transform.kind == MR_TRANSFORM_CENTER || o->deliver == MR_DELIVER_CODED)
-        return mr_fail(err, MR_MISUSE, "height %u and size %u: %s makes squares only", o->height, o->transform.size,
+        return mr_fail(err, MR_MISUSE, "height %u and size %u: %s makes only squares", o->height, o->transform.size,
                        o->deliver == MR_DELIVER_CODED ? "coded delivery" : "a central crop");
     return MR_OK;
 }
@@ -148,7 +148,7 @@ static mr_status check_blend(const mr_loader_options *o, mr_error *err)
                        (ull)o->global_batch, o->world, o->world == 1 ? "" : "s");
     if (o->tail == MR_TAIL_PARTIAL && o->world > 1)
         return mr_fail(err, MR_MISUSE,
-                       "mixup and cutmix: a partial last batch would part neighbours on several ranks; drop or pad it");
+                       "mixup and cutmix: a partial last batch would split pairs across ranks; drop or pad it");
     return MR_OK;
 }
 
@@ -229,10 +229,10 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     MR_TRY(check_blend(&o, err));
     MR_TRY(check_items(&o, split->samples, err));
     if (o.items && mr_draw_of(split, o.shuffle))
-        return mr_fail(err, MR_MISUSE,
-                       "%s: the view says how often its samples are seen, which a list of items (of captions, too) "
-                       "cannot be combined with; name a view without weights",
-                       o.split);
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: a view with weights cannot be combined with a list of items or captions; name a view without weights",
+            o.split);
     *out = o;
     return MR_OK;
 }

@@ -50,7 +50,7 @@ class Augment:
         grey: the probability of a grey picture, as RandomGrayscale.
         blur: the probability of a Gaussian blur, as GaussianBlur, whose kernel reaches three times sigma.
         sigma: of the blur, in pixels of the view, from and to.
-        randaugment: RandAugment with so many operations of `magnitude`, 0 to 30; 0: off. Pixels that come in from outside are
+        randaugment: RandAugment with this many operations of `magnitude`, 0 to 30; 0: off. Pixels that come in from outside are
             black. It and TrivialAugment move pixels and not boxes, and are refused with fields of objects.
         magnitude: of RandAugment.
         trivial: TrivialAugmentWide: one operation of a random magnitude.

@@ -123,7 +123,7 @@ class _DeviceEpoch(Iterator[Any]):
             return self._feed._deliver(ready, self._stream)
 
     def _wait(self, most: int) -> None:
-        """Until at most so many batches are held."""
+        """Until at most this many batches are held."""
         while len(self._held) > most:
             self._held.popleft()[0].synchronize()
 

@@ -136,7 +136,7 @@ class Loader:
         on_bad: a damaged sample: "fail", "replace" it by the next good one, or "mask" it (zeros, weight 0).
         max_bad: bad samples tolerated; 0: no limit.
         max_pixels: a larger image is a damaged sample; 0: 178,956,970, as everywhere.
-        object_side: objects ("boxes", "classes" ...) narrower or lower than so many pixels of the view are left out.
+        object_side: objects ("boxes", "classes" ...) narrower or lower than this many pixels of the view are left out.
         object_visible: the share of an object's box, 0 to 1, that must be in the view.
         mask: the stored mask that the field "mask" shows, a name in meta["masks"], such as "SegmentationClass"; default: the
             polygons. Numbers as they are in the PNG, the nearest one of each pixel; 255 where there is none.

@@ -71,7 +71,7 @@ def _class_weights(word: str, split: Split) -> Any:
 
 
 def _fraction(seed: int, epoch: int) -> float:
-    """A number from 0 to below 1 of this epoch."""
+    """A number in [0, 1) of this epoch."""
     drawn = hashlib.blake2b(f"millrace.weights {seed} {epoch}".encode(), digest_size=8).digest()
     return (int.from_bytes(drawn, "little") >> 11) * 2.0**-53
 

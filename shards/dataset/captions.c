@@ -133,7 +133,7 @@ mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error
     mr_json_span text = {0};
     size_t count, begin = out->len;
     if (n >= c->count)
-        return mr_fail(err, MR_MISUSE, "caption %zu of %zu was asked for", n, c->count);
+        return mr_fail(err, MR_MISUSE, "caption %zu of %zu does not exist", n, c->count);
     MR_TRY(pick((mr_json_span){c->at, c->end}, n, &text, &count, err));
     bool sound = mr_json_decode(text, out);
     if (!sound || (!out->failed && !mr_utf8_valid((const char *)out->data + begin, out->len - begin)))

@@ -129,11 +129,10 @@ void mr_dataset_describe_remote(const mr_dataset *ds, mr_error *out)
     }
     mr_text_bytes(bytes, all);
     if (!most || bytes <= most)
-        mr_fail(out, MR_OK, "%s: what is read of %s is fetched once, and kept in %s", ds->path, all, dir);
+        mr_fail(out, MR_OK, "%s: the %s read from it are fetched once and kept in %s", ds->path, all, dir);
     else
-        mr_fail(out, MR_OK,
-                "%s: of %s, %s keeps %s; the other %s are read by range in each epoch of all, by %s requests", ds->path,
-                all, dir, mr_text_bytes(most, limit), mr_text_bytes(bytes - most, rest),
+        mr_fail(out, MR_OK, "%s: of %s, %s keeps %s; the other %s are read by range in each full epoch, in %s requests",
+                ds->path, all, dir, mr_text_bytes(most, limit), mr_text_bytes(bytes - most, rest),
                 mr_text_count((uint64_t)((double)samples * (double)(bytes - most) / (double)bytes), requests));
 }
 

@@ -248,7 +248,7 @@ static mr_status open_parts(opening *o, mr_error *err)
 
 /* What the first rank of a host found in a split. */
 typedef struct found {
-    uint64_t listed, images, image_bytes; /* listed: its list has so many numbers, 0: all are seen */
+    uint64_t listed, images, image_bytes; /* listed: its list has this many numbers, 0: all are seen */
 } found;
 
 /* Collective. */

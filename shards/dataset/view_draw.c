@@ -78,7 +78,7 @@ static mr_status balance_classes(const mr_dataset *ds, const mr_split *split, co
     if (!labels || !counts || !d->numbers)
         return mr_fail_memory(err, "balancing classes");
     if (split->samples > UINT32_MAX)
-        return mr_fail(err, MR_MISUSE, "%s: more samples than can be balanced, which are 4,294,967,295", from->name);
+        return mr_fail(err, MR_MISUSE, "%s: more samples than can be balanced (4,294,967,295)", from->name);
     MR_TRY(mr_dataset_labels(ds, split->name, labels, err));
     for (uint64_t n = 0; n < split->samples; n++)
         if (labels[n] < 0 || (size_t)labels[n] >= classes)

@@ -59,7 +59,7 @@ static mr_status list_rows(const mr_dataset *ds, const char *path, rows *out, mr
     for (size_t i = 0; i < m->split_count; i++)
         samples += m->splits[i].samples;
     if (samples >= UINT32_MAX)
-        return mr_fail(err, MR_MISUSE, "%s: more samples than can be compared, which are 4,294,967,294", path);
+        return mr_fail(err, MR_MISUSE, "%s: more samples than can be compared (4,294,967,294)", path);
     out->items = mr_alloc(samples, sizeof *out->items);
     if (!out->items)
         return no_memory(err);

@@ -1,4 +1,4 @@
-/* meta.c - compares two metas member by member, with the names of classes in the place of their numbers. */
+/* meta.c - compares two metas member by member, with class names instead of numbers. */
 #include "shards/diff/meta.h"
 
 #include <string.h>

@@ -191,15 +191,16 @@ static mr_status refuse(walk *w, const char *path, mr_error *err)
         mr_buf_printf(&names, " and %zu more", w->foreign - shown);
     MR_TRY(mr_buf_status(&names, err, path));
     if (w->flat)
-        return mr_fail(err, MR_MISUSE,
-                       "%s: holds %s, and has no list of an export's files (" LIST "); --force removes only what an "
-                       "export made: choose another OUT, or remove the folder yourself",
-                       path, mr_buf_text(&names));
-    return mr_fail(err, MR_MISUSE,
-                   "%s: no export made %s there, or %s changed since; --force removes only what an export made: choose "
-                   "another OUT, or move %s away",
-                   path, mr_buf_text(&names), w->foreign == 1 ? "it was" : "they were",
-                   w->foreign == 1 ? "it" : "them");
+        return mr_fail(
+            err, MR_MISUSE,
+            "%s: holds %s, and has no list of an export's files (" LIST
+            "); --force removes only what an export wrote: choose another OUT, or remove the folder yourself",
+            path, mr_buf_text(&names));
+    return mr_fail(
+        err, MR_MISUSE,
+        "%s: no export made %s there, or %s changed since; --force removes only what an export wrote: choose "
+        "another OUT, or move %s away",
+        path, mr_buf_text(&names), w->foreign == 1 ? "it was" : "they were", w->foreign == 1 ? "it" : "them");
 }
 
 mr_status mr_export_made_check(const char *path, mr_error *err)

@@ -26,7 +26,7 @@ mr_status mr_out_folder(mr_out *o, const char *path, mr_error *err)
         if (at)
             *at = '\0';
         if (mkdirat(o->dirfd, copy, 0777) != 0 && errno != EEXIST)
-            return mr_fail_errno(err, errno, "%s: cannot make the folder", path);
+            return mr_fail_errno(err, errno, "%s: cannot create the folder", path);
         if (at)
             *at = '/';
     }

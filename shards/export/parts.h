@@ -16,7 +16,7 @@
     X(BOXES, "boxes", "objects that have only a box")                                                                  \
     X(POLYGONS, "polygons", "objects with polygons")                                                                   \
     X(RINGS, "several_polygons", "objects of several polygons")                                                        \
-    X(MASKS, "masks", "objects whose mask the source has in run lengths")                                              \
+    X(MASKS, "masks", "objects with a run-length encoded mask in the source")                                          \
     X(ORIENTED, "oriented_boxes", "objects with an oriented box")                                                      \
     X(KEYPOINTS, "keypoints", "objects with keypoints")                                                                \
     X(CROWDS, "crowds", "objects marked as crowds")                                                                    \

@@ -126,7 +126,7 @@ static bool before(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* `kept`: of the unused ones the first so many, which could not be removed, are passed over. */
+/* `kept`: of the unused ones the first few, which could not be removed, are passed over. */
 static copies survey(const mr_store *s, const struct timespec *after)
 {
     copies c = {.bytes = 0};

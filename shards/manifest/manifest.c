@@ -152,7 +152,7 @@ static mr_status fail_newer(const json_t *doc, const char *name, mr_error *err)
                    "%s: its format %lld is newer and needs %s%s or later; this is millrace " MILLRACE_VERSION
                    ", which reads format %d",
                    name, (long long)json_integer_value(json_object_get(doc, "format")),
-                   known ? "millrace " : "the millrace that made it", known ? needs : "", MR_FORMAT);
+                   known ? "millrace " : "the version that wrote it", known ? needs : "", MR_FORMAT);
 }
 
 /* What kind of file it is comes first: the rest may mean something else in another version. */
@@ -249,11 +249,11 @@ static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, 
             "%s: datasets are read from folders, and from URLs of http, https, s3, gs and hf; download this one first",
             dir);
     if (absent)
-        return mr_fail(err, MR_MISUSE, "%s: no such folder; give the folder that `millrace ingest` made", dir);
+        return mr_fail(err, MR_MISUSE, "%s: no such folder; name the folder that `millrace ingest` wrote", dir);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", dir);
     if (fstatat(fd, MR_MANIFEST, &st, 0) != 0 && errno == ENOENT)
-        return mr_fail(err, MR_MISUSE, "%s: not a dataset (no %s); give the folder that `millrace ingest` made", dir,
+        return mr_fail(err, MR_MISUSE, "%s: not a dataset (no %s); name the folder that `millrace ingest` wrote", dir,
                        MR_MANIFEST);
     mr_error why;
     mr_status status = read_manifest(fd, sealed, out, digest, &why);

@@ -131,7 +131,7 @@ void mr_ahead_close(mr_ahead *a)
     free(a);
 }
 
-/* With the lock held: a place for so many bytes, or NULL. */
+/* With the lock held: a place for this many bytes, or NULL. */
 static slot *make_place(mr_ahead *a, size_t len)
 {
     slot *s = first(a, FREE);

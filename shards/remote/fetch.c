@@ -213,7 +213,7 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
     if (status != MR_OK || same)
         return status;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s/%s: differs from what was ingested, twice; it was damaged on the way or on the server: compare "
+                   "%s/%s: differs from what was ingested, twice; it was damaged in transit or on the server: compare "
                    "it there, or upload it again",
                    mr_http_url(r->http)->shown, name);
 }

@@ -233,10 +233,11 @@ static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, m
     if (good && r->changed)
         mr_fail(err, MR_SYSTEM, "%s: was replaced while it was read; run the command again", file);
     else if (good && r->html && !sends)
-        mr_fail(err, MR_SYSTEM, "%s: answers with a web page in the place of the file; is a login or a proxy between?",
-                file);
+        mr_fail(err, MR_SYSTEM,
+                "%s: answers with a web page instead of the file; is there a login page or a proxy in between?", file);
     else if (good && r->code == MR_CURLE_WRITE_ERROR)
-        mr_fail(err, MR_SYSTEM, "%s: the server answers a range with other bytes; it cannot be read from there", file);
+        mr_fail(err, MR_SYSTEM,
+                "%s: the server answers a range request with other bytes; it cannot be read from this server", file);
     else if (good && r->code == 0 && !get->bytes)
         return DONE;
     else if (r->status == 404 || r->status == 410)
@@ -320,7 +321,7 @@ mr_status mr_http_get(mr_http *h, const mr_get *get, mr_error *err)
         }
         if (v == AGAIN && mr_lane_now() - last >= h->patience) {
             status = mr_fail(err, MR_SYSTEM,
-                             "%s: nothing has come for %u s (%s); check the network, then run the command again", file,
+                             "%s: no data received for %u s (%s); check the network, then run the command again", file,
                              h->patience, why.text);
             errno = ETIMEDOUT;
             break;

@@ -60,7 +60,7 @@ mr_status mr_http_read(mr_http *h, const char *name, const char *query, uint64_t
 /* Stores a whole file; again from its start if the connection breaks. */
 mr_status mr_http_put(mr_http *h, const char *name, const mr_put *put, mr_error *err);
 /* The same of a large file in a bucket: in parts, several at once, each tried again by itself.  A later call goes on
- * with the parts that are there. */
+ * with the parts that exist. */
 mr_status mr_http_put_parts(mr_http *h, const char *name, const mr_put *put, mr_error *err);
 /* What is stored there; MR_END: nothing. */
 mr_status mr_http_head(mr_http *h, const char *name, mr_there *out, mr_error *err);

@@ -196,7 +196,7 @@ static mr_status authorize(const mr_curl *c, void *easy, const mr_url *url, cons
     return add_header(c, headers, "x-amz-content-sha256", body ? body : "UNSIGNED-PAYLOAD", err);
 }
 
-/* A file of certificates in the place of the system's, by the names that curl, Amazon's tools and OpenSSL have. */
+/* A file of certificates that replaces the system's, by the names that curl, Amazon's tools and OpenSSL have. */
 static const char *certificates(void)
 {
     static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};

@@ -102,7 +102,7 @@ static mr_status create(upload *u, mr_error *err)
     const char *at = mr_buf_text(&answer);
     if (!element(&at, "<UploadId>", &id) || !id.len || id.len > ID_MAX) {
         errno = EREMOTEIO;
-        return mr_fail(err, MR_SYSTEM, "%s: the service does not begin an upload in parts; is it S3?", u->name);
+        return mr_fail(err, MR_SYSTEM, "%s: the service does not start a multipart upload; is it S3?", u->name);
     }
     mr_url_encode(&u->id, mr_buf_text(&id), id.len, "");
     MR_TRY(mr_buf_status(&u->id, err, u->name));
@@ -175,7 +175,7 @@ static mr_status put_part(void *ctx, size_t item, unsigned worker, mr_error *err
     if (*u->etags[item].text)
         return MR_OK;
     errno = EREMOTEIO;
-    return mr_fail(err, MR_SYSTEM, "%s: the service gives a part no ETag; is it S3?", u->name);
+    return mr_fail(err, MR_SYSTEM, "%s: the service returns no ETag for a part; is it S3?", u->name);
 }
 
 /* The status of an answer that comes after a while may be 200 all the same: it is in the text. */
@@ -206,8 +206,8 @@ static mr_status complete(upload *u, mr_error *err)
     }
     errno = EREMOTEIO;
     return mr_fail(err, MR_SYSTEM,
-                   "%s: the parts are there, but the service does not join them (%s); run the command again", u->name,
-                   code.len ? mr_buf_text(&code) : "it does not say why");
+                   "%s: all parts are uploaded, but the service does not combine them (%s); run the command again",
+                   u->name, code.len ? mr_buf_text(&code) : "it does not say why");
 }
 
 mr_status mr_http_put_parts(mr_http *h, const char *name, const mr_put *put, mr_error *err)

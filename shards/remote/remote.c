@@ -39,8 +39,8 @@ mr_status mr_remote_keep_out(const char *path, mr_error *err)
         return MR_OK;
     MR_TRY(mr_url_parse(path, &url, err));
     mr_status status =
-        mr_fail(err, MR_MISUSE,
-                "%s: is elsewhere, and can only be read; change the dataset where it is, then upload it", url.shown);
+        mr_fail(err, MR_MISUSE, "%s: is remote and read-only; change the dataset where it is stored, then upload it",
+                url.shown);
     mr_url_free(&url);
     return status;
 }
@@ -52,7 +52,7 @@ mr_status mr_remote_cache_path(const char *name, mr_buf *out, mr_error *err)
     if (!mr_env_cache_path(name, out) && !out->failed) {
         errno = EINVAL;
         return mr_fail(err, MR_MISUSE,
-                       "neither XDG_CACHE_HOME nor HOME names a folder for what is fetched; set one of them");
+                       "neither XDG_CACHE_HOME nor HOME names a folder for fetched data; set one of them");
     }
     return mr_buf_status(out, err, name);
 }
@@ -148,8 +148,8 @@ static mr_status fetch_unkept(mr_remote *r, const mr_shard *shard, int *fd, mr_e
     MR_TRY(mr_file_scratch(&scratch, err));
     mr_status status = mr_remote_fetch(r, shard, scratch, NULL, err);
     if (status == MR_SYSTEM && errno == ENOSPC) {
-        mr_fail(err, status, "%s.mdb: there is no room for it, neither in %s nor in $TMPDIR; name a larger disk",
-                shard->name, r->store.path);
+        mr_fail(err, status, "%s.mdb: there is no room for it in %s or in $TMPDIR; name a larger disk", shard->name,
+                r->store.path);
         errno = ENOSPC;
     }
     MR_TRY(status);

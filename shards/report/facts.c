@@ -26,7 +26,7 @@ const mr_bins mr_bins_of[MR_BINS_KINDS] = {
                        {"up to 4 KiB", "up to 16 KiB", "up to 64 KiB", "up to 256 KiB", "up to 1 MiB", "up to 4 MiB",
                         "above 4 MiB", NULL}},
     [MR_BINS_FORMAT] = {"Format", {"other", "JPEG", "PNG", "WebP", NULL}},
-    [MR_BINS_EXIF] = {"EXIF orientation", {"as stored", "turned or mirrored", NULL}},
+    [MR_BINS_EXIF] = {"EXIF orientation", {"as stored", "rotated or flipped", NULL}},
     [MR_BINS_OBJECTS] = {"Objects per image", {"none", "1", "2", "3 to 5", "6 to 10", "11 to 20", "above 20", NULL}},
     [MR_BINS_BOX] = {"Size of a box", {"below 32 x 32 pixels", "below 96 x 96", "larger", NULL}},
     [MR_BINS_LENGTH] = {"Words per caption",

@@ -7,7 +7,7 @@
 #include "shards/report/facts.h"
 #include "shards/report/thumb.h"
 
-/* The page may have so many bytes of images; then no more are shown. */
+/* The page may have this many bytes of images; then no more are shown. */
 enum { MR_WALL_BYTES = 4 << 20, MR_WALL_PER_CLASS = 6, MR_WALL_CLASSES = 40, MR_WALL_TRIES = 3000 };
 
 /* Appends the section: up to MR_WALL_PER_CLASS samples of each class, chosen by `seed`.  Samples that cannot be decoded

@@ -47,8 +47,7 @@ static mr_status list_samples(const char *dir, const mr_dataset *ds, mr_similar 
     for (size_t i = 0; i < m->split_count; i++)
         samples += m->splits[i].samples;
     if (samples >= UINT32_MAX)
-        return mr_fail(err, MR_MISUSE, "%s: more samples than --near-duplicates can compare, which are 4,294,967,294",
-                       dir);
+        return mr_fail(err, MR_MISUSE, "%s: more samples than --near-duplicates can compare (4,294,967,294)", dir);
     out->pictures = mr_alloc(samples, sizeof *out->pictures);
     if (!out->pictures)
         return mr_fail_memory(err, "looking for near-duplicates");

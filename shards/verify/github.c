@@ -6,7 +6,7 @@
 
 #include "shards/verify/formats.h"
 
-enum { SHOWN = 10 }; /* a step shows so many errors, and so many warnings */
+enum { SHOWN = 10 }; /* a step shows this many errors, and this many warnings */
 
 typedef struct log_lines {
     mr_buf *out;

@@ -56,10 +56,10 @@ static mr_status read_lines(const char *argument, bool reasons, void **state, mr
         if (*line && !reasons)
             line[strcspn(line, "\t\r")] = 0;
         else if (*line && !cut_line(line))
-            return mr_fail(err, MR_MISUSE,
-                           "line %zu: is not a source or an image hash, a reason and a date such as 2026-01-31, with "
-                           "tabs between",
-                           number);
+            return mr_fail(
+                err, MR_MISUSE,
+                "line %zu: is not a source or an image hash, a reason and a date such as 2026-01-31, separated by tabs",
+                number);
         if (*line)
             d->names[d->count++] = line;
         line = end ? end + 1 : NULL;

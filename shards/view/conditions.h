@@ -20,21 +20,21 @@ typedef struct mr_candidate {
 /* In the order in which they are asked: word, name, value, whether it reads metas, kind of argument, help. */
 #define MR_CONDITIONS(X)                                                                                               \
     X(drop, "drop", "FILE", true, drop,                                                                                \
-      "all but what FILE lists: a source or an image hash, the reason and the date, with tabs between, a line each")   \
-    X(sample_list, "sample-list", "FILE", true, list, "only what FILE lists: a source or an image hash a line")        \
+      "all but those in FILE, one per line: a source or an image hash, the reason and the date, separated by tabs")    \
+    X(sample_list, "sample-list", "FILE", true, list, "only those in FILE, one per line: a source or an image hash")   \
     X(class, "class", "NAMES", false, text, "samples of these classes, separated by commas")                           \
     X(source, "source", "GLOB", true, text,                                                                            \
       "samples whose path in the source matches the pattern; * stands for / too")                                      \
-    X(column, "column", "NAME=VALUE", true, column, "samples of whose table row this column has this value")           \
-    X(objects, "objects", "N..M", true, objects, "samples with so many objects, such as 1.. or 0..20")                 \
-    X(min_side, "min-side", "PIXELS", false, number, "images whose shorter side has at least so many pixels")          \
+    X(column, "column", "NAME=VALUE", true, column, "samples whose table row has this value in this column")           \
+    X(objects, "objects", "N..M", true, objects, "samples with this many objects, such as 1.. or 0..20")               \
+    X(min_side, "min-side", "PIXELS", false, number, "images whose shorter side has at least this many pixels")        \
     X(fraction, "fraction", "F", false, fraction,                                                                      \
       "this share, by the hash of the image; stable when the dataset grows")                                           \
     X(fold, "fold", "I/N", false, fold,                                                                                \
       "fold I of N, or with -I/N all of the others; copies of an image stay together")                                 \
     X(samples, "samples", "NUMBERS", false, ranges,                                                                    \
       "samples by their numbers, such as 0-99,105; @FILE: those in a file")                                            \
-    X(first, "first", "N", false, number, "the first so many of those that meet the other conditions")
+    X(first, "first", "N", false, number, "the first N of those that meet the other conditions")
 
 typedef struct mr_condition_kind {
     const char *name, *value, *help; /* of the option: --class NAMES */

@@ -115,7 +115,7 @@ grep -q '"world": *2\b' by-srun/step-00000005/state.json || fail "srun started l
 echo "ok: ranks of srun --mpi=pmix are those of mpirun, to the bit"
 
 srun -n 2 "$millrace" verify data >out 2>&1 && fail "tasks without PMIx did their work alone"
-[ "$(grep -c '^millrace: srun: started 2 processes .*; give srun --mpi=pmix$' out)" = 2 ] || fail "srun without PMIx"
+[ "$(grep -c '^millrace: srun: started 2 processes .*; use srun --mpi=pmix$' out)" = 2 ] || fail "srun without PMIx"
 srun -n 1 "$millrace" verify data --quiet || fail "one task is not refused"
 echo "ok: several tasks without PMIx are refused, one is not"
 

@@ -158,7 +158,7 @@ static void test_inputs_that_are_not_there(void **state)
          "millrace: ftp://host/a.tar: archives are read from URLs of http, https, s3, gs and hf; download this one "
          "first\n",
          "ingest", "ftp://host/a.tar", "out");
-    SAYS(dir, 2, "", "millrace: --device: unknown device 'gpu'; a GPU of NVIDIA is cuda, others are opencl\n", "replay",
+    SAYS(dir, 2, "", "millrace: --device: unknown device 'gpu'; an NVIDIA GPU is cuda, any other is opencl\n", "replay",
          "ds", "--global-batch", "1", "--size", "8", "--device", "gpu");
 }
 

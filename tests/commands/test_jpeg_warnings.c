@@ -83,7 +83,7 @@ static const char *text(const json_t *o, const char *key)
     return value ? value : "";
 }
 
-/* One entry in the list for each kind that is there: these words, so many images, and the first of them. */
+/* One entry in the list for each kind that is there: these words, this many images, and the first of them. */
 static void expect_told(const scene *s, const json_t *list, const char *file, const char *key)
 {
     size_t told = 0;

@@ -94,7 +94,7 @@ static void what_it_needs_may_be_unknown(void **state)
         char *dir = support_path("%s/%zu", (char *)*state, i), *ds = support_path("%s/ds", dir);
         make_newer(dir, more[i]);
         assert_int_equal(mr_dataset_open(ds, &opened, &err), MR_MISUSE);
-        assert_non_null(strstr(err.text, "format 3 is newer and needs the millrace that made it or later"));
+        assert_non_null(strstr(err.text, "format 3 is newer and needs the version that wrote it or later"));
         free(ds);
         free(dir);
     }

@@ -228,7 +228,7 @@ static void each_command_into(const char *output, const char *words)
     }
 }
 
-/* A device that is full, in the place of standard output. */
+/* A device that is full, in place of standard output. */
 static void test_full_output(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void test_progress_as_json(void **state)
     close(ends[1]);
 }
 
-/* A terminal in the place of standard error, where the last line drawn tells all, and no rate of nothing. */
+/* A terminal in place of standard error, where the last line drawn tells all, and no rate of nothing. */
 static void test_progress(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_special_files.c - a FIFO, a folder, a device, an empty file or nothing in the place of a file: in a dataset, a
+/* test_special_files.c - a FIFO, a folder, a device, an empty file or nothing instead of a file: in a dataset, a
  * checkpoint, a source, as the value of an option, and as a target.
  * Invariant tested: no command waits for input that will not come or reads without end; each reports what is wrong,
  * or works without the file. */
@@ -62,7 +62,7 @@ static const char *file_of(const char *path)
 }
 
 /* Each thing in place of the file `path`, before each command: what is not named in `without` says that it cannot be
- * done, and for want of which file.  bench works through so many bytes whatever there is, and may. */
+ * done, and for want of which file.  bench works through this many bytes whatever there is, and may. */
 static void expect_things(const char *path, const char *const *const *commands, size_t count, const char *without)
 {
     support_result bench = {0};

@@ -123,7 +123,7 @@ static void test_refusals(void **state)
         {1, "--text-column", "story",
          "no sample of train has text in column \"story\"; the first has it in title, cap"
          "tions"},
-        {2, "--split", "val", "give a --text-column; the first sample has text in title"},
+        {2, "--split", "val", "choose a --text-column; the first sample has text in title"},
         {1, "--split", "test", "has no text to train on"},
         {2, "--spilt", "val", "--split"},
     };

@@ -116,7 +116,7 @@ static void each_image(const power *p, void (*check)(const power *p, size_t mome
 
 /* ---- datasets --------------------------------------------------------------------------------------------------- */
 
-static uint64_t hashes[4]; /* after so many acknowledgements; [0] absent */
+static uint64_t hashes[4]; /* after this many acknowledgements; [0] absent */
 
 static void check_dataset(const power *p, size_t moment)
 {

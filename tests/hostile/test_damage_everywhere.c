@@ -112,7 +112,7 @@ static void damage(scene *s)
 static void expect_said(const scene *s, const char *text)
 {
     static const char *const ways[] = {"`millrace reindex`", "`millrace verify", "`millrace seek", "ingest again",
-                                       "give the folder that `millrace ingest` made"};
+                                       "name the folder that `millrace ingest` wrote"};
     bool file = strstr(text, ".mdb") || strstr(text, ".idx") || strstr(text, "manifest.json"), way = false;
     for (size_t i = 0; i < MR_COUNT(ways); i++)
         way = way || strstr(text, ways[i]);

@@ -33,7 +33,7 @@ static int tear_down(void **state)
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-/* MR_OK if this source has so many files; else the reason, in an error or in the first note. */
+/* MR_OK if this source has this many files; else the reason, in an error or in the first note. */
 static mr_status expect_files(char *path, uint64_t files, mr_error *err)
 {
     mr_source *s = NULL;

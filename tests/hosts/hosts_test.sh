@@ -79,7 +79,7 @@ refused() {
 cp "$millrace" other
 echo >>other
 on h2 mount --bind other "$millrace"
-refused 2 "rank 1 on h2 runs another build of millrace (" h1:1,h2:1 millrace verify one
+refused 2 "rank 1 on h2 runs a different build of millrace (" h1:1,h2:1 millrace verify one
 on h2 umount "$millrace"
 picture=$(find source -name '*.JPEG' | head -n 1)
 : >empty

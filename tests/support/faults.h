@@ -12,7 +12,7 @@ typedef struct faulty {
     const char *log;       /* MILLRACE_FAULT_LOG, NULL: none */
     bool libraries;        /* the calls of the libraries too: LD_PRELOAD, not for sanitized builds */
     unsigned ranks;        /* under mpirun, 0: alone */
-    double delay;          /* SIGKILL (to every rank) after so many seconds, 0: none */
+    double delay;          /* SIGKILL (to every rank) after this many seconds, 0: none */
 } faulty;
 
 /* Runs millrace with these words (split at blanks). */

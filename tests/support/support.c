@@ -31,7 +31,7 @@ char *support_tmpdir(void)
     const char *base = getenv("TMPDIR");
     char *dir = support_path("%s/millrace-test-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(dir))
-        fail_msg("cannot make a folder %s: %s", dir, strerror(errno));
+        fail_msg("cannot create the folder %s: %s", dir, strerror(errno));
     return dir;
 }
 
@@ -78,7 +78,7 @@ static void make_parents(const char *path)
     for (char *p = copy + 1; (p = strchr(p, '/')); *p++ = '/') {
         *p = '\0';
         if (mkdir(copy, 0777) && errno != EEXIST)
-            fail_msg("cannot make the folder %s: %s", copy, strerror(errno));
+            fail_msg("cannot create the folder %s: %s", copy, strerror(errno));
     }
     free(copy);
 }

@@ -122,7 +122,7 @@ static mr_status open_output(writing *w, mr_error *err)
 static mr_status make_temp(writing *w, mr_error *err)
 {
     if (mkdirat(w->output_fd, w->temp, 0777) != 0)
-        return mr_fail_errno(err, errno, "%s/%s: cannot make the directory", w->output, w->temp);
+        return mr_fail_errno(err, errno, "%s/%s: cannot create the directory", w->output, w->temp);
     w->fd = openat(w->output_fd, w->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (w->fd < 0)
         return mr_fail_errno(err, errno, "%s/%s: cannot open the directory", w->output, w->temp);

@@ -57,7 +57,7 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
     if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) || !isfinite(m->logit_scale))
         return mr_fail(err, MR_MISUSE, "checkpoint: a rate of the model is not a number");
     if (!(c->ema >= 0 && c->ema < 1))
-        return mr_fail(err, MR_MISUSE, "checkpoint: a mean's decay of %g is not from 0 to below 1", c->ema);
+        return mr_fail(err, MR_MISUSE, "checkpoint: a mean's decay of %g must be at least 0 and below 1", c->ema);
     if (c->slots != mr_checkpoint_slots(c->optimizer, c->ema > 0))
         return mr_fail(err, MR_MISUSE, "checkpoint: %s keeps %u buffers, not %u", optimizers[c->optimizer],
                        mr_checkpoint_slots(c->optimizer, c->ema > 0), c->slots);

@@ -18,7 +18,7 @@ mr_status mr_range_check(const mr_range *ranges, size_t count, mr_error *err)
 mr_status mr_rate_check(const char *option, double value, mr_error *err)
 {
     if (!(value >= 0 && value < 1))
-        return mr_fail(err, MR_MISUSE, "%s %g: give a number from 0 to below 1", option, value);
+        return mr_fail(err, MR_MISUSE, "%s %g: give a number of at least 0 and below 1", option, value);
     return MR_OK;
 }
 

@@ -53,14 +53,14 @@ static mr_status check_options(const mr_optimizer_options *o, mr_error *err)
     if (!below(o->clip, 0, HUGE_VAL))
         return mr_fail(err, MR_MISUSE, "--clip: %g: give a number > 0, or 0 for no clipping", o->clip);
     if (o->kind == MR_SGD && !below(o->momentum, 0, 1))
-        return mr_fail(err, MR_MISUSE, "--momentum: %g is not from 0 up to below 1", o->momentum);
+        return mr_fail(err, MR_MISUSE, "--momentum: %g must be at least 0 and below 1", o->momentum);
     if (o->kind == MR_ADAMW && !below(o->beta1, 0, 1))
-        return mr_fail(err, MR_MISUSE, "--beta1: %g is not from 0 up to below 1", o->beta1);
+        return mr_fail(err, MR_MISUSE, "--beta1: %g must be at least 0 and below 1", o->beta1);
     if (o->kind == MR_ADAMW && !below(o->beta2, 0, 1))
-        return mr_fail(err, MR_MISUSE, "--beta2: %g is not from 0 up to below 1", o->beta2);
+        return mr_fail(err, MR_MISUSE, "--beta2: %g must be at least 0 and below 1", o->beta2);
     /* Without any gradient the update is 0 / (0 + eps): eps must be above 0 in float32 too. */
     if (o->kind == MR_ADAMW && !below(o->eps, 1e-30, 1))
-        return mr_fail(err, MR_MISUSE, "--eps: %g is not from 1e-30 up to below 1", o->eps);
+        return mr_fail(err, MR_MISUSE, "--eps: %g must be at least 1e-30 and below 1", o->eps);
     return MR_OK;
 }
 

@@ -40,7 +40,7 @@ static const mr_option options[] = {
      .help = "decode all images; list near-duplicates within splits, and leaks between them"},
     {"near-distance", 0, MR_ARG_COUNT, MR_FIELD(request, near_distance), .value = "N", .high = MR_NEAR_DISTANCE_MAX,
      .standard = MR_TEXT_OF(MR_NEAR_DISTANCE_STANDARD), .given = offsetof(request, near_distance_given),
-     .help = "compare images whose hashes differ in at most N of 63 bits; more finds more and takes longer"},
+     .help = "compare images whose hashes differ in at most N of 63 bits; a larger N finds more and takes longer"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .given = offsetof(request, max_pixels_given),
      .help = "with --near-duplicates: skip larger images"},
@@ -58,7 +58,7 @@ static mr_status check(void *ctx, mr_error *err)
     if (q->max_pixels_given && !q->near)
         return mr_fail(err, MR_MISUSE, "--max-pixels requires --near-duplicates");
     if (q->croissant && (q->json || q->classes || q->objects || q->near))
-        return mr_fail(err, MR_MISUSE, "--croissant prints a document of its own; give it alone");
+        return mr_fail(err, MR_MISUSE, "--croissant prints a document of its own; use it alone");
     return MR_OK;
 }
 
@@ -357,7 +357,7 @@ const mr_command mr_cmd_inspect = {
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has the wrong size, or the manifest or an index "
-             "or a checkpoint is damaged; 2 usage error or neither there; 3 system error.",
+             "or a checkpoint is damaged; 2 usage error, or no dataset or run there; 3 system error.",
     .options = options,
     .arguments = arguments,
     .check = check,

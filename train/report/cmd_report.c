@@ -107,7 +107,8 @@ const mr_command mr_cmd_report = {
         "The page is at most about 5 MB.  Objects, captions and lists of labels are counted in up to 50,000 samples, "
         "chosen evenly; the page says so.\n"
         "\n"
-        "Exit status: 0 done; 1 the dataset or the run is damaged; 2 usage error or neither there; 3 system error.",
+        "Exit status: 0 done; 1 the dataset or the run is damaged; 2 usage error, or no dataset or run there; 3 system "
+        "error.",
     .options = options,
     .arguments = arguments,
     .run = start,

@@ -136,8 +136,8 @@ static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, co
         return mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has text there; columns: %s", column, split,
                        names);
     return mr_fail(err, MR_MISUSE,
-                   "the first samples of %s have neither image_description nor captions; choose by "
-                   "--text-column among these columns: %s",
+                   "the first samples of %s have neither image_description nor captions; choose one of these with "
+                   "--text-column: %s",
                    split, names);
 }
 

@@ -237,13 +237,14 @@ static mr_status check(const mr_settings *s, mr_error *err)
             "--pretrained-classes: names the classes of an .npz that --pretrained gives; a run's folder knows "
             "its own");
     if (!(s->ema >= 0 && s->ema < 1))
-        return mr_fail(err, MR_MISUSE, "--ema %g: is the share of the old mean, from 0 to below 1", s->ema);
+        return mr_fail(err, MR_MISUSE, "--ema %g: must be at least 0 and below 1", s->ema);
     if (!(s->label_smoothing >= 0 && s->label_smoothing < 1))
-        return mr_fail(err, MR_MISUSE, "--label-smoothing %g: is a share, from 0 to below 1", s->label_smoothing);
+        return mr_fail(err, MR_MISUSE, "--label-smoothing %g: must be at least 0 and below 1", s->label_smoothing);
     mr_augment augment;
     MR_TRY(mr_augment_list(s->augment, &augment, err));
     if (!(s->scale_min > 0 && s->scale_min <= 1))
-        return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the image, above 0 and up to 1", s->scale_min);
+        return mr_fail(err, MR_MISUSE, "--scale-min %g: must be a fraction of the image, above 0 and at most 1",
+                       s->scale_min);
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
     if (s->given.checkpoint_every && !*s->output)

@@ -123,7 +123,7 @@ typedef enum mr_setting_life {
     X(MR_ARG_REAL, double, weight_decay, "weight-decay", "D", "0", MR_FIXED, "weight decay")                           \
     X(MR_ARG_REAL, double, clip, "clip", "NORM", "1", MR_FIXED, "clip the global gradient norm (0: off)")              \
     X(MR_ARG_REAL, double, ema, "ema", "D", "0", MR_FIXED,                                                             \
-      "use an exponential moving average of the weights; it is what is evaluated and saved; D: its decay, for "        \
+      "evaluate and save an exponential moving average of the weights; D: its decay, for "                             \
       "example 0.999 (0: off)")                                                                                        \
     X(MR_ARG_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED, "dropout rate")                                   \
     X(MR_ARG_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                           \
@@ -178,7 +178,7 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                             \
       "stop with a checkpoint after N updates of this run, as a time limit would", .rare = true)                       \
     X(MR_ARG_PATH, const char *, log, "log", "FILE", "", MR_ONCE,                                                      \
-      "append a JSON line per update; give it again when resuming", .own = true, .rare = true)                         \
+      "append a JSON line per update; repeat it when resuming", .own = true, .rare = true)                             \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "exclude the first N updates from samples per second", .rare = true)                                             \
     X(MR_ARG_FLAG, bool, profile, "profile", NULL, "", MR_ONCE,                                                        \

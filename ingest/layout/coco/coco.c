@@ -150,11 +150,11 @@ static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     } else if (st->results) {
         bid->score = 40;
         snprintf(bid->why, sizeof bid->why, "%zu COCO result files", st->results);
-        snprintf(
-            bid->refusal, sizeof bid->refusal,
-            "COCO result files (what a model found: bare lists, such as %.80s) hold neither images nor ground truth; "
-            "ingest the annotation files and the images they were made from",
-            st->result);
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "COCO result files (a model's predictions: bare lists, such as %.80s) hold neither images nor ground "
+                 "truth; "
+                 "ingest the annotation files and the images they were made from",
+                 st->result);
     }
     mr_coco_state_free(st);
     return MR_OK;

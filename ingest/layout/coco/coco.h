@@ -42,7 +42,7 @@ typedef struct mr_coco_part {
 
 typedef struct mr_coco_group {
     size_t first, count; /* parts, one a kind at most */
-    char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that is there */
+    char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that exists */
     bool left_out;       /* by --split-map */
     bool by_folder;      /* its files name no split, and all of its images are in folders that do */
     bool any;            /* an image that its files list exists */
@@ -99,7 +99,7 @@ mr_status mr_coco_look_up(const mr_coco_build *b, const mr_coco_group *g, bool f
 mr_status mr_coco_make_groups(mr_coco_build *b);
 /* The stored split of an image of the group, added to the plan; MR_NO_ENTRY: --split-map leaves it out. */
 mr_status mr_coco_image_split(const mr_coco_build *b, mr_coco_group *g, uint32_t entry, uint32_t *split);
-/* Whether every image of the group's files that is there is in a folder of a split. */
+/* Whether every image of the group's files that exists is in a folder of a split. */
 mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes);
 /* Parses a part, unless that has been done. */
 mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part);

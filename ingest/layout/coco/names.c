@@ -48,7 +48,7 @@ static mr_status several(const mr_coco_build *b, const char *name, uint32_t a, u
 {
     const mr_source *s = b->tree->source;
     return mr_fail(b->err, MR_BAD_DATA,
-                   "\"file_name\" %.150s of the annotation files may be %.250s or %.250s: let the JSON name its images "
+                   "\"file_name\" %.150s of the annotation files may be %.250s or %.250s: in the JSON, name the images "
                    "by their paths from the root of the dataset",
                    name, mr_source_entry(s, a)->path, mr_source_entry(s, c)->path);
 }

@@ -175,8 +175,8 @@ mr_status mr_label_census_classes(const mr_label_census *c, const char *where, m
 {
     if (c->full)
         return mr_fail(err, MR_MISUSE,
-                       "%s: the labels are more than %d different ones; choose another column with --label-column",
-                       where, MR_CLASS_SET_MAX);
+                       "%s: has more than %d different labels; choose another column with --label-column", where,
+                       MR_CLASS_SET_MAX);
     for (int32_t n = 0; c->filled && n <= (int32_t)c->highest; n++) {
         char name[16];
         MR_TRY(mr_plan_class(plan, name, (size_t)snprintf(name, sizeof name, "%d", (int)n), false, 0, err));

@@ -139,7 +139,7 @@ void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks
     look_for_pairs(t, marks);
     look_for_folders(t, marks);
     if (!marks->kind && roboflow)
-        set(marks, MR_RF_FOREIGN, "unknown", &marks->dirs.items[0], "without annotations that are known");
+        set(marks, MR_RF_FOREIGN, "unknown", &marks->dirs.items[0], "with no known annotations");
 }
 
 void mr_rf_group(const mr_tree *t, mr_sample *sample)

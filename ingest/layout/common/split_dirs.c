@@ -144,7 +144,7 @@ static mr_status check_overlap(const mr_split_dirs *dirs, mr_error *err)
     for (size_t i = 1; i < dirs->count; i++) {
         const mr_split_dir *a = &dirs->items[i - 1], *b = &dirs->items[i];
         if (b->begin < a->end)
-            return mr_fail(err, MR_MISUSE, "--split-map: the folders %.*s and %.*s are one in the other",
+            return mr_fail(err, MR_MISUSE, "--split-map: one of the folders %.*s and %.*s contains the other",
                            (int)a->called, a->name, (int)b->called, b->name);
     }
     return MR_OK;

@@ -60,7 +60,7 @@ static void note_missing(const build *b, const mr_createml_file *f, const mr_cre
                     "%s names it, with %u annotations", json, image->objects);
     else
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, image->name, image->name_len, 0,
-                    "%s names it, which may be %s or %s: let it name the folder as well", json,
+                    "%s names it, which may be %s or %s: include the folder in the name", json,
                     mr_tree_path(b->tree, found->entry, &len), mr_tree_path(b->tree, found->rival, &len));
 }
 
@@ -153,10 +153,10 @@ static mr_status join_refs(build *b)
     st->ref_count = kept;
     if (joined)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "%zu further entries of images that an entry names already: their annotations are joined", joined);
+                    "%zu more entries for images that already have one: their annotations are joined", joined);
     if (repeats)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "%zu entries repeat another one of their image word for word, and count once", repeats);
+                    "%zu entries are exact copies of another one of their image, and are used once", repeats);
     return MR_OK;
 }
 

@@ -69,8 +69,7 @@ static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *er
         return MR_OK; /* for the program to say */
     mr_status status = mr_source_pread(t->source, f->entry, head, sizeof head, 0, err);
     if (status == MR_OK && memcmp(head, pointer, sizeof head) == 0)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%.*s: is git's pointer to the file, not the file; fetch it with: git lfs pull",
+        return mr_fail(err, MR_BAD_DATA, "%.*s: is a Git LFS pointer, not the file; fetch the file with: git lfs pull",
                        (int)f->path.len, f->path.text);
     return status;
 }

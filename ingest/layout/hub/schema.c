@@ -112,8 +112,8 @@ mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s
         (s->kind != MR_HUB_NAMES || json_equal(s->names, first->names)))
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%.*s: its labels (%s) are not those of the files before it (%s)%s; choose a column "
-                   "that all have alike with --label-column",
+                   "%.*s: its labels (%s) are not those of the files before it (%s)%s; choose a column that is the "
+                   "same in all with --label-column",
                    (int)file->path.len, file->path.text, s->column ? s->column : "none",
                    first->column ? first->column : "none",
                    s->kind == MR_HUB_NAMES && first->kind == MR_HUB_NAMES ? ", or have other class names" : "");

@@ -101,7 +101,7 @@ static mr_status check_twice(const build *b)
                 loose->split != MR_NO_ENTRY)
                 return mr_fail(b->err, MR_BAD_DATA,
                                "split %s occurs twice: in the folder %.*s, and at the top (from an archive, perhaps); "
-                               "--exclude '%s%s' takes the folder alone",
+                               "--exclude '%s%s' takes only the folder",
                                b->plan->splits[folder->split].name, (int)folder->name_len, folder->name, b->where.data,
                                loose->kind == MR_ILSVRC_TRAIN ? "n[0-9]*" : "ILSVRC2012_*.JPEG");
         }

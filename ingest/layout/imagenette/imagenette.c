@@ -124,8 +124,8 @@ static mr_status imagenette_plan(const mr_tree *t, const mr_layout_options *o, m
 
 const mr_layout mr_layout_imagenette = {
     .name = "imagenette",
-    .title = "Imagenette, or any train/ and val/ with one folder of images a class",
-    .needs = "train/ or val/ with one folder of images a class (and noisy_imagenette.csv, if labels are to be noisy)",
+    .title = "Imagenette, or any train/ and val/ with one folder of images per class",
+    .needs = "train/ or val/ with one folder of images per class (and noisy_imagenette.csv, if labels are to be noisy)",
     .options = MR_OPTION_LABEL | MR_OPTION_UNLISTED | MR_OPTION_DEPTH,
     .bid = imagenette_bid,
     .plan = imagenette_plan,

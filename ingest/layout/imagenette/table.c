@@ -92,7 +92,7 @@ static mr_status index_rows(table *tab, const char *name, mr_plan *plan, mr_erro
         const key *k = &tab->keys[r], *kept = tab->key_count ? &tab->keys[tab->key_count - 1] : NULL;
         if (kept && !strcmp(kept->path, k->path))
             mr_note_add(plan->notes, MR_NOTE_COLLISION, k->path, strlen(k->path), 0,
-                        "row %u of %s names it again: row %u counts", k->row + 1, name, kept->row + 1);
+                        "row %u of %s names it again: row %u is used", k->row + 1, name, kept->row + 1);
         else
             tab->keys[tab->key_count++] = *k;
     }

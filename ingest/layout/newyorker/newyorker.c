@@ -187,8 +187,8 @@ static void free_state(void *p)
 const mr_layout mr_layout_newyorker = {
     .name = "newyorker",
     .title = "New Yorker caption contest: all_contest_images/ and CONFIG/{train,val,test}.jsonl (--config CONFIG)",
-    .needs = "all_contest_images/NUMBER.jpeg (or all_contest_images.zip) and train.jsonl, val.jsonl, test.jsonl in a "
-             "folder a config (or matching.zip ...), rows with contest_number",
+    .needs = "all_contest_images/NUMBER.jpeg (or all_contest_images.zip) and train.jsonl, val.jsonl, test.jsonl in one "
+             "folder per config (or matching.zip ...), rows with contest_number",
     .options = MR_OPTION_LABEL | MR_OPTION_CONFIG,
     .bid = newyorker_bid,
     .plan = mr_newyorker_plan,

@@ -45,7 +45,7 @@ static void note_unplaced(const mr_tree *t, const mr_split_dir *dir, const mr_co
                     mr_tree_path(t, found->entry, &len), mr_tree_path(t, found->rival, &len));
     else
         mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
-                    "image %s of %s has the file of image %s, which counts", id, json,
+                    "image %s of %s has the same file as image %s, which is used", id, json,
                     mr_coco_id_show(f->ids, f->images[image_of[found->entry - dir->begin] - 1].id, other));
     plan->notes->failed = plan->notes->failed || buf.failed;
 }

@@ -48,7 +48,7 @@ static void refuse(const mr_rf_marks *m, mr_bid *bid)
                  m->seen, m->layout);
     else if (!strcmp(format, "unknown"))
         snprintf(bid->refusal, sizeof bid->refusal,
-                 "this is a Roboflow export of a kind that millrace does not know (%s): export it again as 'COCO' "
+                 "this is a Roboflow export of an unknown kind (%s): export it again as 'COCO' "
                  "(boxes), or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
                  m->seen);
     else

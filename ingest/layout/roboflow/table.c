@@ -178,7 +178,7 @@ static void note_unplaced(const mr_tree *t, const mr_split_dir *dir, const sheet
                     mr_tree_path(t, found->entry, &len), mr_tree_path(t, found->rival, &len));
     else
         mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
-                    "row %zu of %s names it again: row %u counts", r + 1, sh->name, row);
+                    "row %zu of %s names it again: row %u is used", r + 1, sh->name, row);
     plan->notes->failed = plan->notes->failed || buf.failed;
 }
 

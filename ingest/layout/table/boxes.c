@@ -18,7 +18,7 @@ enum { SIDES = 4, WORDS = 8 };
 
 static const struct {
     mr_box_form form;
-    const char *names[SIDES][WORDS]; /* the first that is there counts */
+    const char *names[SIDES][WORDS]; /* the first that exists is used */
 } forms[] = {
     {MR_BOX_CORNERS,
      {{"xmin", "x_min", "x1", "left", "bbox_x1", "bbox_xmin"},

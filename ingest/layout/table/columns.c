@@ -248,7 +248,7 @@ static mr_status check_several(mr_sheet *s, mr_error *err)
             strtod(cell, &end);
             if (end != cell && !*end)
                 return mr_fail(err, MR_MISUSE,
-                               "--label-column: several columns of labels hold 0 and 1 alone, or names of classes; row "
+                               "--label-column: several label columns must hold only 0 and 1, or names of classes; row "
                                "%zu of %s has \"%.40s\" in column %s",
                                r + 1, s->name, cell, s->csv.header[s->labels[i]]);
         }

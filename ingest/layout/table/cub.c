@@ -2,7 +2,7 @@
  * Source: the README of Caltech-UCSD Birds-200-2011: images.txt "ID PATH", image_class_labels.txt "ID CLASS",
  * classes.txt "CLASS NAME", train_test_split.txt "ID 1" for train and "ID 0" for test,
  * bounding_boxes.txt "ID X Y WIDTH HEIGHT" in pixels; paths are below images/.
- * Invariant: a number occurs once in each list, and every image has a line in each list that is there. */
+ * Invariant: a number occurs once in each list, and every image has a line in each list that exists. */
 #include "ingest/layout/table/cub.h"
 
 #include <stdlib.h>

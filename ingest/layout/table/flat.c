@@ -82,7 +82,7 @@ static mr_status flat_plan(const mr_tree *t, const mr_layout_options *o, mr_plan
 const mr_layout mr_layout_flat = {
     .name = "flat",
     .title = "images without labels, in one folder or in folders of splits",
-    .needs = "nothing but images in one folder; by --layout flat any tree of images, whatever else is in it",
+    .needs = "only images in one folder; with --layout flat, any folder tree of images, whatever else it contains",
     .bid = flat_bid,
     .plan = flat_plan,
 };

@@ -8,7 +8,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/placing.h"
 
-/* Of the images of a list of classes, with a row for each class, at least so many have several. */
+/* Of the images of a list of classes, with a row for each class, at least this many have several. */
 enum { LISTED_MIN = 2, LISTED_PART = 4 };
 
 static const char *picture_path(const mr_placing *p, size_t picture, size_t *len)
@@ -72,7 +72,7 @@ static void repeated(mr_placing *p, const mr_sheet *other, size_t first, const m
 {
     size_t len;
     const char *path = picture_path(p, picture, &len);
-    mr_note_add(p->plan->notes, MR_NOTE_COLLISION, path, len, 0, "row %zu of %s names it again: row %zu of %s counts",
+    mr_note_add(p->plan->notes, MR_NOTE_COLLISION, path, len, 0, "row %zu of %s names it again: row %zu of %s is used",
                 row + 1, s->name, first + 1, other->name);
 }
 

@@ -114,12 +114,12 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
     bool any = a->count > 0;
     mr_voc_object *o = any ? &a->objects[a->count - 1] : NULL;
     if (any && at == NAME && o->named)
-        return stop(r, MR_BAD_DATA, "an object with two names: it is unknown which one counts");
+        return stop(r, MR_BAD_DATA, "an object with two names: it is unclear which one applies");
     if (any && at == BOX && o->boxed)
-        return stop(r, MR_BAD_DATA, "an object with two bndbox: it is unknown which one counts");
+        return stop(r, MR_BAD_DATA, "an object with two bndbox: it is unclear which one applies");
     if (at == TURNED_BOX)
         return stop(r, MR_BAD_DATA,
-                    "a robndbox, the turned box of roLabelImg, which is not read: write its four corners "
+                    "a robndbox, the rotated box of roLabelImg, which is not read: write its four corners "
                     "as a <polygon>");
     if (any && at == SIDE && o->seen & 1u << r->side)
         return stop(r, MR_BAD_DATA, "a bndbox with a duplicate side");

@@ -10,7 +10,7 @@ enum { MR_VOC_XML_MAX = 16 << 20, MR_VOC_DEPTH = 32, MR_VOC_NAME_MAX = 4096 };
 typedef struct mr_voc_object {
     size_t name_at, name_len; /* in mr_voc_annotation.names: UTF-8, without surrounding blanks */
     double sides[4];          /* xmin, ymin, xmax, ymax, as written */
-    unsigned seen;            /* a bit for each side that is there */
+    unsigned seen;            /* a bit for each side that was read */
     bool named, boxed;        /* it has a name, a bndbox */
     size_t point, points;     /* of its polygon: numbers in mr_voc_annotation.points, x and y in turn */
 } mr_voc_object;

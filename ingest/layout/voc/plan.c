@@ -242,7 +242,7 @@ static void note_rest(const mr_voc_build *b)
                         "%" PRIu64 " images have no XML, so their objects are unknown", b->plain[i]);
     note_xml(b, b->swapped, b->first_swapped,
              "with the <filename> of another image: the XML's own name decides, not its <filename>");
-    note_xml(b, b->shared, b->first_shared, "of several images, whose names differ in their endings alone");
+    note_xml(b, b->shared, b->first_shared, "of several images, whose names differ only in their endings");
 }
 
 static mr_status plan_all(mr_voc_build *b)

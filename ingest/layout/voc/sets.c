@@ -294,8 +294,9 @@ static mr_status list_entry(const sets *s, uint32_t entry, all *a)
     set_split(&l, l.name, l.len);
     MR_TRY(has_flags(s, &l, &flags));
     if (flags && !l.whole && !l.half && !set_class_split(s, &l, &redundant)) {
-        mr_note_add(s->plan->notes, MR_NOTE_INFO, path, len, 0,
-                    "not read: its lines have flags, as the lists of a class do, but its name ends with no split");
+        mr_note_add(
+            s->plan->notes, MR_NOTE_INFO, path, len, 0,
+            "not read: its lines have flags, as the lists of a class do, but its name does not end with a split");
         return MR_OK;
     }
     if (redundant) {

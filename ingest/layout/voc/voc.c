@@ -155,7 +155,7 @@ void mr_voc_state_free(void *state)
 
 const mr_layout mr_layout_voc = {
     .name = "voc",
-    .title = "Pascal VOC: an XML for each image, of Roboflow and VOC2012",
+    .title = "Pascal VOC: one XML per image, as in VOC2012 and Roboflow's exports",
     .needs = "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "
              "Annotations/ (labels/) there, or with ImageSets/",
     .options = MR_OPTION_UNLISTED,

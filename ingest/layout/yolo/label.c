@@ -112,7 +112,7 @@ static mr_status check_class(mr_yolo_reader *r, const mr_yolo_rules *rules, doub
     out->class = (uint32_t)value;
     if (!classes || out->class < classes)
         return MR_OK;
-    snprintf(r->why, sizeof r->why, "class %" PRIu32 ", where the dataset has %zu, from 0 on", out->class, classes);
+    snprintf(r->why, sizeof r->why, "class %" PRIu32 ", but the dataset has %zu, numbered from 0", out->class, classes);
     return MR_BAD_DATA;
 }
 

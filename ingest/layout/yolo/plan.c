@@ -228,7 +228,7 @@ static mr_status say_nameless(const mr_yolo_build *b)
         mr_text_show(&root, b->tree->root, b->tree->root_len);
         return mr_fail(
             b->err, MR_BAD_DATA,
-            "%s: is not in the dataset's root, %s, so its classes and splits would not count; move it there, "
+            "%s: is not in the dataset's root, %s, so its classes and splits would be ignored; move it there, "
             "or leave it out with --exclude",
             mr_source_entry(b->tree->source, above)->path, mr_buf_text(&root));
     }

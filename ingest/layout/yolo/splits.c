@@ -271,7 +271,7 @@ mr_status mr_yolo_splits(mr_yolo_build *b)
             b->items[kept++] = b->items[i];
     if (kept < b->count)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, b->settings.name, strlen(b->settings.name), 0,
-                    "a split names %zu image%s again: each counts once", b->count - kept,
+                    "a split names %zu image%s again: each is used once", b->count - kept,
                     b->count - kept == 1 ? "" : "s");
     b->count = kept;
     return MR_OK;

@@ -51,7 +51,7 @@ static mr_status make_parents(folder *f, mr_error *err)
         int failed = mkdirat(f->dirfd, path, 0777) != 0 && errno != EEXIST;
         *at = '/';
         if (failed)
-            return mr_fail_errno(err, errno, "%s: cannot make its folder", mr_buf_text(&f->source));
+            return mr_fail_errno(err, errno, "%s: cannot create its folder", mr_buf_text(&f->source));
     }
     mr_buf_clear(&f->parent);
     mr_buf_add(&f->parent, path, len);

@@ -63,7 +63,7 @@ static void test_the_file_may_follow_the_operands(void **state)
 {
     write_in(*state, "run.yaml", "seed: 1\n");
     write_in(*state, "verify.yaml", "quiet: true\n");
-    static const char *says = "millrace: nowhere: no such folder; give the folder that `millrace ingest` made\n";
+    static const char *says = "millrace: nowhere: no such folder; name the folder that `millrace ingest` wrote\n";
     SAYS(*state, 2, "", says, "train", "--options", "run.yaml", "nowhere");
     SAYS(*state, 2, "", says, "train", "nowhere", "--options", "run.yaml");
     SAYS(*state, 2, "", says, "verify", "nowhere", "--options=verify.yaml");

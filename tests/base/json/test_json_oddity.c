@@ -9,7 +9,7 @@
 #include "tests/support/json.h"
 
 typedef struct odd {
-    const char *value; /* in the place of a value of an object */
+    const char *value; /* in place of a value of an object */
     const char *words; /* NULL: the parser's own */
     size_t len;        /* 0: strlen */
 } odd;

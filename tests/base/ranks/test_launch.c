@@ -11,7 +11,7 @@
     "SLURM_JOB_ID=4", "SLURM_JOBID=4", "SLURM_STEP_ID=0", "SLURM_STEPID=0", "SLURM_PROCID=1", "SLURM_NODELIST=here"
 
 static const char apart[] = "srun: started 4 processes that cannot form one run, so each would do all the work; "
-                            "give srun --mpi=pmix\n";
+                            "use srun --mpi=pmix\n";
 static char *dataset;
 
 static int set_up(void **state)

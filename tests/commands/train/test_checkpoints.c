@@ -47,7 +47,7 @@ static size_t evaluations(const char *log)
     return count;
 }
 
-/* ---- so many updates ----------------------------------------------------------------------------------------------
+/* ---- this many updates ----------------------------------------------------------------------------------------------
  */
 
 static void checkpoints_come_between_evaluations(void **state)
@@ -160,7 +160,7 @@ static void how_often_is_a_number_from_one(void **state)
     support_result_free(&r);
 }
 
-/* ---- so many minutes ----------------------------------------------------------------------------------------------
+/* ---- this many minutes ----------------------------------------------------------------------------------------------
  */
 
 /* `train` with clocks of rank `hurried` alone that make an hour of every moment: the

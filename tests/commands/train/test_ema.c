@@ -121,7 +121,7 @@ static void the_mean_is_what_is_evaluated(void **state)
     support_result_free(&r);
     r = train_run(dir, 0, "--steps", "1", "--ema", "1", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "--ema 1: is the share of the old mean"));
+    assert_non_null(strstr(r.err, "--ema 1: must be at least 0 and below 1"));
     support_result_free(&r);
 }
 

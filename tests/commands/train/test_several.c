@@ -166,7 +166,7 @@ static void what_does_not_fit_is_refused(void **state)
     } cases[] = {
         {{"train", "data", "--loss", "ce", "--model", "ViT-B_16"},
          "no sample of train has a label of its own, and a classifier needs labels; train on several"},
-        {{"train", "data", "--label-smoothing", "1", "--model", "ViT-B_16"}, "--label-smoothing 1: is a share"},
+        {{"train", "data", "--label-smoothing", "1", "--model", "ViT-B_16"}, "--label-smoothing 1: must be"},
         {{"train", "data", "--loss", "hinge"}, "hinge"},
         {{"train", "data", "--loss", "bce", "--model", "bridgetower-large"},
          "--loss: is for classifiers, but --model bridgetower-large is trained on"},

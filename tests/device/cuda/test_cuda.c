@@ -152,7 +152,7 @@ static void what_is_wrong_is_reported(void **state)
     expect_wrong("add: argument 3 is not memory of the device", add_of_host_memory);
     expect_wrong("upload: not memory of the device", upload_past_the_end);
     expect_wrong("add: argument 1 is not aligned", crooked_pointer);
-    expect_wrong("rows: exceeds what one launch can do", too_wide);
+    expect_wrong("rows: exceeds the limits of one launch", too_wide);
 }
 
 static void too_much_is_refused(void **state)

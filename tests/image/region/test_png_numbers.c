@@ -75,8 +75,8 @@ static void others_are_refused(void **state)
     picture jpeg = make_jpeg(kind);
     refuse(&grey, W + 1, "37 x 21 pixels, and the image has 38 x 21");
     refuse(&deep, W, "its numbers have 16 bits; at most 8");
-    refuse(&rgb, W, "it has colours");
-    refuse(&alpha, W, "it has colours");
+    refuse(&rgb, W, "it is in colour");
+    refuse(&alpha, W, "it is in colour");
     cut.len -= 40;
     refuse(&cut, W, "PNG cannot be decoded");
     refuse(&jpeg, W, "PNG cannot be decoded");

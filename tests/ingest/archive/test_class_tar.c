@@ -154,7 +154,7 @@ static void test_bad_class_tars(void **state)
         {"some text", 9, "train.tar: n01440764.tar: not a readable archive"},
         {good.data, 1024 + 1024, "train.tar: n01440764.tar: ends without a tar's end mark"},
         {good.data, 1024 + 514, "train.tar: n01440764.tar: cannot be read to its end"},
-        {third.data, third.len, "n01440764/n01440764.tar: an archive on the third level is not opened"},
+        {third.data, third.len, "n01440764/n01440764.tar: an archive nested more than two deep is not opened"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         const support_entry outer = {.path = "n01440764.tar", .bytes = trials[i].data, .len = trials[i].len};
@@ -167,8 +167,8 @@ static void test_bad_class_tars(void **state)
     put_outer(dir, "tar", beside, 2);
     fails(dir, "train.tar", "n01440764.tar (in ");
     fails(dir, "train.tar",
-          "is beside a folder n01440764/: its class would be a mixture; --exclude n01440764.tar takes the folder "
-          "alone");
+          "is beside a folder n01440764/: their images would be mixed in one class; --exclude n01440764.tar takes only "
+          "the folder");
     const support_entry twice[] = {nested, nested};
     put_outer(dir, "tar", twice, 2);
     fails(dir, "train.tar", "n01440764.tar occurs twice (in ");

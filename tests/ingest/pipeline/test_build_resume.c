@@ -14,7 +14,7 @@
 #include "tests/support/images/image.h"
 #include "tests/support/shards/seek.h"
 
-/* LONG: a picture with so many bytes after its end that XXH3 takes it in stripes; two words are set at will. */
+/* LONG: a picture with this many bytes after its end that XXH3 takes it in stripes; two words are set at will. */
 enum { LONG = 8192, STRIPE = 64, ROOM = 16 };
 
 #define ANY UINT64_MAX
@@ -61,12 +61,12 @@ static void ingest(const char *to, uint64_t expected)
 {
     support_result r = support_millrace("ingest", source, to, "--shard-size", "64KiB", (char *)NULL);
     support_assert_status(&r, 0);
-    const char *words = strstr(r.out, " taken over");
+    const char *words = strstr(r.out, " reused");
     while (words && words > r.out && words[-1] != '\n')
         words--;
     uint64_t found = words ? strtoull(words, NULL, 10) : 0;
     if (expected != ANY && found != expected)
-        fail_msg("%llu shards taken over instead of %llu", (unsigned long long)found, (unsigned long long)expected);
+        fail_msg("%llu shards reused instead of %llu", (unsigned long long)found, (unsigned long long)expected);
     support_result_free(&r);
 }
 

@@ -20,7 +20,7 @@ static const char prelude[] =
     "LD_PRELOAD=$preload MILLRACE_TEST_RENAME=$words \"$@\"; }\n"
     "stopped() { until grep -q '^State:.T' /proc/$1/status; do sleep 0.01; done; }\n"
     "ingest() { echo \"$1\" ingest source dst --shard-size 64KiB; }\n"
-    "said() { local r=0; (\"$@\") >out 2>err || r=$?; echo $r $(grep -o 'taken over' out) "
+    "said() { local r=0; (\"$@\") >out 2>err || r=$?; echo $r $(grep -o 'reused' out) "
     "$(grep -a millrace: err); }\n";
 
 /* Runs the lines in the folder, expects these words on standard output. */
@@ -107,7 +107,7 @@ static void test_what_others_put_there_meanwhile(void **state)
            "until [ -d dst.partial ]; do sleep 0.01; done\n"
            "mkdir dst/run; echo precious >dst/run/checkpoint; cat source.tar >&3; exec 3>&-\n"
            "wait $!; echo $?; cat err dst/run/checkpoint");
-    expect("0 taken over\n", "rm -r dst/run; said $(ingest $M) --force");
+    expect("0 reused\n", "rm -r dst/run; said $(ingest $M) --force");
     expect_only(clean);
 }
 
@@ -213,7 +213,7 @@ static void test_without_exchange(void **state)
            "it\n",
            "cp -r older dst.partial.old; touch dst.partial.old/x; said with apart $(ingest $M) --force");
     assert_true(support_tree_hash(dst) == older);
-    expect("0 taken over\n", "rm dst.partial.old/x; said with apart $(ingest $M) --force");
+    expect("0 reused\n", "rm dst.partial.old/x; said with apart $(ingest $M) --force");
     expect_only(clean);
 }
 
@@ -226,13 +226,13 @@ static void test_what_lies_aside_stays(void **state)
     assert_true(support_tree_hash(old) == older);
     support_tmpdir_remove(old);
     expect("2 millrace: dst.partial.old: exists and is not a dataset; move it out of the way\n"
-           "2 millrace: dst.partial.old: exists and is not a dataset; move it out of the way\n0 taken over\n",
+           "2 millrace: dst.partial.old: exists and is not a dataset; move it out of the way\n0 reused\n",
            "mkdir dst.partial.old; touch dst.partial.old/report.json; said with apart $(ingest $M) --force\n"
            "rm -r dst.partial.old; ln -s older dst.partial.old; said with apart $(ingest $M) --force\n"
            "rm dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
     expect("3 millrace: dst.partial.old: the replaced dataset is still being read; run the command "
-           "again when that has ended\n0 taken over\n",
+           "again when that has ended\n0 reused\n",
            "mkdir dst.partial.old; touch dst.partial.old/.nfs0000000000abcdef12; said with apart $(ingest $M) --force\n"
            "rm -r dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
@@ -247,7 +247,7 @@ static void test_a_rename_that_fails_loses_no_work(void **state)
 {
     (void)state;
     expect("3 millrace: dst.partial: cannot take the place of dst: Device or resource busy\n"
-           "0 taken over\n",
+           "0 reused\n",
            "rm -r dst; said with refused $(ingest $M); said $(ingest $M)");
     expect_only(clean);
 }

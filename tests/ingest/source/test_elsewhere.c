@@ -181,7 +181,7 @@ static void wrong_files_are_refused(void **state)
         {"a.tgz", WRONG, NULL, 1, "/a.tgz: not the expected file: its SHA-256 is "},
         {"www/", PLAIN, NULL, 2, "/www/: names no file"},
         {"a.tgz", PLAIN, "404", 2, "/a.tgz: answers 404 NoSuchKey: there is no such file\n"},
-        {"a.tgz", PLAIN, "page", 3, "/a.tgz: answers with a web page in the place of the file"},
+        {"a.tgz", PLAIN, "page", 3, "/a.tgz: answers with a web page instead of the file"},
         /* Damage is another file, if the URL says which one it should be; gzip's checksum finds it in any case. */
         {"a.tgz", RIGHT, "flip", 1, "/a.tgz: not the expected file: its SHA-256 is "},
         {"a.tgz", PLAIN, "flip", 1, "a.tgz: "},
@@ -206,7 +206,7 @@ static void what_stops_coming_is_named(void **state)
     char *source = url("a.tgz");
     support_server_fault(&server, "cut", "a.tgz", 1);
     support_server_fault(&server, "503", "a.tgz", 0);
-    expect_failure(source, 3, "/a.tgz: nothing has come for 2 s (answers 503");
+    expect_failure(source, 3, "/a.tgz: no data received for 2 s (answers 503");
     free(source);
     (void)state;
 }

@@ -161,7 +161,7 @@ static void what_cannot_be_is_refused(void **state)
     expect_no_loader(ds, &o, MR_MISUSE, "must be even; the global batch is 6 on 2 ranks");
     o.global_batch = 8;
     o.tail = MR_TAIL_PARTIAL;
-    expect_no_loader(ds, &o, MR_MISUSE, "a partial last batch would part neighbours");
+    expect_no_loader(ds, &o, MR_MISUSE, "a partial last batch would split pairs");
     o.tail = MR_TAIL_PAD;
     o.mixup = NAN;
     expect_no_loader(ds, &o, MR_MISUSE, "give alphas from 0 to 1000");

@@ -212,11 +212,11 @@ static void limits_are_checked(void **state)
     expect_no_loader(ds, &o, MR_MISUSE, "object_side -1");
     o = options(MR_DELIVER_CODED);
     o.height = 40;
-    expect_no_loader(ds, &o, MR_MISUSE, "coded delivery makes squares only");
+    expect_no_loader(ds, &o, MR_MISUSE, "coded delivery makes only squares");
     o = options(MR_DELIVER_U8_NHWC);
     o.height = 40;
     o.transform.kind = MR_TRANSFORM_CENTER;
-    expect_no_loader(ds, &o, MR_MISUSE, "a central crop makes squares only");
+    expect_no_loader(ds, &o, MR_MISUSE, "a central crop makes only squares");
     o.height = 100000;
     expect_no_loader(ds, &o, MR_MISUSE, "height of 100000");
     mr_dataset_free(ds);

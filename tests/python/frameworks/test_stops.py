@@ -20,7 +20,7 @@ import pytest
 import millrace
 
 EPOCHS, STEPS, GLOBAL_BATCH = 2, 6, 16
-STOPS = (4, 6)  # after so many steps
+STOPS = (4, 6)  # after this many steps
 LAUNCHERS = {"alone": 1, "torchrun": 2, "spawn": 2}
 EXAMPLES = pathlib.Path(__file__).parents[3] / "python" / "examples"
 

@@ -13,7 +13,7 @@ SMALL: dict[str, Any] = {"view": millrace.Crop(24), "array": "numpy"}
 
 
 def take(loader: millrace.Loader, count: int) -> list[Any]:
-    """The images of so many batches, over the ends of epochs."""
+    """The images of this many batches, over the ends of epochs."""
     out: list[Any] = []
     while len(out) < count:
         for image, _ in loader:

@@ -108,7 +108,7 @@ def test_as_torchvision(masked: tuple[millrace.Dataset, list[Any]]) -> None:
 
 def test_what_is_refused(masked: tuple[millrace.Dataset, list[Any]], dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
     written, masks = masked
-    with pytest.raises(millrace.BadSampleError, match="its mask panoptic: it has colours"):
+    with pytest.raises(millrace.BadSampleError, match="its mask panoptic: it is in colour"):
         next(iter(written.loader("train", 2, mask="panoptic", fields=["mask"])))
     for name in ("", "x" * 64, 3):
         with pytest.raises(millrace.MisuseError, match="mask: .* a name, of at most 63 bytes"):

@@ -1,4 +1,4 @@
-/* test_dataset_many.c - a dataset of so many shards that opening it looks at none: all but the first are made up.
+/* test_dataset_many.c - a dataset of this many shards that opening it looks at none: all but the first are made up.
  * Invariant tested: a shard's files are checked when it is first read, as opening would have.
  * Covers dataset/dataset.c. */
 #include <stdlib.h>

@@ -80,13 +80,13 @@ static void pushed_and_pulled_it_is_the_same(void **state)
     support_server_tell(&server, "sign?key=AKIA&secret=hush");
     support_server_fault(&server, "cut", ".mdb", 1);
     support_server_fault(&server, "503", ".idx", 2);
-    expect(0, "push", data, remote, "0 there already\n");
+    expect(0, "push", data, remote, "0 already there\n");
     char *log = support_server_log(&server);
     char *last = strstr(log, "/manifest.json - yes");
     assert_non_null(last);
     assert_null(strstr(strrchr(log, '\n'), ".mdb"));
     free(log);
-    expect(0, "push", data, remote, "s3://bucket/my data: 0 files stored, ");
+    expect(0, "push", data, remote, "s3://bucket/my data: 0 files uploaded, ");
     support_server_fault(&server, "reset", ".mdb", 1);
     expect(0, "pull", remote, back, "each as the manifest says\n  digest ");
     support_assert_same_file(a, b);
@@ -220,7 +220,7 @@ static void an_upload_goes_on_with_the_parts_that_are_there(void **state)
     begin_big();
     support_server_fault(&server, "503", "partNumber=3", 0);
     assert_int_equal(push_big(&stored, &err), MR_SYSTEM);
-    assert_non_null(strstr(err.text, "s3://bucket/my data/big: nothing has come for 1 s (answers 503)"));
+    assert_non_null(strstr(err.text, "s3://bucket/my data/big: no data received for 1 s (answers 503)"));
     support_server_heal(&server);
     support_server_tell(&server, "sign?key=AKIA&secret=hush");
     free(support_server_log(&server));

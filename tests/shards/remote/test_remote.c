@@ -149,7 +149,8 @@ static void single_records_come_by_range(void **state)
 static void a_run_says_what_it_will_move(void **state)
 {
     NEEDS_SERVER;
-    char *remote = url("data"), *kept = support_path("%s/kept", root), *said = support_path("what is read of ");
+    char *remote = url("data"), *kept = support_path("%s/kept", root),
+         *said = support_path(" read from it are fetched once");
     support_result r = support_millrace("replay", remote, "--global-batch", "10", "--local", kept, (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.err, said));
@@ -215,9 +216,9 @@ static const fault fault_table[] = {
     {"flip", ".mdb", 0, 1, ": its image differs from what was ingested; `millrace verify` shows the extent"},
     {"flip", ".idx", 0, 1, ".idx: does not match the digest in the manifest"},
     {"flip", "manifest.json", 0, 1, "/data: manifest.json: "},
-    {"503", "", 0, 3, "nothing has come for 1 s (answers 503)"},
-    {"silent", "manifest.json", 0, 3, "/data/manifest.json: nothing has come for 1 s ("},
-    {"page", ".mdb", 0, 3, ".mdb: answers with a web page in the place of the file"},
+    {"503", "", 0, 3, "no data received for 1 s (answers 503)"},
+    {"silent", "manifest.json", 0, 3, "/data/manifest.json: no data received for 1 s ("},
+    {"page", ".mdb", 0, 3, ".mdb: answers with a web page instead of the file"},
     {"403", ".mdb", 0, 3, ".mdb: answers 403 AccessDenied, and no credentials were found; "},
     {"expired", ".mdb", 0, 3, ".mdb: answers 400 ExpiredToken"},
     {"404", "manifest.json", 0, 2, "/data: is not a dataset: there is no manifest.json"},
@@ -330,7 +331,7 @@ static void nobody_listens(void **state)
     char *dead = support_path("http://127.0.0.1:%u/data", gone.port);
     support_server_stop(&gone);
     char *said = output(3, "inspect", dead);
-    assert_non_null(strstr(said, "/data/manifest.json: nothing has come for 1 s ("));
+    assert_non_null(strstr(said, "/data/manifest.json: no data received for 1 s ("));
     free(said);
     free(dead);
     free(www);
@@ -343,7 +344,7 @@ static void writing_commands_refuse_urls(void **state)
     assert_null(strstr(said, "secret"));
     free(said);
     said = output(2, "reindex", "https://example.com/data");
-    assert_non_null(strstr(said, "https://example.com/data: is elsewhere, and can only be read"));
+    assert_non_null(strstr(said, "https://example.com/data: is remote and read-only"));
     free(said);
     (void)state;
 }

@@ -135,7 +135,7 @@ static void pushed_and_pulled_it_is_the_same(void **state)
     support_expect(0, "push", data, remote, "-q", (char *)NULL);
     support_result r = support_millrace("push", data, remote, (char *)NULL);
     support_assert_status(&r, 0);
-    assert_non_null(strstr(r.out, ": 0 files stored, "));
+    assert_non_null(strstr(r.out, ": 0 files uploaded, "));
     support_result_free(&r);
     support_expect(0, "pull", remote, back, "-q", (char *)NULL);
     support_expect(0, "verify", back, "-q", (char *)NULL);

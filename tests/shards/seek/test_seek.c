@@ -116,7 +116,7 @@ static void test_same_for_all(void **state)
     support_expect(0, "seek", "-q", dir, (char *)NULL); /* another spacing: rebuilt */
     assert_true(support_tree_hash(dir) != want);
     support_expect(0, "seek", "-q", "--every", "0", dir, (char *)NULL);
-    expect_words(0, "an entry a row of MCUs", "inspect", NULL, dir);
+    expect_words(0, "one entry per row of MCUs", "inspect", NULL, dir);
     support_expect(0, "verify", "--decode", dir, (char *)NULL);
     const char *argv[] = {support_millrace_path(), "seek", "-q", "--every=3", dir, NULL};
     support_result r = support_mpirun(2, argv);

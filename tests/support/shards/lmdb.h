@@ -11,7 +11,7 @@ typedef struct lmdb_file {
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi image, meta;
-    uint64_t batch, pending; /* a commit whenever so many bytes are pending; 0: one transaction */
+    uint64_t batch, pending; /* a commit whenever this many bytes are pending; 0: one transaction */
     char *path;
 } lmdb_file;
 

@@ -110,7 +110,7 @@ static void test_header_written_is_read(void **state)
 
 /* ---- whole files ------------------------------------------------------------------------------------------------- */
 
-/* A .npy of VALUES as 2x3, in this version of the format and with so many bytes after it (or missing). */
+/* A .npy of VALUES as 2x3, in this version of the format and with this many bytes after it (or missing). */
 static uint8_t *make_npy(unsigned version, int more, size_t *len)
 {
     static const char text[] = "{" F4 C_ORDER "'shape': (2, 3), }   \n";

@@ -11,7 +11,7 @@
 #include "train/files/safetensors.h"
 #include "tests/support/support.h"
 
-/* The bytes of a file with this header and so many zeros after it; heap. */
+/* The bytes of a file with this header and this many zeros after it; heap. */
 static uint8_t *make_file(const char *header, size_t words, size_t data, size_t *len)
 {
     *len = 8 + words + data;

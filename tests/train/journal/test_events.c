@@ -176,7 +176,7 @@ static void test_no_directory(void **state)
     support_tmpdir_remove(tmp);
 }
 
-/* A run's folder may come from a stranger, with a link to somebody's folder, or to nothing, in the place of its own. */
+/* A run's folder may come from a stranger, with a link to somebody's folder, or to nothing, in place of its own. */
 static void test_link(void **state)
 {
     (void)state;

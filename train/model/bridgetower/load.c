@@ -39,7 +39,7 @@ static uint64_t image_of(const loading *l, const mr_tensor *t, const mr_param *p
 
 static mr_status misfit(const loading *l, const mr_tensor *t, const mr_param *p)
 {
-    char advice[80] = "take the config.json that belongs to the file";
+    char advice[80] = "use the config.json that belongs to the file";
     uint64_t image = image_of(l, t, p);
     if (image)
         snprintf(advice, sizeof advice, "the file is for images of --image-size %" PRIu64, image);
@@ -74,9 +74,9 @@ static mr_status check_complete(const loading *l)
         heads += of_this_task(p->name);
     }
     return mr_param_missing(first, missing, l->path,
-                            missing == heads ? ": these weights are of another task, without the heads that match "
-                                               "images and texts; take those of bridgetower-large-itm-mlm-itc"
-                                             : "; take the config.json that belongs to the file",
+                            missing == heads ? ": these weights are for another task and lack the heads that match "
+                                               "images and texts; use those of bridgetower-large-itm-mlm-itc"
+                                             : "; use the config.json that belongs to the file",
                             l->err);
 }
 

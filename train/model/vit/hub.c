@@ -19,7 +19,7 @@ enum { POSITIONS_MAX = 256 };
 /* Read and not used: heads are taken apart (mr_vit_hub_head), and the pooler is not part of a classifier. */
 static const char *const aside[] = {"classifier.", "head.", "pooler.", "vit.pooler."};
 static const char POSITION[] = "Transformer/posembed_input/pos_embedding";
-static const char OTHER_MODEL[] = "take the --model, or the sizes, that the file was made for";
+static const char OTHER_MODEL[] = "use the --model, or the sizes, that the file was made for";
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
@@ -142,7 +142,7 @@ static mr_status take_all(const loading *l)
         if (!t && !missing++)
             first = as_theirs(p, &n);
     }
-    MR_TRY(mr_param_missing(&first, missing, l->path, "; take the --model, or the sizes, that the file was made for",
+    MR_TRY(mr_param_missing(&first, missing, l->path, "; use the --model, or the sizes, that the file was made for",
                             l->err));
     return check_known(l);
 }

@@ -51,7 +51,7 @@ void mr_vit_resize_positions(const float *in, uint32_t from, float *out, uint32_
     }
 }
 
-static const char OTHER_MODEL[] = "take the --model that the file was made for";
+static const char OTHER_MODEL[] = "use the --model that the file was made for";
 
 static mr_status misfit(const loading *l, const mr_npz_array *a, const mr_param *p)
 {
@@ -102,7 +102,7 @@ static mr_status unknown(const loading *l, const mr_npz_array *a)
     if (strncmp(a->name, "params/", 7) == 0)
         return mr_fail(l->err, MR_BAD_DATA,
                        "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose blocks have other names; "
-                       "take the file of vit_jax",
+                       "use the file of vit_jax",
                        l->path, a->name, shape);
     return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s is not a parameter of this model; %s", l->path, a->name, shape,
                    OTHER_MODEL);
@@ -138,7 +138,7 @@ static mr_status check_complete(const loading *l)
         first = &l->params->items[i];
         missing++;
     }
-    return mr_param_missing(first, missing, l->path, "; take the --model that the file was made for", l->err);
+    return mr_param_missing(first, missing, l->path, "; use the --model that the file was made for", l->err);
 }
 
 static void report_head(const loading *l, uint32_t classes)

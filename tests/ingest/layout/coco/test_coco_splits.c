@@ -179,8 +179,8 @@ static void test_names_that_fit_several_files(void **state)
     support_plan_done(&p);
     put_json(dir, "instances_val.json", "/mnt/a.jpg", 3);
     support_plan_fails(COCO, *state, NULL, MR_BAD_DATA,
-                       "\"file_name\" mnt/a.jpg of the annotation files may be one/a.jpg or two/a.jpg: let the "
-                       "JSON name its images by their paths from the root");
+                       "\"file_name\" mnt/a.jpg of the annotation files may be one/a.jpg or two/a.jpg: in the JSON, "
+                       "name the images by their paths from the root");
     put_json(dir, "instances_val.json", "one/a.jpg", 3); /* as advised */
     p = support_plan_ok(COCO, *state, NULL);
     support_assert_samples(&p, "val one/a.jpg -1 0\n");

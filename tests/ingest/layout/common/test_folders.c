@@ -174,7 +174,7 @@ static void splits_are_stored_under_mapped_names(void **state)
     mapped("val", "dev", "\ndev validation/a/2.jpg a - - -\n");
     mapped("tset", "val",
            "plan -4: --split-map tset=val: the source has no split 'tset'; it has: test, train, validation");
-    mapped("test", "../x", "plan -4: --split-map test=../x: a split's name is made of");
+    mapped("test", "../x", "plan -4: --split-map test=../x: a split name has at most");
     mapped("test", "",
            "classes a\ntrain train/a/1.jpg a - - -\nval validation/a/2.jpg a - - -\n"
            "note notes test: left out by --split-map: 1 files\n");

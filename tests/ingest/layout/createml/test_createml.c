@@ -36,7 +36,7 @@ static void test_split_folders(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "names it, with 0 annotations"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "../valid/c.jpg", "names it"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "d\\x00.jpg", "names it"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 further entries of images that an entry names already"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 more entries for images that already have one"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "train/e.jpg", "not listed"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
@@ -158,8 +158,8 @@ static void test_entries_are_joined(void **state)
                            "[{\"label\":1,\"class\":\"cat\",\"box\":[0,0,4,4]},"
                            "{\"label\":0,\"class\":\"7\",\"box\":[0,0,4,4]}]");
     support_assert_objects(&p, 1, 100, 50, "[{\"label\":1,\"class\":\"cat\",\"box\":[0,0,4,4]}]");
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 further entries"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 entries repeat another one"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 more entries"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 entries are exact copies of another one"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

@@ -103,7 +103,7 @@ static void test_incomplete_downloads(void **state)
     support_hub_rows(hub_source, "train-00000-of-00001.parquet", 2, 2, 4);
     char *path = support_path("%s/test-00000-of-00001.parquet", hub_source);
     support_write_text(path, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n");
-    hub_ingest(1, "fetch it with: git lfs pull", NULL, NULL);
+    hub_ingest(1, "fetch the file with: git lfs pull", NULL, NULL);
     support_write_text(path, "");
     hub_ingest(1, "test-00000-of-00001.parquet: is empty", NULL, NULL);
     free(path);

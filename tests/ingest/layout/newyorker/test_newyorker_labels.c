@@ -103,7 +103,7 @@ static void test_too_many_classes(void **state)
     support_plan_done(&p);
     mr_buf_add_text(&text, "{\"contest_number\":1,\"id\":\"one more\"}\n");
     support_put(dir, "m/train.jsonl", mr_buf_text(&text));
-    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "more than 65536 different ones");
+    support_plan_fails(NEWYORKER, dir, &options, MR_MISUSE, "more than 65536 different labels");
     mr_buf_free(&text);
     support_tmpdir_remove(dir);
 }

@@ -68,7 +68,7 @@ static void multi_class_export(void **state)
                   "train train/d.jpg - - M ,\"labels\":[],\"classes\":[]\n"
                   "train train/f.jpg - - M ,\"labels\":[0],\"classes\":[\"stop\"]\n"
                   "note missing train/gone.jpg: row 4 of train/_classes.csv names it\n"
-                  "note collisions train/b.jpg: row 5 of train/_classes.csv names it again: row 2 counts\n"
+                  "note collisions train/b.jpg: row 5 of train/_classes.csv names it again: row 2 is used\n"
                   "note unlisted train/e.jpg: in no row of _classes.csv\n"
                   "note notes f.jpg: row 7 of train/_classes.csv has classes and is Unlabeled, too\n"
                   "unused train/.g.jpg\n");
@@ -140,9 +140,9 @@ static void rows_never_lead_out_of_the_split(void **state)
                   "train train/1.jpg a - - -\n"
                   "val valid/2.jpg a - - -\n"
                   "note missing train/../valid/2.jpg: row 1 of train/_classes.csv names it\n"
-                  "note collisions train/./1.jpg: row 3 of train/_classes.csv names it again: row 2 counts\n"
+                  "note collisions train/./1.jpg: row 3 of train/_classes.csv names it again: row 2 is used\n"
                   "note missing train/: row 4 of train/_classes.csv names it\n"
-                  "note collisions train/1.jpg: row 5 of train/_classes.csv names it again: row 2 counts\n");
+                  "note collisions train/1.jpg: row 5 of train/_classes.csv names it again: row 2 is used\n");
 }
 
 /* Images in folders below the table, named alone or by a path of another machine. */
@@ -217,7 +217,7 @@ static void other_exports_are_refused_by_name(void **state)
     }
     support_touch(plan_dir, NAMES("new/train/1.jpg", "new/train/1.abc", "new/README.roboflow.txt"));
     char *inner = support_path("%s/new", plan_dir), *text = support_plan(inner, NULL, NULL);
-    assert_non_null(strstr(text, "choose: this is a Roboflow export of a kind that millrace does not know"));
+    assert_non_null(strstr(text, "choose: this is a Roboflow export of an unknown kind"));
     free(inner);
     free(text);
 }

@@ -34,8 +34,8 @@ static void coco_export(void **state)
             "note notes train/_annotations.coco.json: category 0 (things) is used by no annotation: it gets no label\n"
             "note unlisted test/d.jpg: not listed in _annotations.coco.json\n"
             "note missing train/gone.jpg: image 8 of train/_annotations.coco.json, with 1 annotations\n"
-            "note collisions train/b.jpg: image 9 of train/_annotations.coco.json has the file of image 7, which "
-            "counts\n"
+            "note collisions train/b.jpg: image 9 of train/_annotations.coco.json has the same file as image 7, "
+            "which is used\n"
             "note unlisted train/extra.jpg: not listed in _annotations.coco.json\n"
             "note notes valid/_annotations.coco.json: 1 annotations of a category that is not listed, such as 77\n"
             "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed: left out\n");

@@ -86,7 +86,7 @@ static void test_rows(void **state)
             "train i/3.jpg - - U ,\"columns\":{\"label\":\"\"}\n"
             "train i/4.jpg - - U -\n"
             "note notes a.csv: column label: rows without a label: 1 (empty: 1), which are kept without one\n"
-            "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv counts\n"
+            "note collisions i/2.jpg: row 4 of a.csv names it again: row 3 of a.csv is used\n"
             "note bad_names ../x.jpg: row 5 of a.csv: leads out of the dataset\n"
             "note bad_names i/../../4.jpg: row 6 of a.csv: leads out of the dataset\n"
             "note missing a.csv: row 7 of a.csv names no image: the cell is empty\n"
@@ -220,7 +220,8 @@ static void test_two_splits(void **state)
     plan_says(NULL, NULL, "note rejects i/2.jpg: row 2 of train.csv and row 1 of val_labels.csv give it different");
     plan_file("val_labels.csv", "a,b\nx,y\n");
     plan_file("train_more.csv", "file,width,url\n1.jpg,5,u\n2.jpg,6,v\n"); /* says nothing of labels */
-    plan_says(NULL, NULL, "note collisions i/2.jpg: row 2 of train_more.csv names it again: row 2 of train.csv counts");
+    plan_says(NULL, NULL,
+              "note collisions i/2.jpg: row 2 of train_more.csv names it again: row 2 of train.csv is used");
 }
 
 static void test_split_folders(void **state)

@@ -109,7 +109,7 @@ static void test_bad_values_reject_one_image(void **state)
     rejected(XML(DOG(BOX("nan", "2", "3", "4"))), "a side of a bndbox is not a number");
     rejected(XML(DOG(BOX("1", "", "3", "4"))), "a side of a bndbox is not a number");
     rejected(XML(DOG(BOX("1", "2", "1e999", "4"))), "a side of a bndbox is not a number");
-    rejected(XML(DOG("<robndbox><cx>1</cx></robndbox>")), "line 1: a robndbox, the turned box of roLabelImg");
+    rejected(XML(DOG("<robndbox><cx>1</cx></robndbox>")), "line 1: a robndbox, the rotated box of roLabelImg");
     rejected(XML(DOG("<bndbox><xmin>1</xmin></bndbox>")), "a bndbox without all of xmin, ymin, xmax and ymax");
 }
 

@@ -187,7 +187,7 @@ static void test_bad_lines(void **state)
         {"x 0.5 0.5 0.2 0.4", "\"x\" is not the number of a class"},
         {"0.5 0.5 0.5 0.2 0.4", "class 0.5 is not an integer"},
         {"-1 0.5 0.5 0.2 0.4", "class -1"},
-        {"2 0.5 0.5 0.2 0.4", "class 2, where the dataset has 2"},
+        {"2 0.5 0.5 0.2 0.4", "class 2, but the dataset has 2"},
         {"1e9 0.5 0.5 0.2 0.4", "class 1e+09"},
         {"65536 0.5 0.5 0.2 0.4", "class 65536 is not an integer from 0 to 65535"},
         {"0 2.01 0.5 0.2 0.4", "2.01 is not a part of the image"},

@@ -127,7 +127,7 @@ static void darknet_lists(void **state)
     support_plan_done(&p);
     support_put(dir, "train.txt", "data/obj_train_data/a.jpg\nobj_train_data/a.jpg\n");
     p = support_plan_ok(YOLO, dir, NULL);
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "obj.data", "a split names 1 image again: each counts once"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "obj.data", "a split names 1 image again: each is used once"));
     support_plan_done(&p);
     support_put(dir, "voc.names", "aeroplane\n"); /* Darknet comes with it */
     expect_boxes(dir, samples);

@@ -75,7 +75,7 @@ typedef struct change {
     const char *drop[3]; /* beginnings of names that are missing */
     const char *rename, *to;
     const char *reshape, *widen; /* its first side is one longer, its last */
-    const char *shape;           /* of PLACES, in the place of its own; as many bytes as that takes, rows of 64 */
+    const char *shape;           /* of PLACES, in place of its own; as many bytes as that takes, rows of 64 */
     const char *integers;        /* a name of type I64 */
     const char *odd;             /* a name whose element 1 is `value` */
     float value;
@@ -326,12 +326,12 @@ static void refuses_by_name(void **state)
         change c;
         const char *words[5];
     } cases[] = {
-        {{.drop = {QUERY}}, {"has no '" QUERY "' [64, 64]; take the config.json"}},
+        {{.drop = {QUERY}}, {"has no '" QUERY "' [64, 64]; use the config.json"}},
         {{.drop = {QUERY, NORM}}, {QUERY, "and 1 more"}},
         {{.drop = {"itc_", "logit_scale"}}, {"'itc_text_head.fc.weight' [4, 64] and 6 more", "another task"}},
         {{.drop = {"logit_scale"}}, {"has no 'logit_scale' []", "another task"}},
-        {{.drop = {"itc_", "logit_scale", NORM}}, {NORM, "and 7 more; take the config.json"}},
-        {{.drop = {"bridgetower"}}, {"word_embeddings.weight", "take the config.json"}},
+        {{.drop = {"itc_", "logit_scale", NORM}}, {NORM, "and 7 more; use the config.json"}},
+        {{.drop = {"bridgetower"}}, {"word_embeddings.weight", "use the config.json"}},
         {{.rename = NORM, .to = "bridgetower.link"}, {"has no '" NORM "' [64]"}},
         {{.reshape = QUERY}, {QUERY, "[65, 64], this model needs [64, 64]", "config.json"}},
         {{.widen = QUERY}, {QUERY, "[64, 65], this model needs [64, 64]", "config.json"}},
