@@ -33,7 +33,7 @@ static const mr_option options[] = {
     {"split", 0, MR_ARG_LIST, MR_FIELD(request, splits), .value = "NEW=OLD",
      .help = "rename a split; if NEW exists, the two are joined; may be repeated"},
     {"at", 0, MR_ARG_LIST, MR_FIELD(request, places), .value = "DIGEST=PATH",
-     .help = "where a dataset of a view in the list is now, by its digest (at least 8 digits); may be repeated"},
+     .help = "new path of one of a view's datasets, by its digest (at least 8 digits); may be repeated"},
     {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W", .group = "In an epoch:",
      .help = "see each sample of DATASET W times, such as 0.5 or 3; over epochs all equally often; may be repeated"},
     {"balance", 0, MR_ARG_WORD, MR_FIELD(request, balance), .words = MR_WORDS("none", "class"), .standard = "none",

@@ -6,6 +6,7 @@
  *   chunk: u32 length, 4 letters (first in upper case: no reader may skip it), body, u32 CRC of letters and body
  * Source: W3C PNG, third edition, 5 and 11; APNG in 11.3.6.
  */
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,16 +25,11 @@ enum {
 
 static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
-typedef struct crc_tables { /* eight bytes per step; built per file, which costs as much as 8 KB of data */
-    uint32_t t[8][256];
-} crc_tables;
-
 typedef struct walk {
     const uint8_t *bytes;
     size_t len, at;
     mr_image_limits limits;
     mr_image_facts facts;
-    crc_tables crc;
     uint8_t colour;
     uint32_t chunks;
     bool header, palette, exif, end;
@@ -50,35 +46,9 @@ static bool png_claims(const uint8_t *bytes, size_t len)
     return len >= sizeof signature && !memcmp(bytes, signature, sizeof signature);
 }
 
-static void crc_build(crc_tables *c)
+static bool crc_right(const chunk *c)
 {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t v = i;
-        for (int bit = 0; bit < 8; bit++)
-            v = v >> 1 ^ (0xedb88320 & (0u - (v & 1)));
-        c->t[0][i] = v;
-    }
-    for (int k = 1; k < 8; k++)
-        for (uint32_t i = 0; i < 256; i++)
-            c->t[k][i] = c->t[k - 1][i] >> 8 ^ c->t[0][c->t[k - 1][i] & 255];
-}
-
-static uint32_t crc_of(const crc_tables *c, const uint8_t *p, size_t len)
-{
-    uint32_t v = 0xffffffff;
-    for (; len >= 8; len -= 8, p += 8) {
-        uint32_t a = v ^ mr_le32(p), b = mr_le32(p + 4);
-        v = c->t[7][a & 255] ^ c->t[6][a >> 8 & 255] ^ c->t[5][a >> 16 & 255] ^ c->t[4][a >> 24] ^ c->t[3][b & 255] ^
-            c->t[2][b >> 8 & 255] ^ c->t[1][b >> 16 & 255] ^ c->t[0][b >> 24];
-    }
-    while (len--)
-        v = v >> 8 ^ c->t[0][(v ^ *p++) & 255];
-    return ~v;
-}
-
-static bool crc_right(const walk *w, const chunk *c)
-{
-    return crc_of(&w->crc, c->tag, (size_t)c->len + 4) == mr_be32(c->body + c->len);
+    return libdeflate_crc32(0, c->tag, (size_t)c->len + 4) == mr_be32(c->body + c->len);
 }
 
 static bool is(const chunk *c, const char *tag)
@@ -153,7 +123,7 @@ static mr_status header(walk *w, const chunk *c, mr_error *err)
 
 static mr_status critical(walk *w, const chunk *c, mr_error *err)
 {
-    if (!crc_right(w, c))
+    if (!crc_right(c))
         return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu is damaged: its CRC differs",
                        (const char *)c->tag, (size_t)(c->tag - w->bytes) - 4);
     if (is(c, "IHDR"))
@@ -177,12 +147,12 @@ static mr_status critical(walk *w, const chunk *c, mr_error *err)
 /* The few ancillary chunks that matter here. */
 static void ancillary(walk *w, const chunk *c)
 {
-    if (is(c, "tRNS") && !w->data && c->len && crc_right(w, c)) {
+    if (is(c, "tRNS") && !w->data && c->len && crc_right(c)) {
         w->facts.flags |= MR_FLAG_ALPHA;
-    } else if (is(c, "acTL") && !w->data && c->len == 8 && crc_right(w, c)) {
+    } else if (is(c, "acTL") && !w->data && c->len == 8 && crc_right(c)) {
         if (mr_be32(c->body) > 1)
             w->facts.flags |= MR_FLAG_ANIMATED;
-    } else if (is(c, "eXIf") && !w->exif && crc_right(w, c)) {
+    } else if (is(c, "eXIf") && !w->exif && crc_right(c)) {
         w->exif = true;
         w->facts.orientation = mr_exif_orientation(c->body, c->len);
     }
@@ -194,7 +164,6 @@ static mr_status png_examine(const uint8_t *bytes, size_t len, const mr_image_li
     walk w = {.bytes = bytes, .len = len, .at = sizeof signature, .limits = mr_image_limits_fill(limits)};
     if (!png_claims(bytes, len))
         return mr_fail(err, MR_BAD_SAMPLE, "not a PNG");
-    crc_build(&w.crc);
     while (!w.end) {
         chunk c;
         MR_TRY(take_chunk(&w, &c, err));

@@ -11,11 +11,13 @@ typedef struct mr_pixels_buffer {
 } mr_pixels_buffer;
 
 struct mr_pixels_scratch {
-    mr_pixels_buffer rgb;         /* the region */
-    mr_pixels_buffer work;        /* output of the decoder: a row, or a whole image */
-    mr_pixels_buffer turned;      /* the region with its orientation applied */
-    const _Atomic bool *stop;     /* NULL: never */
-    struct mr_jpeg_decoder *jpeg; /* NULL: libjpeg-turbo decodes all JPEGs */
+    mr_pixels_buffer rgb;                    /* the region */
+    mr_pixels_buffer work;                   /* output of the decoder: a row, or a whole image */
+    mr_pixels_buffer turned;                 /* the region with its orientation applied */
+    const _Atomic bool *stop;                /* NULL: never */
+    struct mr_jpeg_decoder *jpeg;            /* NULL: libjpeg-turbo decodes all JPEGs */
+    struct libdeflate_decompressor *inflate; /* NULL: not used yet */
+    bool libraries;                          /* no PNG is unpacked by `inflate` */
     mr_pixels_counts counts;
     const uint8_t *seek; /* of the next file; NULL: it has none */
     size_t seek_len;

@@ -2,6 +2,7 @@
  * Invariant: a decoder's region is not empty and inside the image. */
 #include "image/region/parts.h"
 
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -30,6 +31,7 @@ void mr_pixels_scratch_free(mr_pixels_scratch *s)
     free(s->work.data);
     free(s->turned.data);
     mr_jpeg_decoder_free(s->jpeg);
+    libdeflate_free_decompressor(s->inflate);
     free(s);
 }
 
@@ -38,10 +40,11 @@ void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop)
     s->stop = stop;
 }
 
-void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s)
+void mr_pixels_scratch_libraries(mr_pixels_scratch *s)
 {
     mr_jpeg_decoder_free(s->jpeg);
     s->jpeg = NULL;
+    s->libraries = true;
 }
 
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s)

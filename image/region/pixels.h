@@ -32,13 +32,14 @@ typedef struct mr_region {
 typedef struct mr_pixels_scratch mr_pixels_scratch; /* one per thread: decoder state and buffers, reused */
 mr_pixels_scratch *mr_pixels_scratch_new(void);     /* NULL: out of memory */
 void mr_pixels_scratch_free(mr_pixels_scratch *s);
-/* From now on a call ends with MR_END soon after *stop becomes true: within a few rows, 1 KiB of a JPEG, or a 256th of
- * a large WebP's bytes (however many pixels they hold).  `stop` must outlive the scratch. */
+/* From now on a call ends with MR_END soon after *stop becomes true: within a few rows, 1 KiB of a JPEG, 64 MiB of a
+ * PNG's samples, or a 256th of a large WebP's bytes (however many pixels they hold).  `stop` must outlive the scratch.
+ */
 void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
 
-/* From now on libjpeg-turbo decodes all JPEGs, not only those that millrace's own decoder does not support: the same
- * bytes, but slower. */
-void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s);
+/* From now on libjpeg-turbo decodes all JPEGs and libspng all PNGs, not only those that millrace's own ways do not
+ * support: the same bytes, but slower. */
+void mr_pixels_scratch_libraries(mr_pixels_scratch *s);
 typedef struct mr_pixels_counts {
     uint64_t own, libjpeg; /* JPEGs decoded by millrace's own decoder, and by libjpeg-turbo (or rejected by it) */
     uint64_t seek;         /* of `own`: with a seek index */

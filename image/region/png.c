@@ -1,4 +1,4 @@
-/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced images in full.
+/* png.c - a region of a PNG by libspng: of the usual kinds by png_quick.c, others by libspng.
  * Invariant: samples are used as stored (no gamma, no blending) and converted to RGB by the rules of pixels.h.
  * Source: W3C PNG, third edition, 7.2 (packing of small samples: leftmost in the high bits), 11.2. */
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/scope.h"
 #include "image/codec/png_open.h"
-#include "image/region/parts.h"
+#include "image/region/png_quick.h"
 
 typedef struct png_run {
     mr_pixels_scratch *scratch;
@@ -25,7 +25,6 @@ static int take_palette(png_run *run, spng_ctx *ctx)
     int e = spng_get_plte(ctx, &plte);
     if (e)
         return e;
-    memset(run->palette, 0, sizeof run->palette);
     for (unsigned i = 0; i < plte.n_entries && i < 256; i++) {
         const struct spng_plte_entry *p = &plte.entries[i];
         memcpy(run->palette[i], (const uint8_t[]){p->red, p->green, p->blue}, 3);
@@ -132,9 +131,26 @@ static int decode(png_run *run, spng_ctx *ctx)
     return (whole ? decode_whole : decode_rows)(run, ctx, room);
 }
 
+static bool decode_quick(png_run *run)
+{
+    const mr_region *r = &run->job->region;
+    mr_png_quick q;
+    if (!mr_png_quick_rows(run->scratch, run->job->bytes, run->job->len, r->top + r->height, &q) ||
+        q.ihdr.width != run->job->facts->width || q.ihdr.height != run->job->facts->height)
+        return false;
+    run->ihdr = q.ihdr;
+    if (q.palette)
+        memcpy(run->palette, q.palette, q.colours * 3);
+    for (uint32_t y = 0; y < r->height; y++)
+        put_row(run, q.rows + q.stride * (r->top + y), run->job->rgb + (size_t)r->width * 3 * y);
+    return true;
+}
+
 mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
     png_run run = {.scratch = s, .job = job};
+    if (decode_quick(&run))
+        return MR_OK;
     MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
     mr_png_source source;
     MR_TRY(mr_png_open(job->bytes, job->len, &source, &ctx, &run.ihdr, err));

@@ -41,7 +41,7 @@ mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err)
         return mr_fail_memory(err, "opening a loader");
     }
     if (w->o.transform.libjpeg)
-        mr_pixels_scratch_libjpeg(worker->pixels);
+        mr_pixels_scratch_libraries(worker->pixels);
     mr_pixels_scratch_stop(worker->pixels, &w->stop);
     mr_resizer_stop(worker->resizer, &w->stop);
     return MR_OK;

@@ -95,7 +95,7 @@ static mr_status worker_init(worker *t, const mr_work *w, mr_error *err)
     t->out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
     if (!t->out || !t->plain)
         return mr_fail_memory(err, "measuring");
-    mr_pixels_scratch_libjpeg(t->plain);
+    mr_pixels_scratch_libraries(t->plain);
     return MR_OK;
 }
 

@@ -27,6 +27,7 @@ _NEEDED = {
     "zlib": "zlib1g-dev",
     "libjpeg": "libjpeg62-turbo-dev",
     "spng": "libspng-dev",
+    "libdeflate": "libdeflate-dev",
     "libwebp": "libwebp-dev",
     "yajl": "libyajl-dev",
     "jansson": "libjansson-dev",

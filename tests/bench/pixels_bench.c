@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     if (argc < 3 || !s || !l || !maker || !fast || !plain || !files)
         return 2;
     mr_resizer_use(plain, &mr_resize_plain);
-    mr_pixels_scratch_libjpeg(l);
+    mr_pixels_scratch_libraries(l);
     for (int i = 0; i < SPACINGS; i++)
         if (!(e[i] = mr_pixels_scratch_new()))
             return 2;

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_pixels_scratch *libjpeg = mr_pixels_scratch_new();
     FUZZ_MUST(own && plain && libjpeg);
     mr_jpeg_decoder_plain(plain->jpeg);
-    mr_pixels_scratch_libjpeg(libjpeg);
+    mr_pixels_scratch_libraries(libjpeg);
     fuzz_judgement a = fuzz_decode(own, data, size, &f, &r), b = fuzz_decode(plain, data, size, &f, &r);
     fuzz_judgement c = fuzz_decode(libjpeg, data, size, &f, &r);
     same(&a, &c, &r);

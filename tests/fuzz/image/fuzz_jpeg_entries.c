@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_pixels_scratch *libjpeg = mr_pixels_scratch_new();
     FUZZ_MUST(p.best && p.plain && p.rgb[0] && p.rgb[1] && libjpeg);
     mr_jpeg_decoder_plain(p.plain);
-    mr_pixels_scratch_libjpeg(libjpeg);
+    mr_pixels_scratch_libraries(libjpeg);
     fuzz_judgement want = fuzz_decode(libjpeg, data, size, &f, &r);
     own_entries(&p, &want, &draw);
     entries_of_the_input(&p);

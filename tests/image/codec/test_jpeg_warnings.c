@@ -24,7 +24,7 @@ static ways ways_open(void)
     ways w = {mr_pixels_scratch_new(), mr_pixels_scratch_new(), mr_pixels_scratch_new()};
     assert_true(w.own && w.plain && w.libjpeg);
     mr_jpeg_decoder_plain(w.plain->jpeg);
-    mr_pixels_scratch_libjpeg(w.libjpeg);
+    mr_pixels_scratch_libraries(w.libjpeg);
     return w;
 }
 

@@ -20,7 +20,7 @@ static void jpegs_in_pieces_equal_the_full_decode(void **state)
     mr_random rnd = support_random();
     mr_pixels_scratch *s = mr_pixels_scratch_new();
     (void)state;
-    mr_pixels_scratch_libjpeg(s);
+    mr_pixels_scratch_libraries(s);
     for (size_t i = 0; i < MR_COUNT(kinds); i++) {
         unsigned channels;
         picture p = pixels_jpeg_make(&rnd, &kinds[i]);
@@ -50,7 +50,7 @@ static void long_segments_are_passed_over(void **state)
     mr_error err;
     uint8_t *want = pixels_jpeg_whole(p, &channels), *segment = pixels_take(2 + 65535);
     (void)state;
-    mr_pixels_scratch_libjpeg(s);
+    mr_pixels_scratch_libraries(s);
     memcpy(segment, "\xff\xed\xff\xff", 4);
     for (int i = 0; i < 9; i++) {
         longer = picture_splice(p, 2, segment, 2 + 65535);

@@ -99,7 +99,7 @@ static double expect_batches(const mr_dataset *ds, const mr_loader_options *o)
     mr_status s;
     assert_int_equal(mr_work_open(&b.work, ds, o, NULL), MR_OK);
     assert_int_equal(mr_worker_init(&b.worker, &b.work, NULL), MR_OK);
-    mr_pixels_scratch_libjpeg(b.worker.pixels);
+    mr_pixels_scratch_libraries(b.worker.pixels);
     while ((s = mr_loader_next(l, &batch, NULL)) == MR_OK) {
         for (uint64_t i = 0; i < batch->count; i++)
             expect_sample(&b, batch, i);

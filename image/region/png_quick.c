@@ -1,0 +1,210 @@
+/* png_quick.c - see png_quick.h.
+ * Invariant: no row is touched before all compressed data has been unpacked to exactly the image's size, with the right
+ * Adler-32 and CRC-32s.
+ *
+ *   IDAT, IDAT ... -> one zlib stream -> | filter, row 0 | filter, row 1 | ... -> the same, each row unfiltered in
+ * place
+ *
+ * Source: W3C PNG, third edition, 9 (filters), 10 (compression). */
+#include "image/region/png_quick.h"
+
+#include <libdeflate.h>
+#include <string.h>
+
+#include "image/codec/codec.h"
+
+enum {
+    SIGNATURE = 8,
+    AROUND = 12,          /* length, letters and CRC of a chunk */
+    WHOLE_MAX = 64 << 20, /* larger images are decoded row by row, in little memory */
+    CHUNK_MAX = 64 << 20, /* libspng's limit in png_open.c */
+    HEADER = 13,
+    FILTERS = 4, /* and 0, none */
+};
+
+typedef struct chunks {
+    const uint8_t *bytes, *body;
+    size_t len, at;
+    uint32_t size;
+    const char *tag;
+} chunks;
+
+/* The next chunk whose CRC is right. */
+static bool next(chunks *c)
+{
+    const uint8_t *p = c->bytes + c->at;
+    if (c->len - c->at < AROUND)
+        return false;
+    c->size = mr_be32(p);
+    c->tag = (const char *)p + 4;
+    c->body = p + 8;
+    if (c->size > c->len - c->at - AROUND || c->size > CHUNK_MAX)
+        return false;
+    c->at += (size_t)c->size + AROUND;
+    return libdeflate_crc32(0, p + 4, (size_t)c->size + 4) == mr_be32(c->body + c->size);
+}
+
+static bool is(const chunks *c, const char *tag)
+{
+    return !memcmp(c->tag, tag, 4);
+}
+
+static bool take_header(const chunks *c, struct spng_ihdr *h)
+{
+    static const bool usual[7] = {[SPNG_COLOR_TYPE_GRAYSCALE] = true,
+                                  [SPNG_COLOR_TYPE_TRUECOLOR] = true,
+                                  [SPNG_COLOR_TYPE_INDEXED] = true,
+                                  [SPNG_COLOR_TYPE_GRAYSCALE_ALPHA] = true,
+                                  [SPNG_COLOR_TYPE_TRUECOLOR_ALPHA] = true};
+    if (!is(c, "IHDR") || c->size != HEADER)
+        return false;
+    h->width = mr_be32(c->body);
+    h->height = mr_be32(c->body + 4);
+    h->bit_depth = c->body[8];
+    h->color_type = c->body[9];
+    return h->width && h->height && h->bit_depth == 8 && h->color_type < MR_COUNT(usual) && usual[h->color_type] &&
+           !c->body[10] && !c->body[11] && !c->body[12];
+}
+
+/* Chunks up to the last IDAT: how many bytes all IDATs have, and where the first is. */
+static bool survey(chunks *c, mr_png_quick *out, size_t *packed, chunks *first)
+{
+    *packed = 0;
+    if (!next(c) || !take_header(c, &out->ihdr))
+        return false;
+    for (bool data = false;;) {
+        size_t before = c->at;
+        if (!next(c))
+            return false;
+        if (is(c, "IDAT")) {
+            if (!data)
+                *first = (chunks){c->bytes, NULL, c->len, before, 0, NULL};
+            data = true;
+            *packed += c->size;
+        } else if (data && (is(c, "tRNS") || !(c->tag[0] & 32))) {
+            return out->palette || out->ihdr.color_type != SPNG_COLOR_TYPE_INDEXED;
+        } else if (is(c, "PLTE")) {
+            if (out->palette || !c->size || c->size % 3 || c->size > 768 ||
+                out->ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE ||
+                out->ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA)
+                return false;
+            out->palette = c->body;
+            out->colours = c->size / 3;
+        } else if (!(c->tag[0] & 32) || is(c, "tRNS")) {
+            return false;
+        }
+    }
+}
+
+/* The IDATs one after the other. */
+static void join(chunks c, size_t packed, uint8_t *to)
+{
+    for (size_t done = 0; done < packed && next(&c);)
+        if (is(&c, "IDAT")) {
+            memcpy(to + done, c.body, c.size);
+            done += c.size;
+        }
+}
+
+static inline uint8_t paeth(int a, int b, int c)
+{
+    int pa = b - c, pb = a - c, pc = pa + pb;
+    pa = pa < 0 ? -pa : pa;
+    pb = pb < 0 ? -pb : pb;
+    pc = pc < 0 ? -pc : pc;
+    int nearer = pa <= pb ? a : b, distance = pa <= pb ? pa : pb;
+    return (uint8_t)(distance <= pc ? nearer : c);
+}
+
+/* `each`, the bytes of a pixel, is a constant where this is inlined: their sums are then independent of one another,
+ * and stay in registers. */
+__attribute__((always_inline)) static inline void unfilter(uint8_t filter, uint8_t *row, const uint8_t *up, size_t len,
+                                                           size_t each)
+{
+    uint8_t a[4] = {0}, c[4] = {0};
+    switch (filter) {
+    case 0:
+        break;
+    case 1:
+        for (size_t i = 0; i < len; i += each)
+            for (size_t k = 0; k < each; k++)
+                row[i + k] = a[k] = (uint8_t)(row[i + k] + a[k]);
+        break;
+    case 2:
+        for (size_t i = 0; i < len; i++)
+            row[i] = (uint8_t)(row[i] + up[i]);
+        break;
+    case 3:
+        for (size_t i = 0; i < len; i += each)
+            for (size_t k = 0; k < each; k++)
+                row[i + k] = a[k] = (uint8_t)(row[i + k] + (a[k] + up[i + k]) / 2);
+        break;
+    case 4:
+        for (size_t i = 0; i < len; i += each)
+            for (size_t k = 0; k < each; k++) {
+                uint8_t b = up[i + k];
+                row[i + k] = a[k] = (uint8_t)(row[i + k] + paeth(a[k], b, c[k]));
+                c[k] = b;
+            }
+        break;
+    }
+}
+
+static void unfilter_row(uint8_t *row, const uint8_t *up, size_t len, size_t each)
+{
+    switch (each) {
+    case 1:
+        unfilter(row[-1], row, up, len, 1);
+        break;
+    case 2:
+        unfilter(row[-1], row, up, len, 2);
+        break;
+    case 3:
+        unfilter(row[-1], row, up, len, 3);
+        break;
+    default:
+        unfilter(row[-1], row, up, len, 4);
+        break;
+    }
+}
+
+bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, uint32_t count, mr_png_quick *out)
+{
+    static const uint8_t channels[] = {1, 0, 3, 1, 2, 0, 4};
+    chunks c = {.bytes = bytes, .len = len, .at = SIGNATURE}, first = {0};
+    size_t packed;
+    *out = (mr_png_quick){0};
+    if (s->libraries || len < SIGNATURE || !survey(&c, out, &packed, &first))
+        return false;
+    size_t each = channels[out->ihdr.color_type];
+    uint64_t row = (uint64_t)out->ihdr.width * each, whole = (row + 1) * out->ihdr.height;
+    if (whole > WHOLE_MAX || packed > WHOLE_MAX || count > out->ihdr.height)
+        return false;
+    if (!s->inflate)
+        s->inflate = libdeflate_alloc_decompressor();
+    uint8_t *room = mr_pixels_room(&s->work, (size_t)(row + whole) + packed, 1, 1);
+    if (!room || !s->inflate)
+        return false;
+    uint8_t *rows = room + row, *stream = rows + whole;
+    join(first, packed, stream);
+    size_t taken, given;
+    if (libdeflate_zlib_decompress_ex(s->inflate, stream, packed, rows, (size_t)whole, &taken, &given) !=
+            LIBDEFLATE_SUCCESS ||
+        taken != packed || given != whole)
+        return false;
+    for (size_t at = 0; at < whole; at += (size_t)row + 1)
+        if (rows[at] > FILTERS)
+            return false;
+    memset(room, 0, (size_t)row); /* above the first row */
+    const uint8_t *up = room;
+    for (uint32_t y = 0; y < count; y++) {
+        uint8_t *samples = rows + y * (row + 1) + 1;
+        if (mr_pixels_stopped(s))
+            return false;
+        unfilter_row(samples, up, (size_t)row, each);
+        up = samples;
+    }
+    out->rows = rows + 1;
+    out->stride = (size_t)row + 1;
+    return true;
+}
