@@ -2,8 +2,9 @@
  * Invariant: each set of x86-64 includes those before it. */
 #include "base/system/processor.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/environment.h"
 
 #if defined(__x86_64__)
 
@@ -54,7 +55,7 @@ static const limit limits[] = {{"plain", MR_PLAIN_C}, {"neon", MR_NEON}, {"avx2"
 /* The limit named by MILLRACE_CPU; NULL without one, or with an unknown name. */
 static const limit *wanted(const char **name)
 {
-    *name = getenv("MILLRACE_CPU");
+    *name = mr_env("MILLRACE_CPU");
     for (size_t i = 0; *name && i < MR_COUNT(limits); i++)
         if (strcmp(*name, limits[i].name) == 0)
             return &limits[i];

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
+
 static mr_status find(const char *name, const char *variable, const char *what, char **out, mr_error *err)
 {
     static const char *const places[] = {"", "/" MILLRACE_LIBEXEC};
@@ -36,16 +38,16 @@ static bool is_python(const char *program)
 
 mr_status mr_script_find(const char *name, const char *variable, const char *what, mr_script *out, mr_error *err)
 {
-    const char *python = getenv(MR_SCRIPT_PYTHON), *program = getenv(variable);
+    const char *python = mr_env(MR_SCRIPT_PYTHON), *program = mr_env(variable);
     *out = (mr_script){.argc = 0};
-    if (!program || !*program) {
+    if (!program) {
         mr_status status = find(name, variable, what, &out->owned, err);
         if (status != MR_OK)
             return status;
         program = out->owned;
     }
     if (is_python(program))
-        out->argv[out->argc++] = python && *python ? python : "python3";
+        out->argv[out->argc++] = python ? python : "python3";
     out->argv[out->argc++] = program;
     return MR_OK;
 }

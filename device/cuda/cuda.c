@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "device/cuda/cuda.h"
 
 void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size)
@@ -104,7 +105,7 @@ static mr_status set_up(mr_cuda *d, const mr_device_options *options, mr_error *
     if (!code)
         code = d->api.cu.stream_create(&d->stream, MR_CU_NON_BLOCKING);
     if (!code) {
-        const char *set = getenv("MILLRACE_CUDA_GRAPHS");
+        const char *set = mr_env("MILLRACE_CUDA_GRAPHS");
         d->records = !set || strcmp(set, "0") != 0;
         mr_cuda_products_open(d);
         return MR_OK;

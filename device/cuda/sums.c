@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "device/cuda/cuda.h"
 
 static bool note(mr_cuda *d, const char *what, int code)
@@ -22,7 +23,7 @@ static bool note(mr_cuda *d, const char *what, int code)
 static void look(mr_device *device, mr_sums_facts *out)
 {
     mr_cuda *d = mr_cuda_of(device);
-    const char *set = getenv("MILLRACE_CUDA_NCCL");
+    const char *set = mr_env("MILLRACE_CUDA_NCCL");
     mr_error err;
     memset(out, 0, sizeof *out);
     if (set && strcmp(set, "0") == 0) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "device/opencl/opencl.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
@@ -139,7 +140,7 @@ static mr_status open_opencl(const mr_device_options *options, mr_device **out, 
     if (!d)
         return mr_fail_memory(err, "opening the device");
     d->launcher = (mr_launcher){.device = {&mr_device_opencl}, .card = &mr_cl_launches, .wrong = d->wrong};
-    d->exact = getenv("MILLRACE_OPENCL_EXACT") != NULL; /* for tests */
+    d->exact = mr_env("MILLRACE_OPENCL_EXACT") != NULL; /* for tests */
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
         *out = &d->launcher.device;

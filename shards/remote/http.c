@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
@@ -78,7 +79,7 @@ static bool renew(mr_http *h, const mr_url *used)
 static unsigned patience(void)
 {
     uint64_t seconds;
-    const char *text = getenv("MILLRACE_PATIENCE");
+    const char *text = mr_env("MILLRACE_PATIENCE");
     return text && mr_text_parse_u64(text, &seconds) && seconds && seconds <= PATIENCE_MAX ? (unsigned)seconds
                                                                                            : PATIENCE;
 }
