@@ -6,6 +6,7 @@
 
 #include "base/scope.h"
 #include "image/codec/png_open.h"
+#include "image/region/png_quick.h"
 
 static mr_status check(const struct spng_ihdr *header, uint32_t width, uint32_t height, mr_error *err)
 {
@@ -29,8 +30,23 @@ static void unpack(const uint8_t *packed, unsigned depth, uint32_t width, uint32
             *numbers++ = (uint8_t)(packed[x / each] >> (8 - depth - x % each * depth) & most);
 }
 
-mr_status mr_png_numbers(const uint8_t *bytes, size_t len, uint32_t width, uint32_t height, mr_buf *out, mr_error *err)
+static mr_status copy_rows(const mr_png_quick *q, uint32_t width, uint32_t height, mr_buf *out, mr_error *err)
 {
+    MR_TRY(check(&q->ihdr, width, height, err));
+    mr_buf_clear(out);
+    if (!mr_buf_reserve(out, (size_t)width * height))
+        return mr_fail_memory(err, "decoding a PNG");
+    for (uint32_t y = 0; y < height; y++)
+        mr_buf_add(out, q->rows + q->stride * y, width);
+    return MR_OK;
+}
+
+mr_status mr_png_numbers(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, uint32_t width, uint32_t height,
+                         mr_buf *out, mr_error *err)
+{
+    mr_png_quick quick;
+    if (mr_png_quick_rows(s, bytes, len, height, &quick))
+        return copy_rows(&quick, width, height, out, err);
     mr_png_source source;
     struct spng_ihdr header;
     MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;

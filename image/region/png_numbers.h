@@ -4,9 +4,11 @@
 #define MR_PNG_NUMBERS_H
 
 #include "base/buf.h"
+#include "image/region/pixels.h"
 
 /* Replaces the contents of `out` by width x height numbers, row by row.  MR_BAD_SAMPLE: it cannot be decoded, has
  * another size, several channels, or more than 8 bits a sample. */
-mr_status mr_png_numbers(const uint8_t *bytes, size_t len, uint32_t width, uint32_t height, mr_buf *out, mr_error *err);
+mr_status mr_png_numbers(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, uint32_t width, uint32_t height,
+                         mr_buf *out, mr_error *err);
 
 #endif

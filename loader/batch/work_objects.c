@@ -88,15 +88,15 @@ static int read_png(mr_mover *m, const char *name, const uint8_t *meta, size_t l
     return read ? 1 : -1;
 }
 
-static mr_status move_stored(const mr_work *w, mr_mover *m, const mr_row *row, const mr_view *v, uint8_t *out,
-                             mr_error *err)
+static mr_status move_stored(const mr_work *w, mr_pixels_scratch *s, mr_mover *m, const mr_row *row, const mr_view *v,
+                             uint8_t *out, mr_error *err)
 {
     const mr_stored stored = {row->width, row->height, mr_work_orientation(w, row)};
     const uint32_t width = w->o.transform.size, height = w->o.height;
     const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
     mr_error why;
     MR_TRY(mr_image_check_size("an image", row->width, row->height, &limits, err));
-    mr_status status = mr_png_numbers(m->png.data, m->png.len, row->width, row->height, &m->numbers, &why);
+    mr_status status = mr_png_numbers(s, m->png.data, m->png.len, row->width, row->height, &m->numbers, &why);
     if (status != MR_OK)
         return mr_fail(err, status, "its mask %s: %s", w->o.mask, why.text);
     mr_buf_clear(&m->steps);
@@ -124,6 +124,6 @@ mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_
     else if (!found)
         memset(out, MR_MASK_NONE, mr_work_mask_bytes(w));
     else
-        status = move_stored(w, m, row, v, out, &why);
+        status = move_stored(w, worker->pixels, m, row, v, out, &why);
     return status == MR_OK ? MR_OK : mr_work_name_sample(w, sample, row, status, &why, err);
 }

@@ -1,4 +1,4 @@
-/* test_png_numbers.c - PNGs of every kind as numbers, against what the pixels of the same file are.
+/* test_png_numbers.c - PNGs of every kind as numbers, by both ways, against what the pixels of the same file are.
  * Invariant tested: grey values are the samples themselves, and everything that is not numbers of a byte is refused. */
 #include <string.h>
 
@@ -8,12 +8,32 @@
 
 enum { W = 37, H = 21 };
 
+static mr_pixels_scratch *ways[2]; /* the second decodes by libspng alone */
+
+static int open_ways(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        ways[i] = mr_pixels_scratch_new();
+    mr_pixels_scratch_libraries(ways[1]);
+    return 0;
+}
+
+static int close_ways(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        mr_pixels_scratch_free(ways[i]);
+    return 0;
+}
+
 /* Grey samples are delivered as pixels times 255, 85, 17 or 1. */
 static void greys_are_not_scaled(void **state)
 {
     (void)state;
     static const unsigned depths[] = {1, 2, 4, 8}, scales[] = {255, 85, 17, 1};
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned n = 0; n < 16; n++) {
+        unsigned i = n / 2;
         picture p = make_png(W, H, 0, (uint8_t)depths[i / 2], i % 2);
         mr_buf out = {0};
         mr_error err;
@@ -21,14 +41,12 @@ static void greys_are_not_scaled(void **state)
         const mr_image_limits limits = {0};
         const mr_region whole = {0, 0, W, H};
         const uint8_t *rgb;
-        mr_pixels_scratch *s = mr_pixels_scratch_new();
         assert_int_equal(mr_image_examine(p.bytes, p.len, &limits, &facts, &err), MR_OK);
-        assert_int_equal(mr_pixels_decode(s, p.bytes, p.len, &facts, &whole, &rgb, &err), MR_OK);
-        assert_int_equal(mr_png_numbers(p.bytes, p.len, W, H, &out, &err), MR_OK);
+        assert_int_equal(mr_pixels_decode(ways[1], p.bytes, p.len, &facts, &whole, &rgb, &err), MR_OK);
+        assert_int_equal(mr_png_numbers(ways[n % 2], p.bytes, p.len, W, H, &out, &err), MR_OK);
         assert_int_equal(out.len, W * H);
         for (size_t at = 0; at < W * H; at++)
             assert_int_equal(out.data[at] * scales[i / 2], rgb[3 * at]);
-        mr_pixels_scratch_free(s);
         mr_buf_free(&out);
         picture_free(&p);
     }
@@ -38,11 +56,12 @@ static void greys_are_not_scaled(void **state)
 static void indices_are_not_looked_up(void **state)
 {
     (void)state;
-    for (unsigned depth = 1; depth <= 8; depth *= 2) {
+    for (unsigned n = 0; n < 8; n++) {
+        unsigned depth = 1u << n / 2;
         picture p = make_png(W, H, 3, (uint8_t)depth, false);
         mr_buf out = {0};
         mr_error err;
-        assert_int_equal(mr_png_numbers(p.bytes, p.len, W, H, &out, &err), MR_OK);
+        assert_int_equal(mr_png_numbers(ways[n % 2], p.bytes, p.len, W, H, &out, &err), MR_OK);
         assert_int_equal(out.len, W * H);
         bool seen[256] = {false};
         for (size_t at = 0; at < out.len; at++) {
@@ -59,9 +78,11 @@ static void refuse(picture *p, uint32_t width, const char *message)
 {
     mr_buf out = {0};
     mr_error err;
-    assert_int_equal(mr_png_numbers(p->bytes, p->len, width, H, &out, &err), MR_BAD_SAMPLE);
-    if (!strstr(err.text, message))
-        fail_msg("%s, not %s", err.text, message);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mr_png_numbers(ways[i], p->bytes, p->len, width, H, &out, &err), MR_BAD_SAMPLE);
+        if (!strstr(err.text, message))
+            fail_msg("%s, not %s", err.text, message);
+    }
     mr_buf_free(&out);
     picture_free(p);
 }
@@ -89,5 +110,5 @@ int main(void)
         cmocka_unit_test(indices_are_not_looked_up),
         cmocka_unit_test(others_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_ways, close_ways);
 }
