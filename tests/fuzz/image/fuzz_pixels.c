@@ -1,6 +1,7 @@
 /* fuzz_pixels.c - a picture of any codec as the loader shows it: a drawn region, turned by a drawn orientation.
  * Promises: what ingest lets in with --check decode loads, and no other JPEG; where the whole picture decodes, so does
- * any part of it, with the same pixels; a turned part is that part of the turned whole. */
+ * any part of it, with the same pixels; a turned part is that part of the turned whole; libspng alone ends in the same
+ * pixels or the same failure. */
 #include "base/hash.h"
 #include "tests/fuzz/pictures.h"
 
@@ -49,6 +50,20 @@ static void fix_checksums(uint8_t *png, size_t size)
     }
 }
 
+static void same_by_libspng(const uint8_t *data, size_t size, const mr_image_facts *f, const shown *whole)
+{
+    mr_pixels_scratch *s = mr_pixels_scratch_new();
+    FUZZ_MUST(s);
+    mr_pixels_scratch_libraries(s);
+    shown other = show(s, data, size, f, whole->seen);
+    FUZZ_MUST(other.judged.status == whole->judged.status);
+    if (other.judged.status == MR_OK)
+        same_pixels(whole, &other);
+    else
+        FUZZ_MUST(strcmp(other.judged.err.text, whole->judged.err.text) == 0);
+    mr_pixels_scratch_free(s);
+}
+
 static void show_parts(const uint8_t *data, size_t size)
 {
     const mr_image_limits limits = {.max_pixels = FUZZ_PIXELS, .max_scans = 32, .max_segments = 1000};
@@ -66,6 +81,8 @@ static void show_parts(const uint8_t *data, size_t size)
     mr_region all = {.width = f.width, .height = f.height};
     mr_orient_size(f.orientation, &all.width, &all.height);
     shown whole = show(a, data, size, &f, all);
+    if (f.codec == MR_CODEC_PNG)
+        same_by_libspng(data, size, &f, &whole);
     FUZZ_MUST(!sound || whole.judged.status == MR_OK);
     FUZZ_MUST(sound || f.codec != MR_CODEC_JPEG || whole.judged.status != MR_OK);
     for (int i = 0; i < 3; i++) {

@@ -62,7 +62,7 @@ def test_equal_to_torchvision(dataset: millrace.Dataset) -> None:
 
 
 def test_what_it_refuses(dataset: millrace.Dataset) -> None:
-    with pytest.raises(millrace.MisuseError, match="squares only"):
+    with pytest.raises(millrace.MisuseError, match="only squares"):
         batch_of(dataset["train"], millrace.Center((HEIGHT, WIDTH)))
     with pytest.raises(millrace.MisuseError, match="height"):
         batch_of(dataset["train"], millrace.Square((100000, WIDTH)))
