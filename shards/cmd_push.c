@@ -1,4 +1,4 @@
-/* cmd_push.c - `millrace push DATASET URL`: a dataset, stored in a bucket or on a web server.
+/* cmd_push.c - `millrace push DATASET URL`: uploads a dataset to a bucket or a web server.
  * Invariant: the manifest is stored last, so that a URL with a manifest has all of its dataset. */
 #include <errno.h>
 #include <fcntl.h>

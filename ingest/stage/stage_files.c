@@ -1,5 +1,5 @@
-/* stage_files.c - what lies in a folder that ingest would work in, or remove.
- * Invariant: a name that millrace does not give is somebody's own, and is told. */
+/* stage_files.c - what is in a folder that ingest would use or remove.
+ * Invariant: a file whose name millrace never gives is the user's, and is reported. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* download.h - a file behind a URL that is read while it comes.
+/* download.h - a file behind a URL that is read while it arrives.
  * Invariant: the file has its final size from the start, and only the bytes that mr_download_wait() was asked for are
  * the server's; whether they are the right ones is known at the end. */
 #ifndef MR_DOWNLOAD_H

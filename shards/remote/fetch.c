@@ -1,4 +1,4 @@
-/* fetch.c - a shard in parts, by several connections; and parts of it for those who cannot wait.
+/* fetch.c - a shard in parts, by several connections; and parts of it for readers that cannot wait.
  * Invariant: a shard is whole only once its SHA-256, over what is in the file, is the manifest's. */
 #include <errno.h>
 #include <fcntl.h>

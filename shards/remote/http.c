@@ -1,5 +1,5 @@
-/* http.c - requests that are tried until they succeed, are refused, or nothing has come for long enough.
- * Invariant: what ends in a failure says what was asked for, what came instead, and what to do. */
+/* http.c - requests that are tried until they succeed, are refused, or no data has arrived for long enough.
+ * Invariant: a failure says what was requested, what arrived instead, and what to do. */
 #include "shards/remote/http.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ typedef struct place {
 
 struct mr_http {
     const mr_curl *curl;
-    place *places; /* with the rights that are used now, and before it those that have expired: requests read them */
+    place *places;     /* with the credentials in use, after those that have expired: requests read them */
     unsigned patience; /* seconds without a byte */
     pthread_mutex_t lock;
     mr_lane *idle;
@@ -46,7 +46,7 @@ static bool differ(const char *a, const char *b)
     return (a && b) ? strcmp(a, b) != 0 : a != b;
 }
 
-/* The rights that were `used` are refused: whether there are others by now, in a file that a tool has renewed. */
+/* The credentials `used` were refused: whether a tool has renewed them in a file since. */
 static bool renew(mr_http *h, const mr_url *used)
 {
     MR_AUTO(mr_scope_free) place *p = mr_alloc(1, sizeof *p);
@@ -54,12 +54,12 @@ static bool renew(mr_http *h, const mr_url *used)
     if (!p)
         return false;
     pthread_mutex_lock(&h->lock);
-    mr_rights *r = &p->url.rights;
+    mr_credentials *r = &p->url.credentials;
     if (&h->places->url != used) {
         renewed = true; /* by another thread */
-    } else if (mr_rights_find(used->scheme, r, NULL) == MR_OK &&
-               (differ(r->key, used->rights.key) || differ(r->secret, used->rights.secret) ||
-                differ(r->token, used->rights.token) || differ(r->bearer, used->rights.bearer))) {
+    } else if (mr_credentials_find(used->scheme, r, NULL) == MR_OK &&
+               (differ(r->key, used->credentials.key) || differ(r->secret, used->credentials.secret) ||
+                differ(r->token, used->credentials.token) || differ(r->bearer, used->credentials.bearer))) {
         p->url.scheme = used->scheme;
         p->url.shown = strdup(used->shown);
         p->url.base = strdup(used->base);
@@ -182,7 +182,7 @@ static const char *code_of(mr_reply *r, char out[64])
 static mr_status fail_refused(const mr_url *url, const char *file, mr_reply *r, mr_error *err)
 {
     char code[64];
-    const mr_rights *rights = &url->rights;
+    const mr_credentials *credentials = &url->credentials;
     static const char *const hints[] = {
         [MR_SCHEME_http] = "use s3:// or hf://, which have credentials",
         [MR_SCHEME_https] = "use s3:// or hf://, which have credentials",
@@ -192,12 +192,12 @@ static mr_status fail_refused(const mr_url *url, const char *file, mr_reply *r, 
     };
     code_of(r, code);
     errno = EACCES;
-    if (*rights->from && strstr(code, "Expired"))
+    if (*credentials->from && strstr(code, "Expired"))
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s: the credentials from %s have expired; renew them", file, r->status,
-                code, rights->from);
-    else if (*rights->from)
+                code, credentials->from);
+    else if (*credentials->from)
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s to the credentials from %s; check them and what they permit", file,
-                r->status, code, rights->from);
+                r->status, code, credentials->from);
     else
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s, and no credentials were found; %s", file, r->status, code,
                 hints[url->scheme]);
@@ -254,7 +254,7 @@ static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, m
         mr_fail(err, MR_SYSTEM, "%s: %s", file, lane->why);
     else if (r->status >= 300 && r->status < 500 && r->status != 408 && r->status != 429 && !came_damaged(r))
         mr_fail(err, MR_SYSTEM, "%s: answers %d%s; check the URL%s", file, r->status, code_of(r, code),
-                url->rights.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
+                url->credentials.key ? ", the region (AWS_REGION) and the endpoint (AWS_ENDPOINT_URL)" : "");
     else {
         if (r->status >= 400)
             mr_fail(why, MR_SYSTEM, "answers %d%s", r->status, code_of(r, code));

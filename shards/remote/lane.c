@@ -1,4 +1,4 @@
-/* lane.c - one attempt at a request: its head, and its body as far as it was asked for.
+/* lane.c - one attempt at a request: its head, and its body as far as it was requested.
  * Invariant: a body is judged by Content-Range and length, not by 206 alone: some servers answer a range with 200. */
 #include "shards/remote/lane.h"
 
@@ -178,7 +178,7 @@ static mr_status add_header(const mr_curl *c, mr_curl_list **list, const char *n
 static mr_status authorize(const mr_curl *c, void *easy, const mr_url *url, const char *body, mr_curl_list **headers,
                            mr_error *err)
 {
-    const mr_rights *r = &url->rights;
+    const mr_credentials *r = &url->credentials;
     char signature[128];
     if (r->bearer) {
         MR_AUTO(mr_buf_free) mr_buf value = {0};
@@ -215,7 +215,7 @@ static void set_limits(const mr_curl *c, void *easy, const mr_url *url, unsigned
     c->easy_setopt(easy, MR_CURLOPT_BUFFERSIZE, (long)BUFFER);
     c->easy_setopt(easy, MR_CURLOPT_USERAGENT, "millrace/" MILLRACE_VERSION);
     c->easy_setopt(easy, MR_CURLOPT_CONNECTTIMEOUT_MS, stall * 1000 < CONNECT_MS ? stall * 1000L : (long)CONNECT_MS);
-    c->easy_setopt(easy, MR_CURLOPT_FOLLOWLOCATION, url->rights.key ? 0L : 1L); /* a signature is for one host */
+    c->easy_setopt(easy, MR_CURLOPT_FOLLOWLOCATION, url->credentials.key ? 0L : 1L); /* a signature is for one host */
     c->easy_setopt(easy, MR_CURLOPT_MAXREDIRS, 5L);
     c->easy_setopt(easy, MR_CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
     c->easy_setopt(easy, MR_CURLOPT_REDIR_PROTOCOLS_STR, tls ? "https" : "http,https");

@@ -1,5 +1,5 @@
-/* multipart.c - a large file, stored in a bucket in parts; begun again where it was left.
- * Invariant: a part that the service lists is the file's, as it compared its SHA-256 when the part came.
+/* multipart.c - a large file, uploaded to a bucket in parts; resumed where it stopped.
+ * Invariant: a part that the service lists is the file's, as the service compared its SHA-256 on arrival.
  * Source: Amazon S3 API Reference: CreateMultipartUpload, UploadPart, ListParts, CompleteMultipartUpload.
  *
  *   POST NAME?uploads= -> id, kept in $XDG_CACHE_HOME/millrace/uploads/ until the file is there

@@ -1,4 +1,4 @@
-/* push.c - files of a dataset, stored where a URL leads.
+/* push.c - uploads a dataset's files to a URL.
  * Invariant: what is stored is what the manifest says, and the manifest is stored last: a reader that finds one finds
  * all of it.
  */

@@ -1,4 +1,4 @@
-/* push.h - storing files where a URL leads: in a bucket, or on a web server that takes PUT.
+/* push.h - uploads files to a URL: to a bucket, or to a web server that accepts PUT.
  * Invariant: a file is stored only if its SHA-256 is the expected one. */
 #ifndef MR_PUSH_H
 #define MR_PUSH_H

@@ -1,19 +1,24 @@
-/* remote.h - datasets that are elsewhere: http(s)://, s3://, gs:// and hf://.
+/* remote.h - remote datasets: http(s)://, s3://, gs:// and hf://.
  * Invariant: no byte is handed out that was not compared with the manifest, and the manifest with its own hash (or with
  * the digest in the URL); a shard that is whole on this host is never fetched again.
  *
  *      $XDG_CACHE_HOME/millrace/datasets/SHA256/     manifest.json, and each NAME.idx and NAME.seek once it was needed
  *      $XDG_CACHE_HOME/millrace/shards/SHA256.mdb    shards (shards/local/local.h), or in the folder of --local
  *
- * The first of these folders stands for the dataset (base/files/supply.h): whatever opens a file in it that is not
- * there has it fetched.  The remote room, on top of local and seek; its files use those above them: curl libcurl,
- * loaded rights url          credentials; a URL taken apart lane http           one attempt at a request; a request
- *   fetch               a shard in parts
- *   ahead               records, before they are read
- *   indexes             the small files of many shards
- *   push.h, push        files of a dataset, stored
- *   download.h          a file that is not of a dataset
- *   remote              the folder that stands for a dataset */
+ * The first of these folders stands for the dataset (base/files/supply.h): a file in it that is missing is fetched when
+ * it is opened.
+ *
+ * The remote room, on top of local and seek; its files use those above them:
+ *
+ *      curl                libcurl, loaded
+ *      credentials, url    credentials; a URL taken apart
+ *      lane, http          one attempt at a request; a request
+ *      fetch               a shard in parts
+ *      ahead               records, before they are read
+ *      indexes             the small files of many shards
+ *      push, multipart     uploads
+ *      download            a file that is not of a dataset
+ *      remote              the folder that stands for a dataset */
 #ifndef MR_REMOTE_H
 #define MR_REMOTE_H
 

@@ -29,7 +29,7 @@ void mr_url_free(mr_url *url)
 {
     free(url->shown);
     free(url->base);
-    mr_rights_free(&url->rights);
+    mr_credentials_free(&url->credentials);
     *url = (mr_url){.scheme = MR_SCHEME_NONE};
 }
 
@@ -89,7 +89,7 @@ static parts split(const char *text, const char *end, bool has_query)
 
 static mr_status amazon(const parts *p, const mr_url *url, mr_buf *base, mr_error *err)
 {
-    const mr_rights *r = &url->rights;
+    const mr_credentials *r = &url->credentials;
     const char *endpoint = r->endpoint;
     bool dots = memchr(p->host, '.', p->host_len) != NULL; /* a name that certificates of Amazon do not cover */
     if (!p->host_len)
@@ -119,7 +119,7 @@ static mr_status hub(const parts *p, const mr_url *url, mr_buf *base, mr_error *
     if (p->host_len != strlen("datasets") || memcmp(p->host, "datasets", p->host_len) != 0 || name == end ||
         name == rest)
         return mr_fail(err, MR_MISUSE, "%s: is not hf://datasets/OWNER/NAME[@REVISION]/PATH", url->shown);
-    mr_buf_printf(base, "%s/datasets/", url->rights.endpoint);
+    mr_buf_printf(base, "%s/datasets/", url->credentials.endpoint);
     add_path(base, owner, (size_t)(slash - owner));
     add_path(base, name, (size_t)((at ? at : rest) - name));
     mr_buf_add_text(base, "resolve/");
@@ -159,7 +159,7 @@ static mr_status place(const parts *p, mr_url *url, mr_buf *base, mr_error *err)
     case MR_SCHEME_s3:
         return amazon(p, url, base, err);
     case MR_SCHEME_gs:
-        mr_buf_printf(base, "%s/", url->rights.endpoint);
+        mr_buf_printf(base, "%s/", url->credentials.endpoint);
         add_path(base, p->host, p->host_len);
         add_path(base, p->path, p->path_len);
         return MR_OK;
@@ -195,7 +195,7 @@ mr_status mr_url_parse(const char *text, mr_url *out, mr_error *err)
     if (status == MR_OK)
         status = take_fragment(end, &url, err);
     if (status == MR_OK)
-        status = mr_rights_find(url.scheme, &url.rights, err);
+        status = mr_credentials_find(url.scheme, &url.credentials, err);
     if (status == MR_OK)
         status = place(&p, &url, &base, err);
     if (status == MR_OK) {

@@ -1,4 +1,4 @@
-/* url.h - private to this room: where a dataset's URL leads, and with what rights.
+/* url.h - private to this room: where a dataset's URL leads, and with which credentials.
  * Invariant: `shown` is all that messages repeat: no password, query or key is in it. */
 #ifndef MR_URL_H
 #define MR_URL_H
@@ -14,12 +14,12 @@ typedef enum mr_scheme {
         MR_SCHEME_NONE
 } mr_scheme;
 
-typedef struct mr_rights {
+typedef struct mr_credentials {
     char *key, *secret, *token; /* of S3; key NULL: requests are not signed */
     char *bearer;               /* of the hub; NULL: none */
     char *region, *endpoint;    /* of S3; endpoint NULL: Amazon's */
     char from[160];             /* where they were found, for messages */
-} mr_rights;
+} mr_credentials;
 
 typedef struct mr_url {
     mr_scheme scheme;
@@ -27,7 +27,7 @@ typedef struct mr_url {
     char *base;  /* "https://bucket.s3.eu-central-1.amazonaws.com/dogs/": names of files are appended */
     bool pinned; /* "#sha256=..." was given */
     uint8_t digest[32];
-    mr_rights rights;
+    mr_credentials credentials;
 } mr_url;
 
 mr_scheme mr_url_scheme(const char *text);
@@ -36,8 +36,8 @@ mr_status mr_url_parse(const char *text, mr_url *out, mr_error *err);
 void mr_url_free(mr_url *url);
 
 /* Credentials as the tools of each service take them: from variables, then from files.  To have none is fine. */
-mr_status mr_rights_find(mr_scheme scheme, mr_rights *out, mr_error *err);
-void mr_rights_free(mr_rights *rights);
+mr_status mr_credentials_find(mr_scheme scheme, mr_credentials *out, mr_error *err);
+void mr_credentials_free(mr_credentials *credentials);
 
 /* Appends `text` with everything percent-encoded that is not unreserved (RFC 3986, 2.3) or in `kept`. */
 void mr_url_encode(mr_buf *out, const char *text, size_t len, const char *kept);

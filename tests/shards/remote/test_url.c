@@ -1,5 +1,5 @@
-/* test_url.c - where the URLs of each service lead, and with whose rights: servers that check signatures and tokens.
- * Covers remote/url.c, remote/rights.c. */
+/* test_url.c - where the URLs of each service lead, and with whose credentials: servers that check signatures and
+ * tokens. Covers remote/url.c, remote/credentials.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ static const char *const variables[] = {"AWS_ACCESS_KEY_ID",
                                         "HF_HOME",
                                         "HF_ENDPOINT"};
 
-/* No rights but those that the test gives. */
+/* No credentials but those that the test gives. */
 static int begin(void **state)
 {
     static unsigned n;

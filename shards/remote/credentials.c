@@ -1,4 +1,4 @@
-/* rights.c - credentials, as the tools of each service find them.
+/* credentials.c - credentials, as the tools of each service find them.
  * Invariant: a key goes to the service that it is for alone, and no key is in a message: `from` says where it was. */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void forget(char *secret)
     free(secret);
 }
 
-void mr_rights_free(mr_rights *r)
+void mr_credentials_free(mr_credentials *r)
 {
     forget(r->key);
     forget(r->secret);
@@ -38,7 +38,7 @@ void mr_rights_free(mr_rights *r)
     forget(r->bearer);
     free(r->region);
     free(r->endpoint);
-    *r = (mr_rights){.key = NULL};
+    *r = (mr_credentials){.key = NULL};
 }
 
 static const char *either(const char *first, const char *second)
@@ -87,7 +87,7 @@ static char *trim(char *text)
     return text;
 }
 
-static void take_value(mr_rights *r, const char *name, const char *value)
+static void take_value(mr_credentials *r, const char *name, const char *value)
 {
     const struct {
         const char *name;
@@ -103,7 +103,7 @@ static void take_value(mr_rights *r, const char *name, const char *value)
 }
 
 static mr_status read_profile(const char *variable_name, const char *file, const char *profile, bool prefixed,
-                              mr_rights *r, mr_error *err)
+                              mr_credentials *r, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     MR_AUTO(mr_buf_free) mr_buf text = {0};
@@ -134,7 +134,7 @@ static mr_status read_profile(const char *variable_name, const char *file, const
     return MR_OK;
 }
 
-static mr_status amazon(mr_rights *r, mr_error *err)
+static mr_status amazon(mr_credentials *r, mr_error *err)
 {
     const char *profile = either("AWS_PROFILE", "AWS_DEFAULT_PROFILE");
     if (!profile)
@@ -164,7 +164,7 @@ static mr_status amazon(mr_rights *r, mr_error *err)
 }
 
 /* Keys for interoperability (HMAC), by the names that GDAL gave them; Google's servers take Amazon's signatures. */
-static mr_status google(mr_rights *r, mr_error *err)
+static mr_status google(mr_credentials *r, mr_error *err)
 {
     if (mr_env("GS_ACCESS_KEY_ID") && mr_env("GS_SECRET_ACCESS_KEY")) {
         keep(&r->key, mr_env("GS_ACCESS_KEY_ID"));
@@ -177,7 +177,7 @@ static mr_status google(mr_rights *r, mr_error *err)
     return r->endpoint && r->region ? MR_OK : mr_fail_memory(err, "credentials");
 }
 
-static mr_status hub(mr_rights *r, mr_error *err)
+static mr_status hub(mr_credentials *r, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     MR_AUTO(mr_buf_free) mr_buf text = {0};
@@ -203,7 +203,7 @@ static mr_status hub(mr_rights *r, mr_error *err)
     return r->endpoint ? MR_OK : mr_fail_memory(err, "credentials");
 }
 
-static mr_status find(mr_scheme scheme, mr_rights *out, mr_error *err)
+static mr_status find(mr_scheme scheme, mr_credentials *out, mr_error *err)
 {
     switch (scheme) {
     case MR_SCHEME_s3:
@@ -217,7 +217,7 @@ static mr_status find(mr_scheme scheme, mr_rights *out, mr_error *err)
     }
 }
 
-mr_status mr_rights_find(mr_scheme scheme, mr_rights *out, mr_error *err)
+mr_status mr_credentials_find(mr_scheme scheme, mr_credentials *out, mr_error *err)
 {
     /* 1 byte makes no file, and Linux does not pipe a dump to a program either, as it would with 0. */
     struct rlimit limit;
