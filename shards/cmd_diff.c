@@ -284,10 +284,8 @@ const mr_command mr_cmd_diff = {
         "  millrace diff flowers-v1 flowers-v2 --json | jq '.counts'\n"
         "  millrace diff flowers-v1 flowers-v2 --html diff.html\n"
         "\n"
-        "Samples are compared by their index rows; metas are read only where these differ, and images never. `millrace "
-        "verify` proves "
-        "that "
-        "they are what was ingested.\n"
+        "Samples are compared by their index rows; metas are read only where these differ, and images never. "
+        "`millrace verify` proves that they are what was ingested.\n"
         "\n"
         "Exit status: 0 equal; 1 different, or a dataset is damaged; 2 usage error; 3 system error.",
     .options = options,

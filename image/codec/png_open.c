@@ -5,8 +5,6 @@
 
 #include "image/codec/codec.h"
 
-enum { SIGNATURE = 8, AROUND = 12, CHUNK_MEMORY = 64 << 20 };
-
 mr_status mr_png_failure(int code, mr_error *err)
 {
     if (code == SPNG_EMEM)
@@ -22,12 +20,13 @@ void mr_png_free(spng_ctx **ctx)
 /* The next chunk to give; false: there is none.  A chunk that goes past the end is given: libspng says so. */
 static bool next_chunk(mr_png_source *s)
 {
-    while (s->len - s->at >= AROUND) {
+    while (s->len - s->at >= MR_PNG_AROUND) {
         uint32_t size = mr_be32(s->bytes + s->at);
         size_t rest = s->len - s->at;
         const uint8_t *tag = s->bytes + s->at + 4;
-        bool skipped = s->at > SIGNATURE && (tag[0] & 32) && memcmp(tag, "tRNS", 4) != 0 && size <= rest - AROUND;
-        size_t whole = size <= rest - AROUND ? (size_t)size + AROUND : rest;
+        bool skipped =
+            s->at > MR_PNG_SIGNATURE && (tag[0] & 32) && memcmp(tag, "tRNS", 4) != 0 && size <= rest - MR_PNG_AROUND;
+        size_t whole = size <= rest - MR_PNG_AROUND ? (size_t)size + MR_PNG_AROUND : rest;
         s->end = s->at + whole;
         if (!skipped)
             return true;
@@ -55,13 +54,13 @@ static int give(spng_ctx *ctx, void *user, void *to, size_t len)
 mr_status mr_png_open(const uint8_t *bytes, size_t len, mr_png_source *source, spng_ctx **ctx, struct spng_ihdr *ihdr,
                       mr_error *err)
 {
-    *source = (mr_png_source){bytes, len, 0, len < SIGNATURE ? len : SIGNATURE};
+    *source = (mr_png_source){bytes, len, 0, len < MR_PNG_SIGNATURE ? len : MR_PNG_SIGNATURE};
     *ctx = spng_ctx_new(0);
     if (!*ctx)
         return mr_fail_memory(err, "decoding a PNG");
     int e = spng_set_image_limits(*ctx, MR_PNG_SIDE_MAX, MR_PNG_SIDE_MAX);
     if (!e)
-        e = spng_set_chunk_limits(*ctx, CHUNK_MEMORY, CHUNK_MEMORY);
+        e = spng_set_chunk_limits(*ctx, MR_PNG_CHUNK_MAX, MR_PNG_CHUNK_MAX);
     if (!e)
         e = spng_set_png_stream(*ctx, give, source);
     if (!e)

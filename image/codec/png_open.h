@@ -7,7 +7,19 @@
 
 #include "base/error.h"
 
-enum { MR_PNG_SIDE_MAX = 1000000 }; /* libpng's limit: most programs reject larger images */
+enum {
+    MR_PNG_SIDE_MAX = 1000000, /* libpng's limit: most programs reject larger images */
+    MR_PNG_SIGNATURE = 8,
+    MR_PNG_AROUND = 12, /* length, letters and CRC of a chunk */
+    MR_PNG_CHUNK_MAX = 64 << 20,
+};
+
+/* Samples per pixel of a colour type, an index being one; 0: there is no such type. */
+static inline unsigned mr_png_samples(uint8_t colour)
+{
+    static const uint8_t samples[] = {1, 0, 3, 1, 2, 0, 4};
+    return colour < sizeof samples ? samples[colour] : 0;
+}
 
 /* The chunks that pixels are made of; others, of which libspng keeps 1,000 and 64 MiB, it does not see: what a file
  * says beside its pixels does not decide whether it decodes. */

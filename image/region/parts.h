@@ -15,9 +15,8 @@ struct mr_pixels_scratch {
     mr_pixels_buffer work;                   /* output of the decoder: a row, or a whole image */
     mr_pixels_buffer turned;                 /* the region with its orientation applied */
     const _Atomic bool *stop;                /* NULL: never */
-    struct mr_jpeg_decoder *jpeg;            /* NULL: libjpeg-turbo decodes all JPEGs */
+    struct mr_jpeg_decoder *jpeg;            /* NULL: the image libraries alone decode */
     struct libdeflate_decompressor *inflate; /* NULL: not used yet */
-    bool libraries;                          /* no PNG is unpacked by `inflate` */
     mr_pixels_counts counts;
     const uint8_t *seek; /* of the next file; NULL: it has none */
     size_t seek_len;

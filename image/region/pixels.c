@@ -44,7 +44,6 @@ void mr_pixels_scratch_libraries(mr_pixels_scratch *s)
 {
     mr_jpeg_decoder_free(s->jpeg);
     s->jpeg = NULL;
-    s->libraries = true;
 }
 
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s)

@@ -33,8 +33,7 @@ typedef struct mr_pixels_scratch mr_pixels_scratch; /* one per thread: decoder s
 mr_pixels_scratch *mr_pixels_scratch_new(void);     /* NULL: out of memory */
 void mr_pixels_scratch_free(mr_pixels_scratch *s);
 /* From now on a call ends with MR_END soon after *stop becomes true: within a few rows, 1 KiB of a JPEG, 64 MiB of a
- * PNG's samples, or a 256th of a large WebP's bytes (however many pixels they hold).  `stop` must outlive the scratch.
- */
+ * PNG's samples, or a 256th of a large WebP's bytes.  `stop` must outlive the scratch. */
 void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
 
 /* From now on libjpeg-turbo decodes all JPEGs and libspng all PNGs, not only those that millrace's own ways do not

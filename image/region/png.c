@@ -1,4 +1,5 @@
-/* png.c - a region of a PNG by libspng: of the usual kinds by png_quick.c, others by libspng.
+/* png.c - a region of a PNG: of the usual kinds by png_quick.c, of others by libspng, rows up to the region's last;
+ * interlaced images in full.
  * Invariant: samples are used as stored (no gamma, no blending) and converted to RGB by the rules of pixels.h.
  * Source: W3C PNG, third edition, 7.2 (packing of small samples: leftmost in the high bits), 11.2. */
 #include <stdlib.h>
@@ -56,8 +57,7 @@ static void put_small(const png_run *run, const uint8_t *row, uint8_t *out)
 
 static void put_row(const png_run *run, const uint8_t *row, uint8_t *out)
 {
-    static const uint8_t channels[] = {1, 0, 3, 1, 2, 0, 4};
-    size_t n = channels[run->ihdr.color_type], colours = n < 3 ? 1 : 3;
+    size_t n = mr_png_samples(run->ihdr.color_type), colours = n < 3 ? 1 : 3;
     bool wide = run->ihdr.bit_depth == 16;
     uint32_t width = run->job->region.width;
     if (n == 1 && !wide) {

@@ -7,7 +7,7 @@
 #include "image/region/pixels.h"
 
 /* Replaces the contents of `out` by width x height numbers, row by row.  MR_BAD_SAMPLE: it cannot be decoded, has
- * another size, several channels, or more than 8 bits a sample. */
+ * another size, several channels, or more than 8 bits a sample.  `s` lends its buffers. */
 mr_status mr_png_numbers(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, uint32_t width, uint32_t height,
                          mr_buf *out, mr_error *err);
 

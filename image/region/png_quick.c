@@ -2,8 +2,7 @@
  * Invariant: no row is touched before all compressed data has been unpacked to exactly the image's size, with the right
  * Adler-32 and CRC-32s.
  *
- *   IDAT, IDAT ... -> one zlib stream -> | filter, row 0 | filter, row 1 | ... -> the same, each row unfiltered in
- * place
+ *   IDAT, IDAT ... -> one zlib stream -> | filter, row 0 | filter, row 1 | ... -> unfiltered in place
  *
  * Source: W3C PNG, third edition, 9 (filters), 10 (compression). */
 #include "image/region/png_quick.h"
@@ -12,12 +11,10 @@
 #include <string.h>
 
 #include "image/codec/codec.h"
+#include "image/codec/png_open.h"
 
 enum {
-    SIGNATURE = 8,
-    AROUND = 12,          /* length, letters and CRC of a chunk */
     WHOLE_MAX = 64 << 20, /* larger images are decoded row by row, in little memory */
-    CHUNK_MAX = 64 << 20, /* libspng's limit in png_open.c */
     HEADER = 13,
     FILTERS = 4, /* and 0, none */
 };
@@ -29,19 +26,24 @@ typedef struct chunks {
     const char *tag;
 } chunks;
 
-/* The next chunk whose CRC is right. */
+/* The next chunk; false: it goes past the end, or is too large. */
 static bool next(chunks *c)
 {
     const uint8_t *p = c->bytes + c->at;
-    if (c->len - c->at < AROUND)
+    if (c->len - c->at < MR_PNG_AROUND)
         return false;
     c->size = mr_be32(p);
     c->tag = (const char *)p + 4;
     c->body = p + 8;
-    if (c->size > c->len - c->at - AROUND || c->size > CHUNK_MAX)
+    if (c->size > c->len - c->at - MR_PNG_AROUND || c->size > MR_PNG_CHUNK_MAX)
         return false;
-    c->at += (size_t)c->size + AROUND;
-    return libdeflate_crc32(0, p + 4, (size_t)c->size + 4) == mr_be32(c->body + c->size);
+    c->at += (size_t)c->size + MR_PNG_AROUND;
+    return true;
+}
+
+static bool next_sound(chunks *c)
+{
+    return next(c) && libdeflate_crc32(0, c->tag, (size_t)c->size + 4) == mr_be32(c->body + c->size);
 }
 
 static bool is(const chunks *c, const char *tag)
@@ -51,34 +53,29 @@ static bool is(const chunks *c, const char *tag)
 
 static bool take_header(const chunks *c, struct spng_ihdr *h)
 {
-    static const bool usual[7] = {[SPNG_COLOR_TYPE_GRAYSCALE] = true,
-                                  [SPNG_COLOR_TYPE_TRUECOLOR] = true,
-                                  [SPNG_COLOR_TYPE_INDEXED] = true,
-                                  [SPNG_COLOR_TYPE_GRAYSCALE_ALPHA] = true,
-                                  [SPNG_COLOR_TYPE_TRUECOLOR_ALPHA] = true};
     if (!is(c, "IHDR") || c->size != HEADER)
         return false;
     h->width = mr_be32(c->body);
     h->height = mr_be32(c->body + 4);
     h->bit_depth = c->body[8];
     h->color_type = c->body[9];
-    return h->width && h->height && h->bit_depth == 8 && h->color_type < MR_COUNT(usual) && usual[h->color_type] &&
-           !c->body[10] && !c->body[11] && !c->body[12];
+    return h->width && h->height && h->bit_depth == 8 && mr_png_samples(h->color_type) && !c->body[10] &&
+           !c->body[11] && !c->body[12];
 }
 
 /* Chunks up to the last IDAT: how many bytes all IDATs have, and where the first is. */
-static bool survey(chunks *c, mr_png_quick *out, size_t *packed, chunks *first)
+static bool survey(chunks *c, mr_png_quick *out, size_t *packed, size_t *first)
 {
     *packed = 0;
-    if (!next(c) || !take_header(c, &out->ihdr))
+    if (!next_sound(c) || !take_header(c, &out->ihdr))
         return false;
     for (bool data = false;;) {
         size_t before = c->at;
-        if (!next(c))
+        if (!next_sound(c))
             return false;
         if (is(c, "IDAT")) {
             if (!data)
-                *first = (chunks){c->bytes, NULL, c->len, before, 0, NULL};
+                *first = before;
             data = true;
             *packed += c->size;
         } else if (data && (is(c, "tRNS") || !(c->tag[0] & 32))) {
@@ -96,7 +93,7 @@ static bool survey(chunks *c, mr_png_quick *out, size_t *packed, chunks *first)
     }
 }
 
-/* The IDATs one after the other. */
+/* The IDATs from c.at on, one after the other. */
 static void join(chunks c, size_t packed, uint8_t *to)
 {
     for (size_t done = 0; done < packed && next(&c);)
@@ -125,21 +122,21 @@ __attribute__((always_inline)) static inline void unfilter(uint8_t filter, uint8
     switch (filter) {
     case 0:
         break;
-    case 1:
+    case 1: /* Sub */
         for (size_t i = 0; i < len; i += each)
             for (size_t k = 0; k < each; k++)
                 row[i + k] = a[k] = (uint8_t)(row[i + k] + a[k]);
         break;
-    case 2:
+    case 2: /* Up */
         for (size_t i = 0; i < len; i++)
             row[i] = (uint8_t)(row[i] + up[i]);
         break;
-    case 3:
+    case 3: /* Average */
         for (size_t i = 0; i < len; i += each)
             for (size_t k = 0; k < each; k++)
                 row[i + k] = a[k] = (uint8_t)(row[i + k] + (a[k] + up[i + k]) / 2);
         break;
-    case 4:
+    case 4: /* Paeth */
         for (size_t i = 0; i < len; i += each)
             for (size_t k = 0; k < each; k++) {
                 uint8_t b = up[i + k];
@@ -170,13 +167,12 @@ static void unfilter_row(uint8_t *row, const uint8_t *up, size_t len, size_t eac
 
 bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, uint32_t count, mr_png_quick *out)
 {
-    static const uint8_t channels[] = {1, 0, 3, 1, 2, 0, 4};
-    chunks c = {.bytes = bytes, .len = len, .at = SIGNATURE}, first = {0};
-    size_t packed;
+    chunks c = {.bytes = bytes, .len = len, .at = MR_PNG_SIGNATURE};
+    size_t packed, first = 0;
     *out = (mr_png_quick){0};
-    if (s->libraries || len < SIGNATURE || !survey(&c, out, &packed, &first))
+    if (!s->jpeg || len < MR_PNG_SIGNATURE || !survey(&c, out, &packed, &first))
         return false;
-    size_t each = channels[out->ihdr.color_type];
+    size_t each = mr_png_samples(out->ihdr.color_type);
     uint64_t row = (uint64_t)out->ihdr.width * each, whole = (row + 1) * out->ihdr.height;
     if (whole > WHOLE_MAX || packed > WHOLE_MAX || count > out->ihdr.height)
         return false;
@@ -186,7 +182,8 @@ bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, u
     if (!room || !s->inflate)
         return false;
     uint8_t *rows = room + row, *stream = rows + whole;
-    join(first, packed, stream);
+    c.at = first;
+    join(c, packed, stream);
     size_t taken, given;
     if (libdeflate_zlib_decompress_ex(s->inflate, stream, packed, rows, (size_t)whole, &taken, &given) !=
             LIBDEFLATE_SUCCESS ||
