@@ -5,7 +5,8 @@
 #   #define MR_ARGUMENTS_drop T(0), T(2), N(4), N(5), T(6), N(8), F(9), N(10)      two places for a tensor, one for a number
 #   #define MR_TYPED_KERNELS(X) X(drop, MR_WIDTH, 0) ...                           lanes; whether they wait for one another
 
-# Adds the kernels of a file to the table: what it holds is TYPED, UNTYPED or JPEG.
+# Adds the kernels of a file to the table: what it holds is TYPED, MMA, UNTYPED or JPEG.  Of MMA are those
+# that other files do not have; where a text has a kernel in several ways, the last one counts.
 function(list_kernels path list)
   file(READ ${path} text)
   string(REPLACE "\\\n" " " text "${text}")
@@ -20,13 +21,17 @@ function(list_kernels path list)
     string(REGEX MATCH "^MR_KERNEL\\(mr_([a-z0-9_]+), ([A-Za-z0-9_]+)\\)[ \n]*\\((.*)\\)[ \n]*{$" whole "${kernel}")
     set(name ${CMAKE_MATCH_1})
     set(lanes ${CMAKE_MATCH_2})
+    get_property(known GLOBAL PROPERTY KERNEL_${name} SET)
+    if(known AND list STREQUAL MMA)
+      continue()
+    endif()
     string(REGEX REPLACE "[ \n]+" " " parameters "${CMAKE_MATCH_3}")
     string(FIND "${text}" "${kernel}" at)
     string(SUBSTRING "${text}" ${at} -1 body)
     string(FIND "${body}" "\n}" end)
     string(SUBSTRING "${body}" 0 ${end} body)
     set(waits 0)
-    if(body MATCHES "MR_BARRIER|MR_SHARED|MR_TILES")
+    if(body MATCHES "MR_BARRIER|MR_SHARED")
       set(waits 1)
     endif()
     place_arguments(arguments "${parameters}" "${macros}")
@@ -64,10 +69,9 @@ function(place_arguments out parameters macros)
   set(${out} "${placed}" PARENT_SCOPE)
 endfunction()
 
-# Where a text has a kernel in several ways, the last one counts.
 function(write_kernels path)
   set(lines "/* Made from device/kernels by device/kernels.cmake. */\n")
-  foreach(list TYPED UNTYPED JPEG)
+  foreach(list TYPED MMA UNTYPED JPEG)
     get_property(names GLOBAL PROPERTY KERNELS_${list})
     list(REMOVE_DUPLICATES names)
     set(rows "")

@@ -26,7 +26,7 @@ static int load(mr_cuda *d, mr_type type, const void *image)
     int code = d->api.cu.module_load(&d->modules[type], image);
     for (mr_kernel_id id = 0; id < MR_KERNEL_COUNT && !code; id++) {
         char name[64];
-        if (type == MR_BF16 && !mr_kernel_typed(id))
+        if (!mr_kernel_exists(id, type, d->launcher.mma))
             continue;
         snprintf(name, sizeof name, "mr_%s", mr_kernel_word(id));
         code = d->api.cu.module_function(&d->functions[type][id], d->modules[type], name);

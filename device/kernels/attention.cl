@@ -75,29 +75,33 @@ MR_FN mr_place mr_place_of(u32 heads, u32 rows)
 /* Before the backward passes: the sum of d_out * out of each query. */
 MR_KERNEL(mr_attention_along, MR_WIDTH)
 (MR_SPOT MR_TENSOR(const mr_real, out), MR_TENSOR(const mr_real, d_out), MR_TENSOR(f32, saved), u32 heads, u32 head_dim,
- u32 queries,
- u64 out_stride, u32 rows)
+ u32 queries, u64 out_stride, u32 rows, u32 aligned)
 {
     u32 task = MR_ITEM(), query = task % queries, head = task / queries % heads, sample = task / queries / heads;
     u64 at = ((u64)sample * queries + query) * out_stride + head * head_dim;
-    f32 sum = 0;
-    MR_START(out);
-    MR_START(d_out);
+    f32 sum = 0, x[MR_EIGHT], d_x[MR_EIGHT];
+    out += out_at + at;
+    d_out += d_out_at + at;
     MR_START(saved);
     if (task >= rows)
         return;
-    for (u32 i = 0; i < head_dim; i++)
-        sum += MR_GET(d_out[at + i]) * MR_GET(out[at + i]);
+    for (u32 i = 0; i < head_dim; i += MR_EIGHT) {
+        mr_get_eight(x, out + i, head_dim - i, aligned);
+        mr_get_eight(d_x, d_out + i, head_dim - i, aligned);
+        MR_UNROLL
+        for (u32 j = 0; j < MR_EIGHT; j++)
+            sum = MR_MAD(d_x[j], x[j], sum);
+    }
     saved[2 * (u64)task + 1] = sum;
 }
 
+#ifndef MR_MMA
 /* The probability of a score, again. */
 MR_FN f32 mr_again(f32 score, f32 log_sum)
 {
     return exp(score < log_sum ? score - log_sum : 0.0F);
 }
 
-#ifndef MR_MMA
 /* s[r] += few[r] . many[lane], over `width` columns; `fews` and `manys` rows are there.
  * tile: f32[64 (MR_CHUNK + 1)], rows: f32[MR_FEW MR_CHUNK]. */
 MR_FN void mr_scores(MR_NEAR f32 *tile, MR_NEAR f32 *rows, MR_GLOBAL const mr_real *few, u64 few_stride, u32 fews,

@@ -1,313 +1,271 @@
-/* attention_mma.cl - attention of bf16 with MR_MMA: the kernels of attention.cl with products of tiles by tensor cores.
+/* attention_mma.cl - attention of bf16 with MR_MMA, on CUDA devices alone: the kernels of attention.cl with products of
+ * tiles by tensor cores, and tiles that are copied while others are computed with.
  * Invariant: scores, probabilities and sums are float32; what enters a product is bf16: q, k, v and d_out as they are,
  * probabilities and slopes rounded.  A group goes through the same tiles as a whole.
  *
- *      group        128 lanes; 64 rows ("few"), 16 per 32 lanes, walk over the others ("many") 64 at a time
- *      tiles        [64 rows][64 columns + 8] of bf16, in words of two columns; turned: [64 columns][64 rows + 8]
- *      lane         g = lane / 4 % 8, t = lane % 4: rows `own` and own + 8 of the group, of a tile's 64 columns 16:
- *                   2t, 2t + 1, 2t + 8, 2t + 9, ...; its number i of row h is at MR_AT(h, i), column MR_COLUMN_OF(i)
- *      heads        columns of out, d_q, d_k and d_v are summed 64 at a time, each with all scores again
+ *      group        64 rows walk over the others 64 at a time, see tiles.cl
+ *      saved        of a query: the logarithm to base 2 of its sum, and the sum of d_out * out
+ *      wide heads   of more than 64 columns: nothing is copied ahead, and columns of out, d_q, d_k and d_v are summed 64
+ *                   at a time, each with all scores again
+ *      plain        heads of 64 columns at multiples of 16 bytes, no mask, no dropout: kernels of their own, of fewer
+ *                   instructions and registers
  */
 #ifdef MR_MMA
-#define MR_SIDE 64
-#define MR_WORDS (MR_SIDE / 2 + 4) /* of a tile's row: lanes g, t read different banks */
-#define MR_NUMBERS 32 /* of a lane, of 64 x 64 of the group's */
-#define MR_AT(h, i) ((i) / 2 * 4 + 2 * (h) + (i) % 2)
-#define MR_COLUMN_OF(i) ((i) / 2 * 8 + 2 * (MR_LANE() % 4) + (i) % 2)
-#define MR_TILES                                                                                                       \
-    MR_SHARED_WORDS u32 few_tile[MR_SIDE * MR_WORDS];                                                                  \
-    MR_SHARED_WORDS u32 many_tile[MR_SIDE * MR_WORDS];                                                                 \
-    MR_SHARED u32 board[MR_BOARD(MR_ATTENTION_LANES)]
-#define MR_OWN (MR_LANE() / MR_WARP * 16 + MR_LANE() % MR_WARP / 4)
+#define MR_LOG2_E 1.44269504F
 
-/* Eight numbers as four words, 0 beyond `count`. */
-MR_FN void mr_eight(u32 *words, MR_GLOBAL const u16 *x, u32 count, u32 aligned)
-{
-    if (aligned && count >= 8) {
-        MR_GET_WORDS(words, x);
-        return;
+/* `plain` is a constant, which takes all else out of a kernel. */
+#define MR_IF_PLAIN                                                                                                    \
+    if (plain) {                                                                                                       \
+        head_dim = MR_SIDE;                                                                                            \
+        has_mask = 0;                                                                                                  \
+        mask.threshold = 0;                                                                                            \
     }
-    MR_UNROLL
-    for (u32 i = 0; i < 4; i++) {
-        u32 low = 2 * i < count ? x[2 * i] : 0, high = 2 * i + 1 < count ? x[2 * i + 1] : 0;
-        words[i] = low | high << 16;
-    }
-}
+#define MR_INPUT_VALUES q, q_at, k, k_at, v, v_at, seen, seen_at, saved, saved_at
+#define MR_SHAPE_VALUES                                                                                                \
+    heads, head_dim, queries, keys_per, q_stride, k_stride, v_stride, out_stride, factor, has_mask, keys, keys_at,     \
+        threshold, scale, site
 
-MR_FN u32 mr_count_of(u32 r, u32 rows, u32 c, u32 columns)
+MR_FN void mr_forward(u32 plain, MR_FORWARD)
 {
-    return r >= rows || c >= columns ? 0 : columns - c < 8 ? columns - c : 8;
-}
-
-MR_FN u32 mr_is_aligned(MR_GLOBAL const u16 *x, u64 stride)
-{
-    return ((u64)x | stride * 2) % 16 == 0;
-}
-
-/* A complete tile needs no checks. */
-MR_FN void mr_load(MR_NEAR u32 *tile, MR_GLOBAL const u16 *x, u64 stride, u32 rows, u32 columns)
-{
-    u32 aligned = mr_is_aligned(x, stride), first = MR_LANE() / 8, c = MR_LANE() % 8 * 8, words[4];
-    if (aligned && rows >= MR_SIDE && columns >= MR_SIDE) {
+    MR_TILE(q_tile);
+    MR_TILE(k_tile);
+    MR_TILE(v_tile);
+    MR_AT_QUERIES;
+    MR_IF_PLAIN;
+    out += out_at + own_out;
+    mr_rows_of queries_of = mr_matrix(plain, q, q_stride), keys_of = mr_matrix(plain, k, k_stride),
+               values = mr_matrix(plain, v, v_stride);
+    f32 factor2 = factor * MR_LOG2_E;
+    u32 wide = head_dim > MR_SIDE;
+    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
+        f32 sum[MR_NUMBERS], p[MR_NUMBERS], most[2], all[2]; /* of a row: largest score so far, sum of powers */
         MR_UNROLL
-        for (u32 r = first; r < MR_SIDE; r += MR_ATTENTION_LANES / 8) {
-            MR_GET_WORDS(words, x + r * stride + c);
-            MR_PUT_NEAR(tile + r * MR_WORDS + c / 2, words);
+        for (u32 i = 0; i < MR_NUMBERS; i++)
+            sum[i] = 0;
+        most[0] = most[1] = -MR_INFINITY;
+        all[0] = all[1] = 0;
+        if (!wide) {
+            mr_fetch(q_tile, queries_of, 0, fews, 0, head_dim);
+            mr_fetch(k_tile, keys_of, 0, keys_per, 0, head_dim);
         }
-        return;
-    }
-    for (u32 r = first; r < MR_SIDE; r += MR_ATTENTION_LANES / 8) {
-        mr_eight(words, x + r * stride + c, mr_count_of(r, rows, c, columns), aligned);
-        MR_PUT_NEAR(tile + r * MR_WORDS + c / 2, words);
-    }
-}
-
-MR_FN void mr_load_turned(MR_NEAR u32 *tile, MR_GLOBAL const u16 *x, u64 stride, u32 rows, u32 columns)
-{
-    u32 aligned = mr_is_aligned(x, stride), whole = aligned && rows >= MR_SIDE && columns >= MR_SIDE;
-    for (u32 i = MR_LANE(); i < MR_SIDE / 2 * 8; i += MR_ATTENTION_LANES) {
-        u32 r = i % (MR_SIDE / 2) * 2, c = i / (MR_SIDE / 2) * 8, upper[4], lower[4];
-        if (whole) {
-            MR_GET_WORDS(upper, x + r * stride + c);
-            MR_GET_WORDS(lower, x + (r + 1) * stride + c);
-        } else {
-            mr_eight(upper, x + r * stride + c, mr_count_of(r, rows, c, columns), aligned);
-            mr_eight(lower, x + (r + 1) * stride + c, mr_count_of(r + 1, rows, c, columns), aligned);
-        }
-        MR_UNROLL
-        for (u32 k = 0; k < 4; k++) {
-            tile[(c + 2 * k) * MR_WORDS + r / 2] = (upper[k] & 0xffffU) | lower[k] << 16;
-            tile[(c + 2 * k + 1) * MR_WORDS + r / 2] = upper[k] >> 16 | (lower[k] & 0xffff0000U);
-        }
-    }
-}
-
-/* s = few . many, over `width` columns; `fews` and `manys` rows are there.  After the first tile of many, few_tile still
- * has all columns of few, unless they are more than it holds. */
-MR_FN void mr_scores(MR_NEAR u32 *few_tile, MR_NEAR u32 *many_tile, MR_NEAR u32 *board, MR_GLOBAL const u16 *few,
-                     u64 few_stride, u32 fews, MR_GLOBAL const u16 *many, u64 many_stride, u32 manys, u32 width,
-                     u32 first, f32 *s)
-{
-    u32 lane = MR_LANE() % MR_WARP, g = lane / 4, t = lane % 4;
-    MR_UNROLL
-    for (u32 i = 0; i < MR_NUMBERS; i++)
-        s[i] = 0;
-    for (u32 at = 0; at < width; at += MR_SIDE) {
-        if (!first || width > MR_SIDE)
-            mr_load(few_tile, few + at, few_stride, fews, width - at);
-        mr_load(many_tile, many + at, many_stride, manys, width - at);
-        MR_BARRIER();
-        MR_UNROLL
-        for (u32 k = 0; k < MR_SIDE / 16; k++) {
-            MR_NEAR const u32 *from = few_tile + MR_OWN * MR_WORDS + k * 8 + t;
-            MR_NEAR const u32 *with = many_tile + g * MR_WORDS + k * 8 + t;
-            u32 a[4];
-            a[0] = from[0];
-            a[1] = from[8 * MR_WORDS];
-            a[2] = from[4];
-            a[3] = from[8 * MR_WORDS + 4];
+        MR_END_BATCH();
+        for (u32 first = 0; first < keys_per; first += MR_SIDE) {
+            u32 manys = keys_per - first, e = (at.head * queries + at.first + MR_OWN) * keys_per + first;
+            MR_AWAIT(0); /* k is there, and v is free */
+            if (!wide)
+                mr_fetch(v_tile, values, first, manys, 0, head_dim);
+            MR_END_BATCH();
+            mr_scores(q_tile, queries_of, fews, k_tile, keys_of, first, manys, head_dim, p);
+            if (has_mask || manys < MR_SIDE)
+                mr_cut(p, seen + first, has_mask, manys, -MR_INFINITY);
             MR_UNROLL
-            for (u32 n = 0; n < MR_SIDE / 8; n++)
-                mr_mma(board, s + 4 * n, a, with[n * 8 * MR_WORDS], with[n * 8 * MR_WORDS + 4]);
+            for (u32 h = 0; h < 2; h++) {
+                f32 top = most[h];
+                MR_UNROLL
+                for (u32 i = 0; i < MR_NUMBERS / 2; i++)
+                    top = fmax(top, p[MR_AT(h, i)]);
+                top = mr_row_top(top);
+                f32 base = top == -MR_INFINITY ? 0.0F : top * factor2;
+                f32 shrink = mr_power(MR_MAD(most[h], factor2, -base));
+                most[h] = top;
+                all[h] *= shrink;
+                MR_UNROLL
+                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
+                    f32 share = mr_power(MR_MAD(p[MR_AT(h, i)], factor2, -base));
+                    all[h] += share;
+                    p[MR_AT(h, i)] = share;
+                    sum[MR_AT(h, i)] *= shrink;
+                }
+            }
+            if (mask.threshold)
+                mr_keep(p, mr_kept_bits(mask, e, keys_per, 1), mask.scale);
+            MR_AWAIT(0); /* v is there, and k is free */
+            if (!wide && manys > MR_SIDE)
+                mr_fetch(k_tile, keys_of, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
+            MR_END_BATCH();
+            mr_mix(v_tile, p, values, first, manys, column, head_dim, sum);
         }
-        MR_BARRIER();
-    }
-}
-
-/* sum += weights . many, of `columns` columns; `manys` rows are there.  What a lane has of c is what it needs of a. */
-MR_FN void mr_mix(MR_NEAR u32 *tile, MR_NEAR u32 *board, const f32 *weights, MR_GLOBAL const u16 *many, u64 stride,
-                  u32 manys, u32 columns, f32 *sum)
-{
-    u32 lane = MR_LANE() % MR_WARP, g = lane / 4, t = lane % 4;
-    mr_load_turned(tile, many, stride, manys, columns);
-    MR_BARRIER();
-    MR_UNROLL
-    for (u32 k = 0; k < MR_SIDE / 16; k++) {
-        MR_NEAR const u32 *with = tile + g * MR_WORDS + k * 8 + t;
-        u32 a[4];
         MR_UNROLL
-        for (u32 i = 0; i < 4; i++)
-            a[i] = mr_narrow_two(weights[8 * k + 2 * i], weights[8 * k + 2 * i + 1]);
+        for (u32 h = 0; h < 2; h++) {
+            u32 row = MR_OWN + 8 * h;
+            all[h] = mr_row_sum(all[h]);
+            f32 share = all[h] == 0 ? 0.0F : 1 / all[h];
+            MR_UNROLL
+            for (u32 i = 0; i < MR_NUMBERS / 2; i++)
+                sum[MR_AT(h, i)] *= share;
+            if (column == 0 && MR_LANE() % 4 == 0 && row < fews)
+                saved[2 * row] = all[h] == 0 ? 0.0F : MR_MAD(most[h], factor2, log(all[h]) * MR_LOG2_E);
+        }
+        mr_store(out + column, out_stride, fews, head_dim - column, sum, 1, 3);
+    }
+}
+
+MR_FN void mr_back_q(u32 plain, MR_BACK_Q)
+{
+    MR_TILE(q_tile);
+    MR_TILE(out_tile);
+    MR_TILE(k_tile);
+    MR_TILE(v_tile);
+    MR_AT_QUERIES;
+    MR_IF_PLAIN;
+    d_q += d_q_at + own;
+    mr_rows_of queries_of = mr_matrix(plain, q, q_stride), keys_of = mr_matrix(plain, k, k_stride),
+               values = mr_matrix(plain, v, v_stride), slopes = mr_matrix(plain, d_out + d_out_at + own_out, out_stride);
+    f32 factor2 = factor * MR_LOG2_E, log_sum[2], along[2];
+    u32 wide = head_dim > MR_SIDE;
+    MR_UNROLL
+    for (u32 h = 0; h < 2; h++) {
+        u32 row = MR_OWN + 8 * h < fews ? MR_OWN + 8 * h : 0;
+        log_sum[h] = saved[2 * row];
+        along[h] = saved[2 * row + 1];
+    }
+    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
+        f32 sum[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
         MR_UNROLL
-        for (u32 n = 0; n < MR_SIDE / 8; n++)
-            mr_mma(board, sum + 4 * n, a, with[n * 8 * MR_WORDS], with[n * 8 * MR_WORDS + 4]);
+        for (u32 i = 0; i < MR_NUMBERS; i++)
+            sum[i] = 0;
+        if (!wide) {
+            mr_fetch(q_tile, queries_of, 0, fews, 0, head_dim);
+            mr_fetch(out_tile, slopes, 0, fews, 0, head_dim);
+            mr_fetch(v_tile, values, 0, keys_per, 0, head_dim);
+            MR_END_BATCH();
+            mr_fetch(k_tile, keys_of, 0, keys_per, 0, head_dim);
+        }
+        MR_END_BATCH();
+        for (u32 first = 0; first < keys_per; first += MR_SIDE) {
+            u32 manys = keys_per - first, e = (at.head * queries + at.first + MR_OWN) * keys_per + first;
+            MR_AWAIT(1); /* v is there */
+            mr_scores(out_tile, slopes, fews, v_tile, values, first, manys, head_dim, d);
+            MR_AWAIT(0); /* k is there, and v is free */
+            if (!wide && manys > MR_SIDE)
+                mr_fetch(v_tile, values, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
+            MR_END_BATCH();
+            mr_scores(q_tile, queries_of, fews, k_tile, keys_of, first, manys, head_dim, s);
+            if (mask.threshold)
+                mr_keep(d, mr_kept_bits(mask, e, keys_per, 1), mask.scale);
+            MR_UNROLL
+            for (u32 h = 0; h < 2; h++)
+                MR_UNROLL
+                for (u32 i = 0; i < MR_NUMBERS / 2; i++)
+                    s[MR_AT(h, i)] = mr_power(MR_MAD(s[MR_AT(h, i)], factor2, -log_sum[h])) * (d[MR_AT(h, i)] - along[h]);
+            if (has_mask || manys < MR_SIDE)
+                mr_cut(s, seen + first, has_mask, manys, 0);
+            mr_mix(k_tile, s, keys_of, first, manys, column, head_dim, sum);
+            MR_BARRIER(); /* k is free */
+            if (!wide && manys > MR_SIDE)
+                mr_fetch(k_tile, keys_of, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
+            MR_END_BATCH();
+        }
+        mr_store(d_q + column, q_stride, fews, head_dim - column, sum, factor, 3);
     }
-    MR_BARRIER();
 }
 
-/* Of the keys `seen` of a tile, those of the lane's columns: a bit for each. */
-MR_FN u32 mr_used(MR_GLOBAL const u8 *seen, u32 has_mask, u32 manys)
+MR_FN void mr_back_kv(u32 plain, MR_BACK_KV)
 {
-    u32 used = 0;
+    MR_TILE(k_tile);
+    MR_TILE(v_tile);
+    MR_TILE(q_tile);
+    MR_TILE(out_tile);
+    MR_SHARED_WORDS u32 saved_of[2 * MR_SIDE]; /* of a tile's queries, as they are saved */
+    MR_AT_KEYS;
+    MR_IF_PLAIN;
+    mr_rows_of queries_of = mr_matrix(plain, q, q_stride), keys_of = mr_matrix(plain, k, k_stride),
+               values = mr_matrix(plain, v, v_stride), slopes = mr_matrix(plain, d_out, out_stride);
+    f32 factor2 = factor * MR_LOG2_E;
+    u32 wide = head_dim > MR_SIDE, there = 0; /* whether a row of the lane counts */
     MR_UNROLL
-    for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
-        u32 column = MR_COLUMN_OF(i);
-        used |= (column < manys && !(has_mask && !seen[column]) ? 1U : 0U) << i;
-    }
-    return used;
-}
-
-/* Of a lane's numbers, those that dropout keeps: a bit for each; number i of row h is element e[h] + `apart` column. */
-MR_FN u32 mr_kept_bits(mr_mask mask, u32 e0, u32 e1, u32 apart)
-{
-    u32 kept = 0;
-    if (!mask.threshold)
-        return 0xffffffffU;
-    MR_UNROLL
-    for (u32 i = 0; i < MR_NUMBERS; i++) {
-        u32 h = i / (MR_NUMBERS / 2), k = i % (MR_NUMBERS / 2);
-        kept |= (mr_kept(mask, (h ? e1 : e0) + apart * MR_COLUMN_OF(k)) > 0 ? 1U : 0U) << MR_AT(h, k);
-    }
-    return kept;
-}
-#define MR_IS_KEPT(kept, h, i) (kept >> MR_AT(h, i) & 1U ? mask.scale : 0.0F)
-
-/* A group's rows of `sum`, times `factor`, to `columns` columns at `to`. */
-MR_FN void mr_store(MR_GLOBAL u16 *to, u64 stride, u32 rows, u32 columns, const f32 *sum, f32 factor)
-{
-    MR_UNROLL
-    for (u32 i = 0; i < MR_NUMBERS; i++) {
-        u32 h = i / (MR_NUMBERS / 2), k = i % (MR_NUMBERS / 2), r = MR_OWN + 8 * h, column = MR_COLUMN_OF(k);
-        if (r < rows && column < columns)
-            to[r * stride + column] = mr_narrow(sum[MR_AT(h, k)] * factor);
+    for (u32 h = 0; h < 2; h++)
+        there |= (MR_OWN + 8 * h < fews && !(has_mask && !seen[MR_OWN + 8 * h]) ? 1U : 0U) << h;
+    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
+        f32 sum_k[MR_NUMBERS], sum_v[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
+        MR_UNROLL
+        for (u32 i = 0; i < MR_NUMBERS; i++)
+            sum_k[i] = sum_v[i] = 0;
+        if (!wide) {
+            mr_fetch(k_tile, keys_of, 0, fews, 0, head_dim);
+            mr_fetch(v_tile, values, 0, fews, 0, head_dim);
+            mr_fetch(out_tile, slopes, 0, queries, 0, head_dim);
+            MR_END_BATCH();
+            mr_fetch(q_tile, queries_of, 0, queries, 0, head_dim);
+        }
+        MR_END_BATCH();
+        for (u32 first = 0; first < queries; first += MR_SIDE) {
+            u32 manys = queries - first, e = (at.head * queries + first) * keys_per + at.first + MR_OWN, kept = 0;
+            saved_of[MR_LANE()] = MR_LANE() < 2 * manys ? MR_BITS(saved[2 * first + MR_LANE()]) : 0;
+            MR_AWAIT(1); /* d_out is there */
+            mr_scores(v_tile, values, fews, out_tile, slopes, first, manys, head_dim, d);
+            MR_AWAIT(0); /* q is there */
+            mr_scores(k_tile, keys_of, fews, q_tile, queries_of, first, manys, head_dim, s);
+            if (mask.threshold) {
+                kept = mr_kept_bits(mask, e, 1, keys_per);
+                mr_keep(d, kept, mask.scale);
+            }
+            MR_UNROLL
+            for (u32 i = 0; i < MR_NUMBERS / 2; i += 2) {
+                u32 two[4]; /* what is saved of two queries */
+                MR_GET_WORDS(two, saved_of + 2 * MR_COLUMN_OF(i));
+                MR_UNROLL
+                for (u32 j = 0; j < 4; j++) {
+                    u32 n = MR_AT(j / 2, i + j % 2);
+                    s[n] = mr_power(MR_MAD(s[n], factor2, -MR_OF_BITS(two[j % 2 * 2])));
+                    d[n] = s[n] * (d[n] - MR_OF_BITS(two[j % 2 * 2 + 1]));
+                }
+            }
+            if (mask.threshold)
+                mr_keep(s, kept, mask.scale);
+            if (manys < MR_SIDE) {
+                mr_cut(s, seen, 0, manys, 0);
+                mr_cut(d, seen, 0, manys, 0);
+            }
+            mr_mix(out_tile, s, slopes, first, manys, column, head_dim, sum_v);
+            MR_BARRIER(); /* d_out is free */
+            if (!wide && manys > MR_SIDE)
+                mr_fetch(out_tile, slopes, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
+            MR_END_BATCH();
+            mr_mix(q_tile, d, queries_of, first, manys, column, head_dim, sum_k);
+            MR_BARRIER(); /* q is free */
+            if (!wide && manys > MR_SIDE)
+                mr_fetch(q_tile, queries_of, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
+            MR_END_BATCH();
+        }
+        mr_store(d_k + column, k_stride, fews, head_dim - column, sum_k, factor, there);
+        mr_store(d_v + column, v_stride, fews, head_dim - column, sum_v, 1, there);
     }
 }
 
 MR_KERNEL(mr_attention_forward, MR_ATTENTION_LANES)
 (MR_FORWARD)
 {
-    MR_TILES;
-    MR_AT_QUERIES;
-    out += out_at + own_out;
-    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
-        f32 sum[MR_NUMBERS], p[MR_NUMBERS], most[2], all[2]; /* of a row: largest score so far, sum of exp */
-        MR_UNROLL
-        for (u32 i = 0; i < MR_NUMBERS; i++)
-            sum[i] = 0;
-        most[0] = most[1] = -MR_INFINITY;
-        all[0] = all[1] = 0;
-        for (u32 first = 0; first < keys_per; first += MR_SIDE) {
-            u32 manys = keys_per - first < MR_SIDE ? keys_per - first : MR_SIDE;
-            u32 used = mr_used(seen + first, has_mask, manys), e = (at.head * queries + at.first + MR_OWN) * keys_per + first;
-            u32 kept = mr_kept_bits(mask, e, e + 8 * keys_per, 1);
-            mr_scores(few_tile, many_tile, board, q, q_stride, fews, k + first * k_stride, k_stride, manys, head_dim,
-                      first, p);
-            MR_UNROLL
-            for (u32 h = 0; h < 2; h++) {
-                f32 top = most[h];
-                MR_UNROLL
-                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
-                    f32 score = used >> i & 1U ? p[MR_AT(h, i)] * factor : -MR_INFINITY;
-                    p[MR_AT(h, i)] = score;
-                    top = score > top ? score : top;
-                }
-                top = mr_row_top(board, top);
-                f32 shrink = most[h] == -MR_INFINITY ? 0.0F : exp(most[h] - top);
-                most[h] = top;
-                all[h] *= shrink;
-                MR_UNROLL
-                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
-                    f32 share = used >> i & 1U ? exp(p[MR_AT(h, i)] - top) : 0.0F;
-                    all[h] += share;
-                    p[MR_AT(h, i)] = share * MR_IS_KEPT(kept, h, i);
-                    sum[MR_AT(h, i)] *= shrink;
-                }
-            }
-            mr_mix(many_tile, board, p, v + first * v_stride + column, v_stride, manys, head_dim - column, sum);
-        }
-        MR_UNROLL
-        for (u32 h = 0; h < 2; h++) {
-            u32 row = MR_OWN + 8 * h;
-            all[h] = mr_row_sum(board, all[h]);
-            f32 share = all[h] == 0 ? 0.0F : 1 / all[h];
-            MR_UNROLL
-            for (u32 i = 0; i < MR_NUMBERS / 2; i++)
-                sum[MR_AT(h, i)] *= share;
-            if (column == 0 && MR_LANE() % 4 == 0 && row < fews)
-                saved[2 * row] = all[h] == 0 ? 0.0F : most[h] + log(all[h]);
-        }
-        mr_store(out + column, out_stride, fews, head_dim - column, sum, 1);
-    }
+    mr_forward(0, MR_INPUT_VALUES, out, out_at, MR_SHAPE_VALUES);
+}
+
+MR_KERNEL(mr_attention_forward_plain, MR_ATTENTION_LANES)
+(MR_FORWARD)
+{
+    mr_forward(1, MR_INPUT_VALUES, out, out_at, MR_SHAPE_VALUES);
 }
 
 MR_KERNEL(mr_attention_back_q, MR_ATTENTION_LANES)
 (MR_BACK_Q)
 {
-    MR_TILES;
-    MR_SHARED_WORDS u32 out_tile[MR_SIDE * MR_WORDS];
-    MR_AT_QUERIES;
-    d_q += d_q_at + own;
-    d_out += d_out_at + own_out;
-    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
-        f32 sum[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
-        MR_UNROLL
-        for (u32 i = 0; i < MR_NUMBERS; i++)
-            sum[i] = 0;
-        for (u32 first = 0; first < keys_per; first += MR_SIDE) {
-            u32 manys = keys_per - first < MR_SIDE ? keys_per - first : MR_SIDE;
-            u32 used = mr_used(seen + first, has_mask, manys), e = (at.head * queries + at.first + MR_OWN) * keys_per + first;
-            u32 kept = mr_kept_bits(mask, e, e + 8 * keys_per, 1);
-            mr_scores(few_tile, many_tile, board, q, q_stride, fews, k + first * k_stride, k_stride, manys, head_dim,
-                      first, s);
-            mr_scores(out_tile, many_tile, board, d_out, out_stride, fews, v + first * v_stride, v_stride, manys,
-                      head_dim, first, d);
-            MR_UNROLL
-            for (u32 h = 0; h < 2; h++) {
-                u32 row = MR_OWN + 8 * h < fews ? MR_OWN + 8 * h : 0;
-                f32 log_sum = saved[2 * row], along = saved[2 * row + 1];
-                MR_UNROLL
-                for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
-                    f32 slope = mr_again(s[MR_AT(h, i)] * factor, log_sum) *
-                                (d[MR_AT(h, i)] * MR_IS_KEPT(kept, h, i) - along);
-                    s[MR_AT(h, i)] = used >> i & 1U ? slope : 0.0F;
-                }
-            }
-            mr_mix(many_tile, board, s, k + first * k_stride + column, k_stride, manys, head_dim - column, sum);
-        }
-        mr_store(d_q + column, q_stride, fews, head_dim - column, sum, factor);
-    }
+    mr_back_q(0, MR_INPUT_VALUES, d_out, d_out_at, d_q, d_q_at, MR_SHAPE_VALUES);
+}
+
+MR_KERNEL(mr_attention_back_q_plain, MR_ATTENTION_LANES)
+(MR_BACK_Q)
+{
+    mr_back_q(1, MR_INPUT_VALUES, d_out, d_out_at, d_q, d_q_at, MR_SHAPE_VALUES);
 }
 
 MR_KERNEL(mr_attention_back_kv, MR_ATTENTION_LANES)
 (MR_BACK_KV)
 {
-    MR_TILES;
-    MR_SHARED_WORDS u32 value_tile[MR_SIDE * MR_WORDS];
-    u32 there[2]; /* whether a row of the lane counts */
-    MR_AT_KEYS;
-    MR_UNROLL
-    for (u32 h = 0; h < 2; h++)
-        there[h] = MR_OWN + 8 * h < fews && !(has_mask && !seen[MR_OWN + 8 * h]);
-    for (u32 column = 0; column < head_dim; column += MR_SIDE) {
-        f32 sum_k[MR_NUMBERS], sum_v[MR_NUMBERS], s[MR_NUMBERS], d[MR_NUMBERS];
-        MR_UNROLL
-        for (u32 i = 0; i < MR_NUMBERS; i++)
-            sum_k[i] = sum_v[i] = 0;
-        for (u32 first = 0; first < queries; first += MR_SIDE) {
-            u32 manys = queries - first < MR_SIDE ? queries - first : MR_SIDE;
-            u32 e = (at.head * queries + first) * keys_per + at.first + MR_OWN;
-            mr_scores(few_tile, many_tile, board, k, k_stride, fews, q + first * q_stride, q_stride, manys, head_dim,
-                      first, s);
-            mr_scores(value_tile, many_tile, board, v, v_stride, fews, d_out + first * out_stride, out_stride, manys,
-                      head_dim, first, d);
-            MR_UNROLL
-            for (u32 i = 0; i < MR_NUMBERS / 2; i++) {
-                u32 asks = MR_COLUMN_OF(i) < manys, query = asks ? first + MR_COLUMN_OF(i) : first;
-                f32 log_sum = saved[2 * query], along = saved[2 * query + 1];
-                MR_UNROLL
-                for (u32 h = 0; h < 2; h++) {
-                    f32 scale_of = mr_kept(mask, e + 8 * h + keys_per * MR_COLUMN_OF(i));
-                    f32 share = asks && there[h] ? mr_again(s[MR_AT(h, i)] * factor, log_sum) : 0.0F;
-                    s[MR_AT(h, i)] = share * scale_of;
-                    d[MR_AT(h, i)] = asks && there[h] ? share * (d[MR_AT(h, i)] * scale_of - along) : 0.0F;
-                }
-            }
-            mr_mix(many_tile, board, s, d_out + first * out_stride + column, out_stride, manys, head_dim - column,
-                   sum_v);
-            mr_mix(many_tile, board, d, q + first * q_stride + column, q_stride, manys, head_dim - column, sum_k);
-        }
-        mr_store(d_k + column, k_stride, fews, head_dim - column, sum_k, factor);
-        mr_store(d_v + column, v_stride, fews, head_dim - column, sum_v, 1);
-    }
+    mr_back_kv(0, MR_INPUT_VALUES, d_out, d_out_at, d_k, d_k_at, d_v, d_v_at, MR_SHAPE_VALUES);
+}
+
+MR_KERNEL(mr_attention_back_kv_plain, MR_ATTENTION_LANES)
+(MR_BACK_KV)
+{
+    mr_back_kv(1, MR_INPUT_VALUES, d_out, d_out_at, d_k, d_k_at, d_v, d_v_at, MR_SHAPE_VALUES);
 }
 #endif

@@ -98,23 +98,29 @@ MR_FN void mr_square_add(f32 *high, f32 *low, f32 x)
 }
 
 /* Six floats per group: high and low of the sums of (x 2^-80)^2, x^2, (x 2^80)^2. */
-MR_KERNEL(mr_squares, MR_WIDTH)(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, sums), u64 count, u32 groups)
+MR_KERNEL(mr_squares, MR_WIDTH)
+(MR_SPOT MR_TENSOR(const f32, x), MR_TENSOR(f32, sums), u64 count, u32 groups, u32 aligned)
 {
     MR_SHARED f32 part[6 * MR_WIDTH];
     u32 lane = MR_LANE();
-    f32 s[6];
+    f32 s[6], v[MR_EIGHT];
     MR_START(x);
     MR_START(sums);
     for (u32 i = 0; i < 6; i++)
         s[i] = 0;
-    for (u64 i = MR_ITEM(); i < count; i += (u64)groups * MR_WIDTH) {
-        f32 size = fabs(x[i]);
-        if (size > MR_LARGE)
-            mr_square_add(&s[0], &s[1], x[i] * MR_SHRINK);
-        else if (size < 1 / MR_LARGE)
-            mr_square_add(&s[4], &s[5], x[i] * MR_GROW);
-        else
-            mr_square_add(&s[2], &s[3], x[i]);
+    for (u64 i = (u64)MR_ITEM() * MR_EIGHT; i < count; i += (u64)groups * MR_WIDTH * MR_EIGHT) {
+        u32 left = count - i < MR_EIGHT ? (u32)(count - i) : MR_EIGHT;
+        mr_get_floats(v, x + i, left, aligned && left == MR_EIGHT);
+        MR_UNROLL
+        for (u32 k = 0; k < MR_EIGHT; k++) {
+            f32 size = fabs(v[k]);
+            if (size > MR_LARGE)
+                mr_square_add(&s[0], &s[1], v[k] * MR_SHRINK);
+            else if (size < 1 / MR_LARGE)
+                mr_square_add(&s[4], &s[5], v[k] * MR_GROW);
+            else
+                mr_square_add(&s[2], &s[3], v[k]);
+        }
     }
     for (u32 i = 0; i < 6; i++)
         part[i * MR_WIDTH + lane] = s[i];

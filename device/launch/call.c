@@ -6,15 +6,20 @@
 
 #include "device/launch/launch.h"
 
+typedef enum kernel_set { ONCE = 0, TYPED, MMA } kernel_set;
+
 static const struct {
     const char *word;
-    bool typed;
+    kernel_set set;
 } kernels[] = {
-#define X(name, ...) {#name, true},
+#define X(name, ...) {#name, TYPED},
     MR_TYPED_KERNELS(X)
 #undef X
-#define X(name, ...) {#name, false},
-        MR_UNTYPED_KERNELS(X) MR_JPEG_KERNELS(X)
+#define X(name, ...) {#name, MMA},
+        MR_MMA_KERNELS(X)
+#undef X
+#define X(name, ...) {#name, ONCE},
+            MR_UNTYPED_KERNELS(X) MR_JPEG_KERNELS(X)
 #undef X
 };
 
@@ -23,9 +28,10 @@ const char *mr_kernel_word(mr_kernel_id id)
     return kernels[id].word;
 }
 
-bool mr_kernel_typed(mr_kernel_id id)
+bool mr_kernel_exists(mr_kernel_id id, mr_type type, bool mma)
 {
-    return kernels[id].typed;
+    kernel_set set = kernels[id].set;
+    return type == MR_F32 ? set != MMA : set == TYPED || (set == MMA && mma);
 }
 
 static void refuse(mr_call *c, const char *why)
@@ -82,7 +88,8 @@ void mr_launch_kernel(mr_device *device, mr_kernel_id id, mr_type type, mr_grid 
                       size_t count)
 {
     mr_launcher *d = mr_launcher_of(device);
-    mr_call c = {.d = d, .id = id, .type = kernels[id].typed ? type : MR_F32, .fails = d->wrong[0] || !d->scratch};
+    mr_call c = {
+        .d = d, .id = id, .type = kernels[id].set == ONCE ? MR_F32 : type, .fails = d->wrong[0] || !d->scratch};
     if (!grid.groups || !grid.rows)
         return;
     for (size_t i = 0; i < count && !c.fails; i++)

@@ -73,7 +73,7 @@ static size_t groups_of(size_t count)
 void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
 {
     enum { PARTS = 6 };
-    static const int powers[PARTS] = {160, 160, 0, 0, -160, -160}; /* of mr_squares in device/kernels/loss.cl */
+    static const int powers[PARTS] = {160, 160, 0, 0, -160, -160}; /* of mr_squares in device/kernels/updates.cl */
     mr_launcher *d = mr_launcher_of(device);
     float parts[GROUPS * PARTS];
     size_t groups = groups_of(x->count);
@@ -81,7 +81,7 @@ void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
     if (!x->count)
         return;
     MR_LAUNCH(device, squares, MR_F32, mr_grid_groups(groups, MR_LAUNCH_WIDTH), MR_FLOATS(x->x), MR_FLOATS(d->scratch),
-              MR_U64(x->count), MR_U32(groups));
+              MR_U64(x->count), MR_U32(groups), MR_WHOLE(0, x->x));
     device->card->download(device, parts, d->scratch, groups * PARTS * sizeof *parts);
     for (size_t i = 0; i < groups * PARTS; i++)
         *x->sum += ldexp((double)parts[i], powers[i % PARTS]);

@@ -15,10 +15,11 @@
 #include "device/device.h"
 #include "device/launch/kernels_table.h"
 
-/* mr_NAME of device/kernels; those of MR_TYPED_KERNELS are there once per type of activations. */
+/* mr_NAME of device/kernels: those of MR_TYPED_KERNELS once per type of activations, those of MR_MMA_KERNELS in bf16
+ * with MR_MMA, the others once. */
 typedef enum mr_kernel_id {
 #define X(name, ...) MR_KERNEL_##name,
-    MR_TYPED_KERNELS(X) MR_UNTYPED_KERNELS(X) MR_JPEG_KERNELS(X)
+    MR_TYPED_KERNELS(X) MR_MMA_KERNELS(X) MR_UNTYPED_KERNELS(X) MR_JPEG_KERNELS(X)
 #undef X
         MR_KERNEL_COUNT
 } mr_kernel_id;
@@ -81,7 +82,8 @@ static inline mr_launcher *mr_launcher_of(mr_device *device)
 
 /* "norm"; the kernel's own name is "mr_norm". */
 const char *mr_kernel_word(mr_kernel_id id);
-bool mr_kernel_typed(mr_kernel_id id);
+/* Whether it is in the text that is compiled for activations of `type`, with MR_MMA or not. */
+bool mr_kernel_exists(mr_kernel_id id, mr_type type, bool mma);
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-extern const uint8_t mr_launch_text[];
+/* A pointer: of an array a test that is linked to a library keeps the size that it had then. */
+extern const uint8_t *const mr_launch_text;
 extern const size_t mr_launch_text_size;
 extern const size_t
     mr_launch_text_typed; /* bytes of the part that is built again for bf16, with MR_REAL_BF16 defined */

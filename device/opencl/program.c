@@ -100,7 +100,7 @@ static mr_status make_kernels(mr_opencl *d, mr_type type, mr_error *err)
     for (mr_kernel_id id = 0; id < MR_KERNEL_COUNT; id++) {
         int32_t code = 0;
         char name[64];
-        if (type == MR_BF16 && !mr_kernel_typed(id))
+        if (!mr_kernel_exists(id, type, d->launcher.mma))
             continue;
         snprintf(name, sizeof name, "mr_%s", mr_kernel_word(id));
         d->kernels[type][id] = d->api.CreateKernel(d->programs[type], name, &code);

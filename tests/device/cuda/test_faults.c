@@ -21,8 +21,13 @@ static const planted faults[] = {
     {"a lane that leaves before a barrier", layers, "MR_KERNEL(mr_norm,|if (!has_y)|if (!has_y || lane == 63)"},
     {"a lane that only half of its warp waits for", tiles,
      "x of lane ^ away|return __shfl|if (MR_LANE() % 2) return x; return __shfl"},
-    {"tiles used before they are loaded", tiles, "attention_mma.cl - |MR_BARRIER();\n        MR_UNROLL|MR_UNROLL"},
-    {"tiles loaded again while they are used", tiles, "attention_mma.cl - |    }\n    MR_BARRIER();\n}|    }\n}"},
+    {"tiles used before they are there", tiles, "mr_forward(|MR_AWAIT(0); /* v|MR_BARRIER(); /* v"},
+    {"tiles used before a later batch is there", tiles, "mr_back_q(|MR_AWAIT(0); /* k|MR_AWAIT(1); /* k"},
+    {"no barrier after lanes have their own copies", tiles, "define MR_AWAIT|\\\n    MR_BARRIER()|"},
+    {"tiles copied while they are used", tiles, "mr_back_kv(|MR_BARRIER(); /* q is free|/* q is free"},
+    {"squares not turned", tiles, "mr_get_turned(|x4.trans|x4"},
+    {"squares in another order", tiles, "mr_multiply(|lane / 16 * 8 + lane % 8|lane % 16"},
+    {"a copy of bytes that are not there", tiles, "mr_fetch(|2 * count|16"},
     {"words 1 and 2 of a fragment exchanged", tiles,
      "mma.sync.aligned|\"r\"(a[1]), \"r\"(a[2])|\"r\"(a[2]), \"r\"(a[1])"},
     {"words of the other operand exchanged", tiles, "mma.sync.aligned|{%8, %9}|{%9, %8}"},
@@ -34,7 +39,7 @@ static const planted faults[] = {
     {"fewer lanes than are launched", basics, "MR_KERNEL(mr_adamw|MR_WIDTH|32"},
     {"no barrier in the inverse transform", decoding, "mr_jpeg_idct|MR_BARRIER();|"},
     {"bytes in another order", decoding, "__CUDACC__|0x0123|0x0132"},
-    {"four words from an address that is not theirs", tiles, "mr_is_aligned(|return |return 1 || "},
+    {"sixteen bytes from an address that is not theirs", tiles, "mr_matrix(|stride, plain|stride, 1 + plain"},
 };
 
 /* Of the program of tests `name`, whose output goes to `dir`; 0: it passed. */

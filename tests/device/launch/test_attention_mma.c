@@ -1,5 +1,5 @@
-/* test_attention_mma.c - attention of bf16 by products of tiles, on the device MILLRACE_TEST_DEVICE, or on the kernels
- * as plain C, where 32 lanes exchange the fragments of mma.m16n8k16 as the PTX ISA lays them out.
+/* test_attention_mma.c - attention of bf16 on the device MILLRACE_TEST_DEVICE, on CUDA by products of tiles; without
+ * one, on the kernels without them, as plain C.
  * Invariant tested: results and gradients are those of double precision, and of the kernels without tensor cores, up to
  * the rounding of bf16, for shapes around the edges of tiles; twice the same bits; nothing is written between heads.
  * Covers launch/attention.c. */
@@ -268,6 +268,8 @@ static void tiles_give_what_lanes_give(void **state)
 {
     static const shape shapes[] = {
         {1, 1, 64, 64, 64, .aligned = true},
+        {2, 2, 64, 130, 197, .masked = true, .drops = true, .aligned = true},
+        {2, 2, 64, 70, 130, .aligned = true},
         {1, 2, 64, 65, 63, .masked = true},
         {2, 2, 16, 5, 130, .masked = true, .drops = true, .aligned = true},
         {1, 1, 80, 70, 66, .drops = true, .aligned = true},
@@ -292,6 +294,6 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_give_what_lanes_give)};
     const char *device = getenv("MILLRACE_TEST_DEVICE");
     if (!device || !*device)
-        setenv("MILLRACE_TEST_DEVICE", "mma", 1);
+        setenv("MILLRACE_TEST_DEVICE", "plain", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,6 @@ static void launch(const mr_call *c, const mr_grid *grid)
 {
     const plain_kernel *k = c->d->one_lane && c->id == MR_KERNEL_gemm ? plain_one_lane
                             : c->type == MR_F32                       ? plain_f32
-                            : c->d->mma                               ? plain_mma
                                                                       : plain_bf16;
     while (k->word && strcmp(k->word, mr_kernel_word(c->id)) != 0)
         k++;
@@ -193,15 +192,11 @@ static const char *products(const mr_device *device, mr_type type)
 
 mr_status support_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
-    bool mma = strcmp(word, "mma") == 0;
     if (strcmp(word, mr_device_isolated.name) == 0)
         return mr_device_isolated.open(options, out, err);
-    if (!mma && strcmp(word, support_plain.name) != 0)
+    if (strcmp(word, support_plain.name) != 0)
         return mr_device_open(word, options, out, err);
-    mr_status status = open_plain(options, out, err);
-    if (status == MR_OK)
-        mr_launcher_of(*out)->mma = mma;
-    return status;
+    return open_plain(options, out, err);
 }
 
 const mr_device_card support_plain = {

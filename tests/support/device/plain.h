@@ -7,10 +7,10 @@
 
 #include "device/device.h"
 
-/* "plain" as MILLRACE_TEST_DEVICE; as "mma", attention of bf16 is that for tensor cores. */
+/* "plain" as MILLRACE_TEST_DEVICE. */
 extern const mr_device_card support_plain;
 
-/* mr_device_open(), which also knows these two and "isolated". */
+/* mr_device_open(), which also knows this one and "isolated". */
 mr_status support_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);
 
 #endif

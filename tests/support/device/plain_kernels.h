@@ -39,10 +39,6 @@
 #include "device/kernels/rows.cl"
 #include "device/kernels/tokens.cl"
 #include "device/kernels/attention.cl"
-
-#include "device/kernels/mma.cl"
-
-#include "device/kernels/attention_mma.cl"
 #include "device/kernels/loss.cl"
 #ifndef MR_REAL_BF16
 #include "device/kernels/updates.cl"

@@ -10,6 +10,6 @@ typedef struct plain_kernel {
     int has_barriers;
 } plain_kernel;
 
-extern const plain_kernel plain_f32[], plain_bf16[], plain_mma[], plain_one_lane[];
+extern const plain_kernel plain_f32[], plain_bf16[], plain_one_lane[];
 
 #endif

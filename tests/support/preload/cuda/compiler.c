@@ -4,6 +4,7 @@
  *      text --g++ -E, macros of language.hpp--> text --asm to calls, list of kernels--> text --g++, language.hpp-->
  * image
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,11 +88,12 @@ int nvrtcDestroyProgram(program **p)
 
 /* ---- from CUDA to C++ -------------------------------------------------------------------------------------------- */
 
-/* `asm`, from after its bracket to the one that closes it: constraints go, colons become commas.  Where it ends. */
+/* `asm`, from after its bracket to the one that closes it: constraints go, colons become commas, and what is clobbered
+ * goes.  Where it ends. */
 static const char *add_call(mr_buf *out, const char *at)
 {
-    int depth = 1;
-    bool quoted = false;
+    int depth = 1, colons = 0;
+    bool quoted = false, waits = false; /* waits: a comma, for what it separates */
     for (; *at; at++) {
         if (*at == '"') {
             const char *end = strchr(at + 1, '"');
@@ -102,9 +104,18 @@ static const char *add_call(mr_buf *out, const char *at)
             quoted = !quoted;
         }
         depth += quoted ? 0 : (*at == '(') - (*at == ')');
-        mr_buf_add(out, *at == ':' && !quoted ? "," : at, 1);
-        if (depth == 0)
+        if (*at == ':' && !quoted) {
+            colons++;
+            waits = true;
+        } else if (depth == 0) {
+            mr_buf_add(out, at, 1);
             return at + 1;
+        } else if (colons < 3) {
+            if (waits && !isspace((unsigned char)*at))
+                mr_buf_add_text(out, ",");
+            waits = waits && isspace((unsigned char)*at);
+            mr_buf_add(out, at, 1);
+        }
     }
     return at;
 }

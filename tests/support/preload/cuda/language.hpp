@@ -101,6 +101,19 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which)
     return out;
 }
 
+/* An address of the group's memory. */
+alignas(16) static const char emulated_anchor = 0;
+
+static inline size_t __cvta_generic_to_shared(const void *x)
+{
+    return (size_t)((const char *)x - &emulated_anchor);
+}
+
+static inline char *emulated_shared_at(unsigned address)
+{
+    return (char *)&emulated_anchor + (int)address;
+}
+
 /* ---- warps --------------------------------------------------------------------------------------------------------
  */
 
@@ -172,6 +185,94 @@ static inline unsigned emulated_half(float x)
     return __builtin_isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
+/* ldmatrix of four squares: lane i says where row i % 8 of square i / 8 is, and gets numbers 2t and 2t + 1 of row g of
+ * each, of the squares turned with .trans. */
+static inline void emulated(int line, const char *text, unsigned &w0, unsigned &w1, unsigned &w2, unsigned &w3,
+                            unsigned row)
+{
+    bool turned = emulated_starts(text, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];");
+    if (!turned && !emulated_starts(text, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"))
+        __builtin_trap();
+    if (row % 16)
+        __builtin_trap();
+    float own = __uint_as_float(row);
+    const emulated_numbers_of_lane *warp = emulated_exchange(line, &own, 1);
+    unsigned lane = emulated_host->spot->lane % EMULATED_WARP, g = lane / 4, t = lane % 4, *words[] = {&w0, &w1, &w2, &w3};
+    for (unsigned square = 0; square < 4; square++) {
+        unsigned both = 0;
+        for (unsigned i = 0; i < 2; i++) {
+            unsigned at = turned ? 2 * t + i : g, column = turned ? g : 2 * t + i;
+            const unsigned short *from =
+                (const unsigned short *)emulated_shared_at(__float_as_uint(warp[square * 8 + at][0]));
+            both |= (unsigned)from[column] << 16 * i;
+        }
+        *words[square] = both;
+    }
+}
+
+/* ex2.approx.ftz.f32 */
+static inline void emulated(int, const char *text, float &y, float x)
+{
+    if (!emulated_starts(text, "ex2.approx.ftz.f32 %0, %1;"))
+        __builtin_trap();
+    y = __builtin_exp2f(x);
+    if (y < 0x1p-126F)
+        y = 0;
+}
+
+/* ---- copies that run ahead ----------------------------------------------------------------------------------------
+ * Of lanes with even numbers they happen at once, of the others when they are waited for: both may be. */
+
+enum { EMULATED_COPIES = 64, EMULATED_COPY = 16 };
+
+struct emulated_copies { /* of a lane */
+    struct {
+        unsigned to, bytes, batch;
+        const void *from;
+    } all[EMULATED_COPIES];
+    unsigned count, batch;
+};
+
+static emulated_copies emulated_ahead[LANES_MOST];
+
+static inline void emulated_copy(unsigned to, const void *from, unsigned bytes)
+{
+    unsigned char all[EMULATED_COPY] = {0};
+    __builtin_memcpy(all, from, bytes);
+    __builtin_memcpy(emulated_shared_at(to), all, sizeof all);
+}
+
+static inline void emulated(int, const char *text, unsigned to, const void *from, unsigned bytes)
+{
+    emulated_copies &own = emulated_ahead[emulated_host->spot->lane];
+    if (!emulated_starts(text, "cp.async.cg.shared.global [%0], [%1], 16, %2;") || to % EMULATED_COPY ||
+        (uintptr_t)from % EMULATED_COPY || bytes > EMULATED_COPY || own.count == EMULATED_COPIES)
+        __builtin_trap();
+    if (emulated_host->spot->lane % 2 == 0)
+        emulated_copy(to, from, bytes);
+    else
+        own.all[own.count++] = {to, bytes, own.batch, from};
+}
+
+static inline void emulated(int, const char *text)
+{
+    emulated_copies &own = emulated_ahead[emulated_host->spot->lane];
+    if (emulated_starts(text, "cp.async.commit_group;")) {
+        own.batch++;
+        return;
+    }
+    static const char wait[] = "cp.async.wait_group ";
+    if (!emulated_starts(text, wait))
+        __builtin_trap();
+    unsigned later = (unsigned)(text[sizeof wait - 1] - '0'), left = 0;
+    for (unsigned i = 0; i < own.count; i++)
+        if (own.all[i].batch + later < own.batch)
+            emulated_copy(own.all[i].to, own.all[i].from, own.all[i].bytes);
+        else
+            own.all[left++] = own.all[i];
+    own.count = left;
+}
+
 /* cvt.rn.bf16x2.f32: to nearest, ties to even; the first operand is above. */
 static inline void emulated(int, const char *text, unsigned &both, float above, float below)
 {
@@ -209,6 +310,8 @@ template <class... A, unsigned... I>
 static void emulated_apply(void (*kernel)(A...), void *const *arguments, emulated_numbers<I...>)
 {
     kernel(*(A *)arguments[I]...);
+    if (emulated_ahead[emulated_host->spot->lane].count)
+        __builtin_trap();
 }
 
 template <auto kernel> struct emulated_entry;
