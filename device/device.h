@@ -22,6 +22,14 @@ typedef struct mr_recorder {
     void (*free)(mr_device *d, mr_recording *r);         /* NULL is fine */
 } mr_recorder;
 
+/* A second queue, whose operations and copies run beside those of the first.  Memory that both use is handed over where
+ * they meet. */
+typedef struct mr_second_queue {
+    void (*enter)(mr_device *d); /* what follows is queued there, and wait() waits for it alone */
+    void (*leave)(mr_device *d); /* what follows is queued in the first one again */
+    void (*meet)(mr_device *d);  /* what either is given from now on waits for what the other was given so far */
+} mr_second_queue;
+
 /* Moments between operations, by the device's own clock. */
 typedef struct mr_clock {
     void (*stamp)(mr_device *d, size_t n); /* queued: the moment number n, from 0, in place of an earlier one */
@@ -90,9 +98,10 @@ typedef struct mr_device_card {
     /* Memory of the host that is uploaded without another copy, for any thread; frees before the device is closed.
      * NULL: any memory is as good. */
     const mr_allocator *(*slabs)(mr_device *d);
-    const mr_recorder *recorder; /* NULL: such devices record nothing */
-    const mr_clock *clock;       /* NULL: the host's, around what is waited for */
-    const mr_sums_card *sums;    /* NULL: such devices do not sum */
+    const mr_second_queue *second; /* NULL: there is one queue */
+    const mr_recorder *recorder;   /* NULL: such devices record nothing */
+    const mr_clock *clock;         /* NULL: the host's, around what is waited for */
+    const mr_sums_card *sums;      /* NULL: such devices do not sum */
 } mr_device_card;
 
 struct mr_device { /* first member of every device's own struct */

@@ -121,6 +121,7 @@ static void close_cuda(mr_device *device)
         d->api.cu.context_use(d->context);
     mr_cuda_sums_close(d);
     mr_cuda_slabs_close(d);
+    mr_cuda_queues_close(d);
     if (d->stream)
         d->api.cu.stream_wait(d->stream);
     mr_cuda_clock_close(d);
@@ -194,6 +195,7 @@ const mr_device_card mr_device_cuda = {
     .plan_attention = mr_launch_plan_attention,
     .run = run,
     .slabs = mr_cuda_slabs,
+    .second = &mr_cuda_second,
     .recorder = &mr_cuda_recorder,
     .clock = &mr_cuda_clock,
     .sums = &mr_cuda_sums,

@@ -52,7 +52,9 @@ typedef struct mr_cuda {
     mr_cuda_api api;
     int id, major, minor, multiprocessors;
     mr_cu_context context;
-    mr_cu_stream stream;
+    mr_cu_stream stream, second; /* of the queue that is entered, and of the other; NULL: not yet */
+    bool entered;                /* the second queue is */
+    mr_cu_event passed[2];       /* of the queues, where they meet */
     mr_cu_module modules[MR_LAUNCH_TYPES];
     mr_cu_function functions[MR_LAUNCH_TYPES][MR_KERNEL_COUNT];
     mr_cuda_block *blocks; /* by address */
@@ -144,6 +146,10 @@ void mr_cuda_products_open(mr_cuda *d);
 void mr_cuda_products_close(mr_cuda *d);
 const char *mr_cuda_declined(mr_device *device); /* of the card */
 void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
+
+/* queues.c */
+extern const mr_second_queue mr_cuda_second;
+void mr_cuda_queues_close(mr_cuda *d); /* before memory */
 
 /* recorder.c */
 extern const mr_recorder mr_cuda_recorder;

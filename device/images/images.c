@@ -16,19 +16,14 @@ struct mr_images {
     room records, sections, coef, samples, rgb, lines, failed;
     mr_buf flags, tensor; /* on the host */
     mr_images_counts counts;
-};
-
-typedef struct making {
-    mr_images *m;
-    mr_loader *loader;
+    /* Of what was begun: */
     const mr_batch *batch;
-    mr_decode_on_host *decode_on_host;
     const uint8_t *slab;
     const mr_coded *h;
     const mr_coded_slot *slots;
     float *out;
-    size_t tensor; /* bytes */
-} making;
+    size_t bytes; /* of an image in `out` */
+};
 
 mr_status mr_images_new(mr_device *device, mr_images **out, mr_error *err)
 {
@@ -70,29 +65,27 @@ static mr_status reserve(mr_images *m, room *r, uint64_t bytes, mr_error *err)
     return MR_OK;
 }
 
-static const void *section(const making *k, uint64_t at)
+static const void *section(const mr_images *m, uint64_t at)
 {
-    return (const uint8_t *)k->m->sections.at + (at - k->h->sections_at);
+    return (const uint8_t *)m->sections.at + (at - m->h->sections_at);
 }
 
-static mr_status send(making *k, mr_error *err)
+static mr_status send(mr_images *m, mr_error *err)
 {
-    mr_images *m = k->m;
-    const mr_coded *h = k->h;
+    const mr_coded *h = m->h;
     const mr_device_card *c = m->device->card;
     MR_TRY(reserve(m, &m->records, h->records_bytes, err));
     MR_TRY(reserve(m, &m->sections, h->sections_bytes, err));
     MR_TRY(reserve(m, &m->failed, h->images * sizeof(uint32_t), err));
-    c->upload(m->device, m->records.at, k->slab + h->records_at, h->records_bytes);
-    c->upload(m->device, m->sections.at, k->slab + h->sections_at, h->sections_bytes);
+    c->upload(m->device, m->records.at, m->slab + h->records_at, h->records_bytes);
+    c->upload(m->device, m->sections.at, m->slab + h->sections_at, h->sections_bytes);
     c->zero(m->device, m->failed.at, h->images * sizeof(uint32_t));
     return MR_OK;
 }
 
-static mr_status run_piece(making *k, const mr_coded_piece *piece, mr_error *err)
+static mr_status run_piece(mr_images *m, const mr_coded_piece *piece, mr_error *err)
 {
-    mr_images *m = k->m;
-    const mr_coded *h = k->h;
+    const mr_coded *h = m->h;
     MR_TRY(reserve(m, &m->coef, piece->coef, err));
     MR_TRY(reserve(m, &m->samples, piece->samples, err));
     MR_TRY(reserve(m, &m->rgb, piece->rgb, err));
@@ -101,18 +94,18 @@ static mr_status run_piece(making *k, const mr_coded_piece *piece, mr_error *err
         .piece = *piece,
         .size = h->size,
         .records = m->records.at,
-        .images = section(k, h->images_at),
-        .parts = section(k, h->parts_at),
-        .codes = section(k, h->codes_at),
-        .quants = section(k, h->quants_at),
-        .weights = section(k, h->weights_at),
-        .starts = section(k, h->starts_at),
-        .norm = section(k, h->norm_at),
+        .images = section(m, h->images_at),
+        .parts = section(m, h->parts_at),
+        .codes = section(m, h->codes_at),
+        .quants = section(m, h->quants_at),
+        .weights = section(m, h->weights_at),
+        .starts = section(m, h->starts_at),
+        .norm = section(m, h->norm_at),
         .coef = m->coef.at,
         .samples = m->samples.at,
         .rgb = m->rgb.at,
         .lines = m->lines.at,
-        .out = k->out,
+        .out = m->out,
         .failed = m->failed.at,
     };
     m->device->card->zero(m->device, m->coef.at, piece->coef);
@@ -120,70 +113,101 @@ static mr_status run_piece(making *k, const mr_coded_piece *piece, mr_error *err
     return MR_OK;
 }
 
-static float *image(const making *k, uint64_t slot)
+static float *image(const mr_images *m, uint64_t slot)
 {
-    return k->out + slot * (k->tensor / sizeof *k->out);
+    return m->out + slot * (m->bytes / sizeof *m->out);
 }
 
-static void send_tensors(making *k)
+static void send_tensors(mr_images *m)
 {
-    mr_device *d = k->m->device;
-    for (uint64_t i = 0; i < k->batch->count; i++) {
-        if (k->slots[i].kind == MR_CODED_TENSOR)
-            d->card->upload(d, image(k, i), k->slab + k->slots[i].at, k->tensor);
-        else if (k->slots[i].kind == MR_CODED_ZEROS)
-            d->card->zero(d, image(k, i), k->tensor);
+    mr_device *d = m->device;
+    for (uint64_t i = 0; i < m->batch->count; i++) {
+        if (m->slots[i].kind == MR_CODED_TENSOR)
+            d->card->upload(d, image(m, i), m->slab + m->slots[i].at, m->bytes);
+        else if (m->slots[i].kind == MR_CODED_ZEROS)
+            d->card->zero(d, image(m, i), m->bytes);
     }
 }
 
-/* Images that the device has flagged. */
-static mr_status make_flagged(making *k, mr_error *err)
+static mr_status decode(mr_images *m, mr_error *err)
 {
-    mr_images *m = k->m;
+    const mr_coded_piece *pieces = (const mr_coded_piece *)(const void *)(m->slab + m->h->pieces_at);
+    if (m->h->images)
+        MR_TRY(send(m, err));
+    for (uint32_t i = 0; i < m->h->pieces; i++)
+        MR_TRY(run_piece(m, &pieces[i], err));
+    send_tensors(m);
+    return MR_OK;
+}
+
+/* Images that the device has flagged. */
+static mr_status make_flagged(mr_images *m, mr_loader *l, mr_decode_on_host *decode_on_host, uint64_t *flagged,
+                              mr_error *err)
+{
     mr_device *d = m->device;
-    size_t bytes = k->h->images * sizeof(uint32_t);
+    size_t bytes = m->h->images * sizeof(uint32_t);
     mr_buf_clear(&m->flags);
     mr_buf_clear(&m->tensor);
-    if (!mr_buf_reserve(&m->flags, bytes) || !mr_buf_reserve(&m->tensor, k->tensor))
+    if (!mr_buf_reserve(&m->flags, bytes) || !mr_buf_reserve(&m->tensor, m->bytes))
         return mr_fail_memory(err, "decoding on a device");
     d->card->download(d, m->flags.data, m->failed.at, bytes);
     MR_TRY(d->card->wait(d, err));
     const uint32_t *flags = (const uint32_t *)(const void *)m->flags.data;
-    for (uint64_t i = 0; i < k->batch->count; i++) {
-        if (k->slots[i].kind != MR_CODED_IMAGE || !flags[k->slots[i].image])
+    for (uint64_t i = 0; i < m->batch->count; i++) {
+        if (m->slots[i].kind != MR_CODED_IMAGE || !flags[m->slots[i].image])
             continue;
-        MR_TRY(k->decode_on_host(k->loader, k->batch, i, (float *)(void *)m->tensor.data, err));
-        d->card->upload(d, image(k, i), m->tensor.data, k->tensor);
-        m->counts.flagged++;
+        MR_TRY(decode_on_host(l, m->batch, i, (float *)(void *)m->tensor.data, err));
+        d->card->upload(d, image(m, i), m->tensor.data, m->bytes);
+        ++*flagged;
     }
     return MR_OK;
+}
+
+mr_status mr_images_begin(mr_images *m, const mr_batch *batch, float *out, mr_error *err)
+{
+    const mr_second_queue *second = m->device->card->second;
+    m->batch = batch;
+    if (!batch->count)
+        return MR_OK;
+    m->slab = batch->data;
+    m->h = batch->data;
+    m->slots = (const mr_coded_slot *)(const void *)(m->slab + m->h->slots_at);
+    m->out = out;
+    m->bytes = (size_t)3 * m->h->size * m->h->size * sizeof *out;
+    if (second)
+        second->enter(m->device);
+    mr_status status = decode(m, err);
+    if (second)
+        second->leave(m->device);
+    return status;
+}
+
+mr_status mr_images_end(mr_images *m, mr_loader *l, mr_decode_on_host *decode_on_host, mr_error *err)
+{
+    const mr_second_queue *second = m->device->card->second;
+    uint64_t flagged = 0;
+    mr_status status = MR_OK;
+    if (!m->batch->count)
+        return MR_OK;
+    if (second)
+        second->enter(m->device);
+    if (m->h->images)
+        status = make_flagged(m, l, decode_on_host, &flagged, err);
+    if (second) {
+        second->leave(m->device);
+        second->meet(m->device);
+    }
+    m->counts.flagged += flagged;
+    m->counts.device += m->h->images - flagged;
+    m->counts.host += m->h->tensors + flagged;
+    return status;
 }
 
 mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, mr_decode_on_host *decode_on_host,
                          float *out, mr_error *err)
 {
-    making k = {.m = m,
-                .loader = l,
-                .batch = batch,
-                .decode_on_host = decode_on_host,
-                .slab = batch->data,
-                .h = batch->data,
-                .out = out};
-    if (!batch->count)
-        return MR_OK;
-    const mr_coded_piece *pieces = (const mr_coded_piece *)(const void *)(k.slab + k.h->pieces_at);
-    uint64_t flagged = m->counts.flagged;
-    k.slots = (const mr_coded_slot *)(const void *)(k.slab + k.h->slots_at);
-    k.tensor = (size_t)3 * k.h->size * k.h->size * sizeof *out;
-    if (k.h->images)
-        MR_TRY(send(&k, err));
-    for (uint32_t i = 0; i < k.h->pieces; i++)
-        MR_TRY(run_piece(&k, &pieces[i], err));
-    send_tensors(&k);
-    if (k.h->images)
-        MR_TRY(make_flagged(&k, err));
-    flagged = m->counts.flagged - flagged;
-    m->counts.device += k.h->images - flagged;
-    m->counts.host += k.h->tensors + flagged;
-    return MR_OK;
+    if (m->device->card->second)
+        m->device->card->second->meet(m->device);
+    MR_TRY(mr_images_begin(m, batch, out, err));
+    return mr_images_end(m, l, decode_on_host, err);
 }

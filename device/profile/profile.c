@@ -124,6 +124,7 @@ mr_status mr_profile_open(mr_device *d, mr_profile **out, mr_error *err)
     p->card.zero = zero;
     p->card.run = run;
     p->card.recorder = NULL; /* what is replayed is not counted */
+    p->card.second = NULL;   /* a moment would be that of the queue which is entered */
     p->card.sums = NULL;
     d->card = &p->card;
     *out = p;

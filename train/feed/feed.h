@@ -1,7 +1,7 @@
 /* feed.h - batches of the loader as micro-batches on the device.
- * Invariant: at most one batch is held; the pointers of a micro-batch are valid until the next one.
- * A sample's dropout key and its caption depend on (seed, epoch, item) alone, where the item is the
- * sample's number or, with options.items, the number in that list: so they are the same on every rank.
+ * Invariant: at most one batch is held, and another one whose images are decoded ahead; the pointers of a micro-batch
+ * are valid until the next one. A sample's dropout key and its caption depend on (seed, epoch, item) alone, where the
+ * item is the sample's number or, with options.items, the number in that list: so they are the same on every rank.
  *
  *      tokens  <s> two dogs </s> <pad>       ids, padded only to the batch's longest text
  *      places   2   3   4    5     1         the pad's id + tokens so far; the pad's id for padding
@@ -40,7 +40,16 @@ typedef struct mr_feed {
     const char *split;     /* for messages */
     const mr_batch *batch; /* held, NULL: none */
     mr_images *decoder;    /* of coded batches; NULL: the loader decodes */
-    size_t room;           /* samples */
+    struct {               /* the next batch, if `taken` */
+        bool taken;
+        const mr_batch *batch; /* NULL: none, for the reason that is */
+        mr_status status;
+        mr_error why;
+        mr_cursor cursor; /* before it */
+        float *images;    /* where they are decoded, on the device; NULL: nothing is decoded ahead */
+    } ahead;
+    size_t image_floats; /* of one image */
+    size_t room;         /* samples */
     uint64_t seed;
     size_t class_count;                 /* of the dataset */
     const int32_t *classes;             /* [class_count]: the model's class, or -1; NULL: the same */
@@ -92,5 +101,10 @@ void mr_feed_close(mr_feed *f); /* a zeroed one is fine */
  * targets), or with one that the dataset has no class for; with text, a sample without a caption.  A masked sample has
  * the empty text. */
 mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error *err);
+/* Once what reads the batch is queued: begins to decode the images of the next one beside it, if that is loaded and the
+ * device can.  Does not wait; a failure is that of the next mr_feed_next(). */
+void mr_feed_look_ahead(mr_feed *f);
+/* Where to continue after the batch of the last mr_feed_next(). */
+mr_cursor mr_feed_cursor(const mr_feed *f);
 
 #endif

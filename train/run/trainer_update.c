@@ -68,12 +68,15 @@ static mr_status accumulate(mr_trainer *t, mr_trainer_update *u, mr_error *err)
         status = forward(t, u, &in, weight, last, err);
         if (last || (status != MR_OK && !t->peers.all))
             break;
-        if (status == MR_OK && in.count)
+        if (status == MR_OK && in.count) {
             mr_passes_backward(&t->passes);
+            mr_feed_look_ahead(&t->feed);
+        }
     }
     MR_TRY(mr_exchange_begin(t->exchange, status, NULL, 0, NULL, err));
     if (in.count)
         mr_passes_backward(&t->passes);
+    mr_feed_look_ahead(&t->feed);
     return MR_OK;
 }
 
@@ -116,7 +119,7 @@ mr_status mr_trainer_update_make(mr_trainer *t, mr_trainer_update *u, mr_error *
     MR_TRY(mr_optimizer_update(&t->optimizer, t->done + 1, weight, sum, t->values, &u->facts, err));
     update_mean(t);
     t->done++;
-    t->cursor = mr_loader_cursor(t->feed.loader);
+    t->cursor = mr_feed_cursor(&t->feed);
     return MR_OK;
 }
 

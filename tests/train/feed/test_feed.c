@@ -1,6 +1,6 @@
 /* test_feed.c - pairs of pictures and text on their way to a model.
  * Invariant tested: the caption, tokens, key and group of a sample do not depend on its batch, rank or the threads;
- * padding ends with the longest text of the batch. */
+ * padding ends with the longest text of the batch.  Covers feed/describe.c. */
 #include <stdlib.h>
 #include <string.h>
 
