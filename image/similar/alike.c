@@ -4,18 +4,14 @@
  *      64 x 64   8 rotations and reflections: alike if one of them agrees
  *      32 x 32   8 of those, 9 shapes, 9 offsets: the best offset of each shape; hill climbing from the CLIMBS best
  *                (shift, turn, zoom, stretch, shear in ever smaller steps) selects one
- *      64 x 64   hill climbing again, then the verdict
- *
- * The height is the mean, over blocks, of the correlation between both images' details in a block.  Correlation
- * ignores brightness and contrast.  Computing it per block limits the effect of a square that was cut out or of a black
- * corner in a rotated copy; each block's slope is removed because all shading looks alike.
- */
+ *      64 x 64   hill climbing again, then the verdict */
 #include "image/similar/alike.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/similar/overlay.h"
 #include "image/similar/shrink.h"
 
 enum {
@@ -23,12 +19,8 @@ enum {
     WAYS = 8,
     CLIMBS = 6,
     ROUNDS = 8,
-    BLOCKS_MAX = 36,
     BLOCKS_MIN = 6, /* fewer may agree by chance: any two spots look alike */
 };
-
-/* A block is compared if its details, in at least one image, deviate by this many grey levels; JPEG noise is less. */
-static const float noise = 1.0F;
 
 /* What copies reach and other images do not: the mean agreement without alignment, except rotation and reflection;
  * the median after alignment; and that of whole images without details.  Measured on exports of Roboflow and others:
@@ -41,155 +33,21 @@ static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.9
  */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
-typedef struct level {
-    int side, margin; /* of the images; the border that is not compared, as a copy may lack it */
-    int block, step;  /* side of a block; every step-th cell and row is used */
-    bool slopes;      /* a block's slope counts as a detail */
-} level;
-
-static const level coarse = {SIDE / 2, SIDE / 16, 8, 2, true}, middle = {SIDE / 2, SIDE / 16, 4, 1, false};
-static const level fine = {SIDE, SIDE / 8, 8, 1, false};
-static const level entire = {SIDE, 0, SIDE, 1, true}; /* in one block */
+static const mr_level coarse = {SIDE / 2, SIDE / 16, 8, 2, true}, middle = {SIDE / 2, SIDE / 16, 4, 1, false};
+static const mr_level fine = {SIDE, SIDE / 8, 8, 1, false};
+static const mr_level entire = {SIDE, 0, SIDE, 1, true}; /* in one block */
 
 /* The rotations and reflections of a square. */
 static const float ways[WAYS][4] = {{1, 0, 0, 1}, {-1, 0, 0, 1}, {1, 0, 0, -1}, {-1, 0, 0, -1},
                                     {0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, 1, 0}, {0, -1, -1, 0}};
 
-typedef struct warp { /* maps a point of one image, relative to its middle, to the other */
-    float m[4];       /* row by row */
-    float x, y;       /* in sides */
-} warp;
-
-typedef struct sums { /* over a block: of values, their squares, and their products with the coordinates */
-    float v, vv, x, y;
-} sums;
-
-typedef struct view { /* two images at one level */
-    const level *at;
-    const float *a, *b;
-    sums of_b[BLOCKS_MAX];
-} view;
-
-/* ---- agreement ------------------------------------------------------------------------------------------------ */
-
-/* Bilinear interpolation; outside the image its edge is repeated. */
-static inline float sample(const float *p, int side, float x, float y)
-{
-    float last = (float)side - 1.001F;
-    x = x < 0 ? 0 : x > last ? last : x;
-    y = y < 0 ? 0 : y > last ? last : y;
-    int column = (int)x, row = (int)y;
-    float right = x - (float)column, down = y - (float)row;
-    p += row * side + column;
-    float top = p[0] + right * (p[1] - p[0]), bottom = p[side] + right * (p[side + 1] - p[side]);
-    return top + down * (bottom - top);
-}
-
-/* Sums over a block of the first image, warped; *product: sum of the products of both images' values. */
-static sums block_of_a(const view *v, const warp *w, int left, int top, float *product)
-{
-    const level *l = v->at;
-    float half_side = (float)(l->side - 1) / 2, half = (float)(l->block - l->step) / 2, side = (float)l->side;
-    sums s = {0};
-    *product = 0;
-    for (int y = 0; y < l->block; y += l->step) {
-        const float *b = v->b + (top + y) * l->side + left;
-        float dx = (float)left - half_side, dy = (float)(top + y) - half_side, row = 0;
-        float at_x = half_side + w->m[0] * dx + w->m[1] * dy + w->x * side;
-        float at_y = half_side + w->m[2] * dx + w->m[3] * dy + w->y * side;
-        for (int x = 0; x < l->block; x += l->step) {
-            float a = sample(v->a, l->side, at_x + w->m[0] * (float)x, at_y + w->m[2] * (float)x);
-            row += a;
-            s.vv += a * a;
-            s.x += a * ((float)x - half);
-            *product += a * b[x];
-        }
-        s.v += row;
-        s.y += row * ((float)y - half);
-    }
-    return s;
-}
-
-static sums block_of_b(const view *v, int left, int top)
-{
-    const level *l = v->at;
-    float half = (float)(l->block - l->step) / 2;
-    sums s = {0};
-    for (int y = 0; y < l->block; y += l->step)
-        for (int x = 0; x < l->block; x += l->step) {
-            float b = v->b[(top + y) * l->side + left + x];
-            s.v += b;
-            s.vv += b * b;
-            s.x += b * ((float)x - half);
-            s.y += b * ((float)y - half);
-        }
-    return s;
-}
-
-static void view_at(view *v, const level *at, const float *a, const float *b)
-{
-    int margin = at->margin, n = 0;
-    *v = (view){.at = at, .a = a, .b = b};
-    for (int top = margin; top < at->side - margin; top += at->block)
-        for (int left = margin; left < at->side - margin; left += at->block)
-            v->of_b[n++] = block_of_b(v, left, top);
-}
-
-/* For every block with details: the correlation without the block's mean and slope, 0 if it is negative.  Returns their
- * number. */
-static int correlate(const view *v, const warp *w, float each[BLOCKS_MAX])
-{
-    const level *l = v->at;
-    int margin = l->margin, counted = 0, across = l->block / l->step;
-    float n = (float)(across * across), least = noise * noise * n, uv;
-    const sums *b = v->of_b;
-    /* Sum of the squared coordinates in a block; infinite to keep the slope. */
-    float places = l->slopes ? INFINITY : n * (float)(l->block * l->block - l->step * l->step) / 12;
-    for (int top = margin; top < l->side - margin; top += l->block)
-        for (int left = margin; left < l->side - margin; left += l->block, b++) {
-            sums a = block_of_a(v, w, left, top, &uv);
-            float uu = a.vv - a.v * a.v / n - (a.x * a.x + a.y * a.y) / places;
-            float vv = b->vv - b->v * b->v / n - (b->x * b->x + b->y * b->y) / places;
-            uv -= a.v * b->v / n + (a.x * b->x + a.y * b->y) / places;
-            if (uu < least && vv < least)
-                continue;
-            each[counted++] = uv > 0 ? uv / sqrtf((uu < least ? least : uu) * (vv < least ? least : vv)) : 0;
-        }
-    return counted;
-}
-
-/* The mean over the blocks, 0 if there are fewer than `least`. */
-static float agreement(const view *v, const warp *w, int least)
-{
-    float each[BLOCKS_MAX], sum = 0;
-    int count = correlate(v, w, each);
-    for (int i = 0; i < count; i++)
-        sum += each[i];
-    return count >= least ? sum / (float)count : 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const float *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* The lower median over the blocks: unlike the mean, it ignores the few that were cut out. */
-static float common_agreement(const view *v, const warp *w)
-{
-    float each[BLOCKS_MAX];
-    int count = correlate(v, w, each);
-    qsort(each, (size_t)count, sizeof *each, by_value);
-    return count >= BLOCKS_MIN ? each[(count - 1) / 2] : 0;
-}
-
 /* ---- search --------------------------------------------------------------------------------------------------- */
 
 /* One step, forward or backward, of one kind of difference between copies. */
-static warp moved(const warp *w, int kind, float step)
+static mr_warp moved(const mr_warp *w, int kind, float step)
 {
     enum { ACROSS, DOWN, TURN, ZOOM, STRETCH, SHEAR };
-    warp to = *w;
+    mr_warp to = *w;
     float a = 0.06F * step; /* moves a border cell of the middle level as far as a shift does */
     const float *m = w->m;
     if (kind == ACROSS)
@@ -197,33 +55,33 @@ static warp moved(const warp *w, int kind, float step)
     else if (kind == DOWN)
         to.y += step / (SIDE / 2.0F);
     else if (kind == TURN)
-        to = (warp){{m[0] - a * m[2], m[1] - a * m[3], m[2] + a * m[0], m[3] + a * m[1]}, w->x, w->y};
+        to = (mr_warp){{m[0] - a * m[2], m[1] - a * m[3], m[2] + a * m[0], m[3] + a * m[1]}, w->x, w->y};
     else if (kind == ZOOM)
-        to = (warp){{m[0] * (1 + a), m[1] * (1 + a), m[2] * (1 + a), m[3] * (1 + a)}, w->x, w->y};
+        to = (mr_warp){{m[0] * (1 + a), m[1] * (1 + a), m[2] * (1 + a), m[3] * (1 + a)}, w->x, w->y};
     else if (kind == STRETCH)
-        to = (warp){{m[0] * (1 + a), m[1] * (1 - a), m[2] * (1 + a), m[3] * (1 - a)}, w->x, w->y};
+        to = (mr_warp){{m[0] * (1 + a), m[1] * (1 - a), m[2] * (1 + a), m[3] * (1 - a)}, w->x, w->y};
     else
-        to = (warp){{m[0], m[1] + a * m[0], m[2], m[3] + a * m[2]}, w->x, w->y};
+        to = (mr_warp){{m[0], m[1] + a * m[0], m[2], m[3] + a * m[2]}, w->x, w->y};
     return to;
 }
 
 /* Without bounds an image could be shrunk until it agrees with anything. */
-static bool allowed(const warp *w)
+static bool allowed(const mr_warp *w)
 {
     float area = fabsf(w->m[0] * w->m[3] - w->m[1] * w->m[2]);
     return area > 0.45F && area < 2.2F && fabsf(w->x) < 0.19F && fabsf(w->y) < 0.19F;
 }
 
 /* Hill climbing with steps that are halved when none helps; returns the agreement at the top. */
-static float climb(const view *v, warp *w, float step, float last, int rounds)
+static float climb(const mr_overlay *v, mr_warp *w, float step, float last, int rounds)
 {
     enum { KINDS = 6 };
-    float best = agreement(v, w, 1);
+    float best = mr_overlay_agreement(v, w, 1);
     for (int round = 0; round < rounds && step > last; round++) {
         bool better = false;
         for (int i = 0; i < 2 * KINDS; i++) {
-            warp to = moved(w, i / 2, i % 2 ? step : -step);
-            float here = allowed(&to) ? agreement(v, &to, 1) : 0;
+            mr_warp to = moved(w, i / 2, i % 2 ? step : -step);
+            float here = allowed(&to) ? mr_overlay_agreement(v, &to, 1) : 0;
             if (here > best) {
                 best = here;
                 *w = to;
@@ -238,7 +96,7 @@ static float climb(const view *v, warp *w, float step, float last, int rounds)
 
 typedef struct start {
     float agreement;
-    warp warp;
+    mr_warp warp;
 } start;
 
 static void keep_best(start best[CLIMBS], const start *s)
@@ -253,7 +111,7 @@ static void keep_best(start best[CLIMBS], const start *s)
 }
 
 /* The best offset of each shape. */
-static void try_way(const view *v, const float *way, start best[CLIMBS])
+static void try_way(const mr_overlay *v, const float *way, start best[CLIMBS])
 {
     static const float zooms[] = {0.85F, 1, 1.18F}, turns[] = {-0.17F, 0, 0.17F}, shifts[] = {-0.08F, 0, 0.08F};
     for (int shape = 0; shape < 9; shape++) {
@@ -265,7 +123,7 @@ static void try_way(const view *v, const float *way, start best[CLIMBS])
                          turn * way[1] + zoom * way[3]},
                         shifts[place / 3],
                         shifts[place % 3]}};
-            s.agreement = agreement(v, &s.warp, 1);
+            s.agreement = mr_overlay_agreement(v, &s.warp, 1);
             if (s.agreement > top.agreement)
                 top = s;
         }
@@ -282,14 +140,14 @@ static int best_first(const void *a, const void *b)
 /* The best warp at the middle level.  Each start climbs one step, and the best two to the top. */
 static start search(const float *a, const float *b)
 {
-    view v;
+    mr_overlay v;
     start best[CLIMBS];
     for (int i = 0; i < CLIMBS; i++)
         best[i].agreement = -1;
-    view_at(&v, &coarse, a, b);
+    mr_overlay_make(&v, &coarse, a, b);
     for (int way = 0; way < WAYS; way++)
         try_way(&v, ways[way], best);
-    view_at(&v, &middle, a, b);
+    mr_overlay_make(&v, &middle, a, b);
     for (int i = 0; i < CLIMBS; i++)
         best[i].agreement = climb(&v, &best[i].warp, 1, 0.3F, 1);
     qsort(best, CLIMBS, sizeof *best, best_first);
@@ -319,14 +177,14 @@ static void make_rough(const float *from, float *to)
 }
 
 /* The best agreement over all rotations and reflections. */
-static float unmoved_agreement(const level *at, const float *a, const float *b, int least)
+static float unmoved_agreement(const mr_level *at, const float *a, const float *b, int least)
 {
-    view v;
+    mr_overlay v;
     float best = 0;
-    view_at(&v, at, a, b);
+    mr_overlay_make(&v, at, a, b);
     for (int way = 0; way < WAYS; way++) {
-        warp w = {{ways[way][0], ways[way][1], ways[way][2], ways[way][3]}, 0, 0};
-        float here = agreement(&v, &w, least);
+        mr_warp w = {{ways[way][0], ways[way][1], ways[way][2], ways[way][3]}, 0, 0};
+        float here = mr_overlay_agreement(&v, &w, least);
         best = here > best ? here : best;
     }
     return best;
@@ -345,7 +203,7 @@ bool mr_alike_plain(const mr_alike *a)
 bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
 {
     float whole_a[SIDE * SIDE], whole_b[SIDE * SIDE], rough_a[SIDE * SIDE / 4], rough_b[SIDE * SIDE / 4];
-    view v;
+    mr_overlay v;
     if (mr_alike_plain(a) || mr_alike_plain(b))
         return false;
     to_floats(a, whole_a);
@@ -359,9 +217,9 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
     start s = search(rough_a, rough_b);
     if (s.agreement < enough_to_go_on)
         return false;
-    view_at(&v, &fine, whole_a, whole_b);
+    mr_overlay_make(&v, &fine, whole_a, whole_b);
     climb(&v, &s.warp, 0.5F, 0.06F, ROUNDS);
-    return common_agreement(&v, &s.warp) >= alike_moved;
+    return mr_overlay_common(&v, &s.warp, BLOCKS_MIN) >= alike_moved;
 }
 
 /* Of copies 96 % reach it, of other images with similar hashes (near.h) less than half. */
@@ -379,24 +237,24 @@ void mr_alike_rough_make(const mr_alike *a, mr_alike_rough *out)
 bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr_alike_window window, unsigned way)
 {
     float from[SIDE * SIDE / 4], to[SIDE * SIDE / 4];
-    view v;
+    mr_overlay v;
     for (int i = 0; i < SIDE * SIDE / 4; i++) {
         from[i] = a->grey[i];
         to[i] = b->grey[i];
     }
-    view_at(&v, &middle, from, to);
+    mr_overlay_make(&v, &middle, from, to);
     /* A quarter turn to the left and one to the right: `way` does not say which image is turned. */
     bool quarter = way == 5 || way == 6;
     for (unsigned i = quarter ? 5 : way; i <= (quarter ? 6 : way); i++) {
-        warp w = {
+        mr_warp w = {
             {ways[i][0] * window.zoom, ways[i][1] * window.zoom, ways[i][2] * window.zoom, ways[i][3] * window.zoom},
             window.x,
             window.y};
-        if (agreement(&v, &w, BLOCKS_MIN) >= enough_to_decode)
+        if (mr_overlay_agreement(&v, &w, BLOCKS_MIN) >= enough_to_decode)
             return true;
     }
     /* Of an image with little detail this says nothing. */
-    float each[BLOCKS_MAX];
-    warp still = {{1, 0, 0, 1}, 0, 0};
-    return correlate(&v, &still, each) < BLOCKS_MIN;
+    float each[MR_BLOCKS_MAX];
+    mr_warp still = {{1, 0, 0, 1}, 0, 0};
+    return mr_overlay_each(&v, &still, each) < BLOCKS_MIN;
 }

@@ -1,6 +1,6 @@
 /* test_alike.c - which pictures look alike: copies as training sets hold them do, other pictures do not.
  * Invariant: what is compared are files, decoded as ingest decodes them.
- * Covers codec/shrink_jpeg.c, similar/shrink.c. */
+ * Covers codec/shrink_jpeg.c, similar/shrink.c, similar/overlay.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
