@@ -48,19 +48,22 @@ static usage usage_of(const char *log, mr_kernel_id id)
     return u;
 }
 
-/* For scripts/cuda-kernels: FOLDER/bf16-sm_90.cubin. */
-static void keep_code(const mr_cuda *d, const mr_cuda_target *t, mr_type type, mr_nvrtc_program program)
+/* For scripts/cuda-kernels: FOLDER/bf16-sm_90.cubin, of FOLDER/bf16.cu. */
+static void keep_code(const mr_cuda *d, const mr_cuda_target *t, mr_type type, const char *text,
+                      mr_nvrtc_program program)
 {
     const char *folder = getenv("MILLRACE_CUDA_CODE");
     size_t size = 0;
     if (!folder)
         return;
     assert_int_equal(d->api.nvrtc.cubin_size(program, &size), 0);
-    char *code = calloc(1, size),
+    char *source = support_path("%s/%s.cu", folder, mr_type_word(type)), *code = calloc(1, size),
          *path = support_path("%s/%s-%s.cubin", folder, mr_type_word(type), strchr(t->arch, '=') + 1);
     assert_non_null(code);
     assert_int_equal(d->api.nvrtc.cubin(program, code), 0);
     support_write(path, code, size);
+    support_write(source, text, strlen(text));
+    free(source);
     free(code);
     free(path);
 }
@@ -82,7 +85,7 @@ static char *compile_verbosely(const mr_cuda *d, const mr_cuda_target *t, mr_typ
     assert_int_equal(d->api.nvrtc.log(program, log), 0);
     if (code)
         fail_msg("%s: code %d: %s", t->text, code, log);
-    keep_code(d, t, type, program);
+    keep_code(d, t, type, text, program);
     d->api.nvrtc.destroy(&program);
     free(text);
     return log;
