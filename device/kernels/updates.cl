@@ -20,19 +20,31 @@ MR_KERNEL(mr_sgd, MR_WIDTH)
 MR_KERNEL(mr_adamw, MR_WIDTH)
 (MR_SPOT MR_TENSOR(f32, w), MR_TENSOR(const f32, g), MR_TENSOR(f32, m), MR_TENSOR(f32, v), u64 count, f32 g_scale,
  f32 keep,
- f32 beta1, f32 rest1, f32 beta2, f32 rest2, f32 step, f32 root, f32 eps)
+ f32 beta1, f32 rest1, f32 beta2, f32 rest2, f32 step, f32 root, f32 eps, u32 aligned)
 {
-    u64 i = MR_ITEM();
+    u64 at = (u64)MR_ITEM() * MR_EIGHT;
+    u32 left = count - at < MR_EIGHT ? (u32)(count - at) : MR_EIGHT, whole = aligned && left == MR_EIGHT;
+    f32 x[MR_EIGHT], d[MR_EIGHT], first[MR_EIGHT], second[MR_EIGHT];
     MR_START(w);
     MR_START(g);
     MR_START(m);
     MR_START(v);
-    if (i < count) {
-        f32 d = g[i] * g_scale, first = beta1 * m[i] + rest1 * d, second = beta2 * v[i] + rest2 * d * d;
-        m[i] = first;
-        v[i] = second;
-        w[i] = w[i] * keep - step * first / (sqrt(second) * root + eps);
+    if (at >= count)
+        return;
+    mr_get_floats(x, w + at, left, whole);
+    mr_get_floats(d, g + at, left, whole);
+    mr_get_floats(first, m + at, left, whole);
+    mr_get_floats(second, v + at, left, whole);
+    MR_UNROLL
+    for (u32 k = 0; k < MR_EIGHT; k++) {
+        d[k] *= g_scale;
+        first[k] = beta1 * first[k] + rest1 * d[k];
+        second[k] = beta2 * second[k] + rest2 * d[k] * d[k];
+        x[k] = x[k] * keep - step * first[k] / (sqrt(second[k]) * root + eps);
     }
+    mr_put_floats(m + at, first, left, whole);
+    mr_put_floats(v + at, second, left, whole);
+    mr_put_floats(w + at, x, left, whole);
 }
 
 /* ---- a learned scale ------------------------------------------------------------------------------------------ */

@@ -58,10 +58,11 @@ void mr_launch_sgd(mr_device *device, const mr_update *u)
 
 void mr_launch_adamw(mr_device *device, const mr_update *u)
 {
-    MR_LAUNCH(device, adamw, MR_F32, mr_grid_flat(u->count), MR_FLOATS(u->w), MR_FLOATS(u->g), MR_FLOATS(u->m),
-              MR_FLOATS(u->v), MR_U64(u->count), MR_REAL(u->g_scale), MR_REAL(1 - u->lr * u->decay), MR_REAL(u->beta1),
-              MR_REAL(1 - u->beta1), MR_REAL(u->beta2), MR_REAL(1 - u->beta2), MR_REAL(u->lr / u->correction1),
-              MR_REAL(1 / sqrt(u->correction2)), MR_REAL(u->eps));
+    MR_LAUNCH(device, adamw, MR_F32, mr_grid_flat(mr_launch_eights(u->count)), MR_FLOATS(u->w), MR_FLOATS(u->g),
+              MR_FLOATS(u->m), MR_FLOATS(u->v), MR_U64(u->count), MR_REAL(u->g_scale), MR_REAL(1 - u->lr * u->decay),
+              MR_REAL(u->beta1), MR_REAL(1 - u->beta1), MR_REAL(u->beta2), MR_REAL(1 - u->beta2),
+              MR_REAL(u->lr / u->correction1), MR_REAL(1 / sqrt(u->correction2)), MR_REAL(u->eps),
+              MR_WHOLE(0, u->w, u->g, u->m, u->v));
 }
 
 static size_t groups_of(size_t count)

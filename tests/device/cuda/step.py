@@ -48,7 +48,7 @@ def launches():
         ("sums of parts", "sum_fold", "", 13 * LAYERS, up(HIDDEN, WARP), PARTS, PARTS * HIDDEN * 4),
         ("weights to bf16", "to_bf16", "aligned = 1;", 2 * LAYERS, up(WEIGHTS, EIGHT * WARP), 0, WEIGHTS * 6),
         ("norm of the gradients", "squares", "aligned = 1;", 1, GROUPS * 2, up(PARAMETERS, GROUPS * WIDE * EIGHT) / 3, PARAMETERS * 4),
-        ("AdamW", "adamw", "", 1, up(PARAMETERS, WARP), 0, PARAMETERS * 28),
+        ("AdamW", "adamw", "aligned = 1;", 1, up(PARAMETERS, EIGHT * WARP), 0, PARAMETERS * 28),
         ("zeroing", None, "", 1, 0, 0, PARAMETERS * 4),
     ]
 
