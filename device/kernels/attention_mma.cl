@@ -80,9 +80,7 @@ MR_FN void mr_forward(u32 plain, MR_FORWARD)
             if (mask.threshold)
                 mr_keep(p, mr_kept_bits(mask, e, keys_per, 1), mask.scale);
             MR_AWAIT(0); /* v is there, and k is free */
-            if (!wide && manys > MR_SIDE)
-                mr_fetch(k_tile, keys_of, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
-            MR_END_BATCH();
+            mr_fetch_next(k_tile, keys_of, first, manys, head_dim);
             mr_mix(v_tile, p, values, first, manys, column, head_dim, sum);
         }
         MR_UNROLL
@@ -137,9 +135,7 @@ MR_FN void mr_back_q(u32 plain, MR_BACK_Q)
             MR_AWAIT(1); /* v is there */
             mr_scores(out_tile, slopes, fews, v_tile, values, first, manys, head_dim, d);
             MR_AWAIT(0); /* k is there, and v is free */
-            if (!wide && manys > MR_SIDE)
-                mr_fetch(v_tile, values, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
-            MR_END_BATCH();
+            mr_fetch_next(v_tile, values, first, manys, head_dim);
             mr_scores(q_tile, queries_of, fews, k_tile, keys_of, first, manys, head_dim, s);
             if (mask.threshold)
                 mr_keep(d, mr_kept_bits(mask, e, keys_per, 1), mask.scale);
@@ -152,9 +148,7 @@ MR_FN void mr_back_q(u32 plain, MR_BACK_Q)
                 mr_cut(s, seen + first, has_mask, manys, 0);
             mr_mix(k_tile, s, keys_of, first, manys, column, head_dim, sum);
             MR_BARRIER(); /* k is free */
-            if (!wide && manys > MR_SIDE)
-                mr_fetch(k_tile, keys_of, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
-            MR_END_BATCH();
+            mr_fetch_next(k_tile, keys_of, first, manys, head_dim);
         }
         mr_store(d_q + column, q_stride, fews, head_dim - column, sum, factor, 3);
     }
@@ -219,14 +213,10 @@ MR_FN void mr_back_kv(u32 plain, MR_BACK_KV)
             }
             mr_mix(out_tile, s, slopes, first, manys, column, head_dim, sum_v);
             MR_BARRIER(); /* d_out is free */
-            if (!wide && manys > MR_SIDE)
-                mr_fetch(out_tile, slopes, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
-            MR_END_BATCH();
+            mr_fetch_next(out_tile, slopes, first, manys, head_dim);
             mr_mix(q_tile, d, queries_of, first, manys, column, head_dim, sum_k);
             MR_BARRIER(); /* q is free */
-            if (!wide && manys > MR_SIDE)
-                mr_fetch(q_tile, queries_of, first + MR_SIDE, manys - MR_SIDE, 0, head_dim);
-            MR_END_BATCH();
+            mr_fetch_next(q_tile, queries_of, first, manys, head_dim);
         }
         mr_store(d_k + column, k_stride, fews, head_dim - column, sum_k, factor, there);
         mr_store(d_v + column, v_stride, fews, head_dim - column, sum_v, 1, there);

@@ -15,9 +15,9 @@
  * rows a kernel asks either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
  * CUDA has 65,535.
  *
- * MR_GET_WORDS(words, x) reads four words from an address that is a multiple of 16, MR_PUT_WORDS(x, words) writes them,
- * MR_PUT_NEAR to the group's. mr_wide, 16 floats that are multiplied and added at once, is for kernels for processors,
- * so CUDA has none. */
+ * MR_GET_WORDS(words, x) reads four words from an address that is a multiple of 16, MR_PUT_WORDS(x, words) writes them.
+ * CUDA alone has MR_SHARED_WORDS, a variable of the group at such an address, whose words they move, too.  mr_wide, 16
+ * floats that are multiplied and added at once, is for kernels for processors, so CUDA has none. */
 #ifndef MR_DIALECT_H
 #define MR_DIALECT_H
 
@@ -26,9 +26,8 @@
 #define MR_SPOT
 #define MR_GLOBAL         __global
 #define MR_CONSTANT       __constant
-#define MR_SHARED         __local   /* a variable of the group, in a kernel */
-#define MR_SHARED_WORDS   MR_SHARED /* one at a multiple of 16 bytes */
-#define MR_NEAR           __local   /* what a pointer to it points to */
+#define MR_SHARED         __local /* a variable of the group, in a kernel */
+#define MR_NEAR           __local /* what a pointer to it points to */
 #define MR_FN             static
 #define MR_BARRIER()      barrier(CLK_LOCAL_MEM_FENCE)
 #define MR_ITEM()         ((u32)get_global_id(0))
@@ -54,7 +53,6 @@ typedef float16 mr_wide;
 #define MR_PUT_WIDE(wide, to)   vstore16(wide, 0, to)
 #define MR_GET_WORDS(words, x)  vstore4(vload4(0, (MR_GLOBAL const u32 *)(x)), 0, words)
 #define MR_PUT_WORDS(x, words)  vstore4(vload4(0, words), 0, (MR_GLOBAL u32 *)(x))
-#define MR_PUT_NEAR(x, words)   vstore4(vload4(0, words), 0, x)
 #elif defined(__CUDACC__)
 #define MR_KERNEL(name, lanes) extern "C" __global__ __launch_bounds__(lanes, 1) void name
 #define MR_SPOT
@@ -94,7 +92,6 @@ static __device__ __forceinline__ void mr_get_words(u32 *words, const uint4 *x)
     words[3] = all.w;
 }
 #define MR_PUT_WORDS(x, words) mr_put_words((uint4 *)(x), words)
-#define MR_PUT_NEAR            MR_PUT_WORDS
 static __device__ __forceinline__ void mr_put_words(uint4 *x, const u32 *words)
 {
     uint4 all = {words[0], words[1], words[2], words[3]};
@@ -109,7 +106,6 @@ static __device__ __forceinline__ void mr_put_words(uint4 *x, const u32 *words)
 #define MR_GLOBAL
 #define MR_CONSTANT static const
 #define MR_SHARED
-#define MR_SHARED_WORDS MR_SHARED
 #define MR_NEAR
 #define MR_FN                         static inline
 #define MR_BARRIER()                  ((void)0)
@@ -133,7 +129,6 @@ typedef float f32;
 typedef f32 mr_wide __attribute__((vector_size(64)));
 #define MR_GET_WORDS(words, x)        memcpy(words, x, 16)
 #define MR_PUT_WORDS(x, words)        memcpy(x, words, 16)
-#define MR_PUT_NEAR                   MR_PUT_WORDS
 #define MR_GET_WIDE(wide, from)       memcpy(&(wide), from, sizeof(mr_wide))
 #define MR_PUT_WIDE(wide, to)         memcpy(to, &(wide), sizeof(mr_wide))
 static inline u32 mr_float_bits(f32 x)

@@ -61,8 +61,16 @@ MR_FN void mr_fetch(MR_NEAR u32 *tile, mr_rows_of m, u32 row, u32 rows, u32 colu
     for (u32 r = 0; r < MR_SIDE; r += apart) {
         u32 count = own + r < rows ? there : 0;
         mr_gather(words, from + (own + r) * m.stride + c, count);
-        MR_PUT_NEAR(tile + r * MR_WORDS, words);
+        MR_PUT_WORDS(tile + r * MR_WORDS, words);
     }
+}
+
+/* Begins to copy the tile after that of `rows` rows from `row` on, if there is one, unless heads are wide; ends a batch. */
+MR_FN void mr_fetch_next(MR_NEAR u32 *tile, mr_rows_of m, u32 row, u32 rows, u32 width)
+{
+    if (width <= MR_SIDE && rows > MR_SIDE)
+        mr_fetch(tile, m, row + MR_SIDE, rows - MR_SIDE, 0, width);
+    MR_END_BATCH();
 }
 
 /* A tile that nothing was copied to ahead. */

@@ -57,8 +57,8 @@ static bool is_plain(mr_device *device, const mr_attention *a, const void *d_out
 }
 
 #define LAUNCH(device, name, plain, a, rows, ...)                                                                      \
-    mr_launch_kernel(device, (plain) ? MR_KERNEL_##name##_plain : MR_KERNEL_##name, (a)->type, grid(device, a, rows),  \
-                     (const mr_argument[]){__VA_ARGS__}, MR_COUNT(((const mr_argument[]){__VA_ARGS__})))
+    MR_LAUNCH_ID(device, (plain) ? MR_KERNEL_##name##_plain : MR_KERNEL_##name, (a)->type, grid(device, a, rows),      \
+                 __VA_ARGS__)
 
 void mr_launch_attention(mr_device *device, const mr_attention *a)
 {

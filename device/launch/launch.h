@@ -129,8 +129,9 @@ bool mr_launch_whole(size_t width, const void *const *tensors, size_t count);
         MR_REAL(1 / (1 - (double)(dropout).rate)), MR_U32((dropout).site)
 
 /* MR_LAUNCH(device, kernel, type, grid, arguments ...): in the order of the kernel's own. */
-#define MR_LAUNCH(device, name, type, grid, ...)                                                                       \
-    mr_launch_kernel(device, MR_KERNEL_##name, type, grid, (const mr_argument[]){__VA_ARGS__},                         \
+#define MR_LAUNCH(device, name, type, grid, ...) MR_LAUNCH_ID(device, MR_KERNEL_##name, type, grid, __VA_ARGS__)
+#define MR_LAUNCH_ID(device, id, type, grid, ...)                                                                      \
+    mr_launch_kernel(device, id, type, grid, (const mr_argument[]){__VA_ARGS__},                                       \
                      sizeof((const mr_argument[]){__VA_ARGS__}) / sizeof(mr_argument))
 void mr_launch_kernel(mr_device *device, mr_kernel_id id, mr_type type, mr_grid grid, const mr_argument *arguments,
                       size_t count);

@@ -144,10 +144,10 @@ void mr_feed_close(mr_feed *f)
     }
     mr_loader_free(f->loader);
     mr_images_free(f->decoder);
-    if (f->device)
+    if (f->device) {
         f->device->card->free(f->device, f->on_device.images);
-    if (f->device)
         f->device->card->free(f->device, f->ahead.images);
+    }
     if (f->device && !f->device->card->host_memory) {
         void (*release)(mr_device *, void *) = f->device->card->free;
         release(f->device, f->on_device.labels);

@@ -191,9 +191,8 @@ static inline void emulated(int line, const char *text, unsigned &w0, unsigned &
                             unsigned row)
 {
     bool turned = emulated_starts(text, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];");
-    if (!turned && !emulated_starts(text, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"))
-        __builtin_trap();
-    if (row % 16)
+    if ((!turned && !emulated_starts(text, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];")) ||
+        row % 16)
         __builtin_trap();
     float own = __uint_as_float(row);
     const emulated_numbers_of_lane *warp = emulated_exchange(line, &own, 1);
