@@ -11,7 +11,6 @@
  *                   instructions and registers
  */
 #ifdef MR_MMA
-#define MR_LOG2_E 1.44269504F
 
 /* `plain` is a constant, which takes all else out of a kernel. */
 #define MR_IF_PLAIN                                                                                                    \

@@ -106,20 +106,57 @@ MR_FN void mr_get_eight(f32 *v, MR_GLOBAL const mr_real *x, u32 left, u32 whole)
 #define mr_put_eight mr_put_floats
 #endif
 
+/* ---- what GPUs have instructions for ------------------------------------------------------------------------------ */
+
+#define MR_LOG2_E 1.44269504F
+#if defined(__CUDACC__)
+/* x of lane ^ away, in a warp of 32. */
+MR_FN f32 mr_of_lane(f32 x, u32 away)
+{
+    return __shfl_xor_sync(0xffffffffU, x, away);
+}
+
+/* 2 to the power of x, within 2^-22 of it; 0 of -infinity. */
+MR_FN f32 mr_power(f32 x)
+{
+    f32 y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* 1 / x, within 2^-23 of it. */
+MR_FN f32 mr_inverse(f32 x)
+{
+    f32 y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#else
+#define mr_power(x)   exp2(x)
+#define mr_inverse(x) (1 / (x))
+#endif
+
 /* ---- sums over a group ------------------------------------------------------------------------------------------ */
 
-/* The sum of x over the lanes of a group, for every lane; part: f32[MR_WIDTH]. */
+/* The sum of x over the lanes of a group, for every lane; part: f32[MR_WIDTH].  Warps add in the same order. */
 MR_FN f32 mr_group_sum(MR_NEAR f32 *part, f32 x)
 {
     u32 lane = MR_LANE();
     part[lane] = x;
     MR_BARRIER();
+#if defined(__CUDACC__)
+    f32 sum = part[lane % 32] + part[lane % 32 + 32];
+    MR_UNROLL
+    for (u32 away = 16; away; away /= 2)
+        sum += mr_of_lane(sum, away);
+#else
     for (u32 apart = MR_WIDTH / 2; apart; apart >>= 1) {
         if (lane < apart)
             part[lane] += part[lane + apart];
         MR_BARRIER();
     }
     f32 sum = part[0];
+#endif
     MR_BARRIER();
     return sum;
 }

@@ -34,17 +34,40 @@ MR_FN f32 mr_sigmoid(f32 x)
     return 1 / (1 + exp(x > -87.0F ? -x : 87.0F));
 }
 
+/* Phi(x), and *bell = exp(-x^2 / 2).  For bf16 by M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions",
+ * 1964, 7.1.26: an error of at most 0.75e-7 beside the 2e-3 of a bf16, for half of erf's instructions. */
+MR_FN f32 mr_normal(f32 x, f32 *bell)
+{
+#if defined(MR_REAL_BF16)
+    f32 t = mr_inverse(MR_MAD(fabs(x), 0.3275911F * MR_ROOT_HALF, 1.0F));
+    f32 sum = MR_MAD(t, 0.5F * 1.061405429F, 0.5F * -1.453152027F);
+    sum = MR_MAD(t, sum, 0.5F * 1.421413741F);
+    sum = MR_MAD(t, sum, 0.5F * -0.284496736F);
+    sum = MR_MAD(t, sum, 0.5F * 0.254829592F);
+    *bell = mr_power(x * x * (-0.5F * MR_LOG2_E));
+    f32 tail = sum * t * *bell;
+    return x < 0 ? tail : 1 - tail;
+#else
+    *bell = exp(-0.5F * x * x);
+    return 0.5F + 0.5F * erf(x * MR_ROOT_HALF);
+#endif
+}
+
 MR_FN f32 mr_activated(u32 kind, f32 x)
 {
+    f32 bell;
     if (kind == 0)
-        return x * (0.5F + 0.5F * erf(x * MR_ROOT_HALF));
+        return x * mr_normal(x, &bell);
     return kind == 1 ? x * mr_sigmoid(1.702F * x) : tanh(x);
 }
 
 MR_FN f32 mr_slope(u32 kind, f32 x)
 {
-    if (kind == 0)
-        return 0.5F + 0.5F * erf(x * MR_ROOT_HALF) + x * MR_DENSITY * exp(-0.5F * x * x);
+    f32 bell;
+    if (kind == 0) {
+        f32 all = mr_normal(x, &bell);
+        return all + x * MR_DENSITY * bell;
+    }
     if (kind == 1) {
         f32 s = mr_sigmoid(1.702F * x);
         return s + 1.702F * x * s * (1 - s);

@@ -64,12 +64,6 @@ MR_FN void mr_copy_ahead(MR_NEAR u32 *to, MR_GLOBAL const u16 *from, u32 bytes)
 
 /* ---- rows of c --------------------------------------------------------------------------------------------------- */
 
-/* x of lane ^ away. */
-MR_FN f32 mr_of_lane(f32 x, u32 away)
-{
-    return __shfl_xor_sync(0xffffffffU, x, away);
-}
-
 /* Over the four lanes that have a row of c. */
 MR_FN f32 mr_row_top(f32 x)
 {
@@ -83,13 +77,5 @@ MR_FN f32 mr_row_sum(f32 x)
     for (u32 away = 1; away <= 2; away *= 2)
         x += mr_of_lane(x, away);
     return x;
-}
-
-/* 2 to the power of x, within 2^-22 of it; 0 of -infinity. */
-MR_FN f32 mr_power(f32 x)
-{
-    f32 y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }
 #endif

@@ -17,7 +17,7 @@ static const char layers[] = "device/test_device_layers", basics[] = "device/tes
 
 static const planted faults[] = {
     {"no barrier before sums of a group are added", layers, "mr_group_sum(|MR_BARRIER();|"},
-    {"no barrier between steps of such a sum", layers, "part[lane] += part[lane + apart];|MR_BARRIER();|"},
+    {"no barrier before the memory of such a sum is used again", layers, "sum = part[0];|MR_BARRIER();|"},
     {"a lane that leaves before a barrier", layers, "MR_KERNEL(mr_norm,|if (!has_y)|if (!has_y || lane == 63)"},
     {"a lane that only half of its warp waits for", tiles,
      "x of lane ^ away|return __shfl|if (MR_LANE() % 2) return x; return __shfl"},

@@ -41,7 +41,8 @@ typedef struct lane {
 
 static lane all[LANES_MOST];
 static fiber fibers[LANES_MOST], *idle[LANES_MOST], *running;
-static uint32_t order[LANES_MOST], count, begun, idle_count, fiber_count; /* lanes of `order` that have begun */
+static uint32_t order[LANES_MOST], count, begun, end, idle_count,
+    fiber_count; /* lanes of `order` from begun to end begin next */
 static place caller = {.entered = true};
 static void (*kernel)(const void *ctx);
 static const void *argument;
@@ -96,7 +97,7 @@ static void serve(void)
     fiber *own = running;
     arrive(NULL, &caller_bottom, &caller_size);
     for (;;) {
-        while (begun < count) {
+        while (begun < end) {
             lane *l = &all[order[begun]];
             lanes_here.lane = order[begun++];
             l->on = own;
@@ -160,23 +161,30 @@ void lanes_wait_warp(int line)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
+static uint32_t drawn(uint32_t below)
+{
+    static mr_random chance;
+    static bool seeded;
+    if (!seeded)
+        mr_random_seed(&chance, 1);
+    seeded = true;
+    return (uint32_t)mr_random_below(&chance, below);
+}
+
 /* Of lanes [from, to). */
 static void draw_order(uint32_t from, uint32_t to)
 {
-    static mr_random chance;
     static uint32_t turn;
-    if (!turn)
-        mr_random_seed(&chance, 1);
     uint32_t way = turn++ % 3;
     for (uint32_t i = from; i < to; i++) {
-        uint32_t k = way == 2 ? from + (uint32_t)mr_random_below(&chance, i - from + 1) : i;
+        uint32_t k = way == 2 ? from + drawn(i - from + 1) : i;
         order[i] = order[k];
         order[k] = way == 1 ? to - 1 - (i - from) : i;
     }
 }
 
-/* Lanes [from, to), which wait for one another, run on to where they wait next; false: they have ended. */
-static bool run_on(uint32_t from, uint32_t to, bool in_warp)
+/* Whether lanes [from, to), which wait for one another, do so at the same place; false: they have ended. */
+static bool met(uint32_t from, uint32_t to, bool in_warp)
 {
     for (uint32_t i = from; i < to; i++)
         if (all[i].at != all[from].at || all[i].in_warp != in_warp) {
@@ -185,8 +193,11 @@ static bool run_on(uint32_t from, uint32_t to, bool in_warp)
                     all[i].in_warp ? " of its warp" : "", ENDED);
             abort();
         }
-    if (all[from].at == ENDED)
-        return false;
+    return all[from].at != ENDED;
+}
+
+static void run_on(uint32_t from, uint32_t to)
+{
     draw_order(from, to);
     for (uint32_t i = from; i < to; i++) {
         lane *l = &all[order[i]];
@@ -194,7 +205,15 @@ static bool run_on(uint32_t from, uint32_t to, bool in_warp)
         lanes_here.lane = order[i];
         resume(l->on);
     }
-    return true;
+}
+
+static void begin(uint32_t from, uint32_t to)
+{
+    draw_order(from, to);
+    begun = from;
+    end = to;
+    while (begun < end)
+        resume(take_fiber());
 }
 
 static bool any_in_warp(uint32_t from, uint32_t to)
@@ -204,26 +223,30 @@ static bool any_in_warp(uint32_t from, uint32_t to)
     return from < to;
 }
 
-/* One warp after the other, each until it waits for the whole group: no two are in step. */
-static void run_warps(void)
+/* From a barrier of the group, or the beginning, to its next one: a warp is there before another one moves, so that no
+ * two are in step. */
+static void run_warps(bool first)
 {
-    for (uint32_t from = 0; from < count; from += LANES_WARP) {
+    uint32_t warps = (count + LANES_WARP - 1) / LANES_WARP;
+    bool down = drawn(2);
+    for (uint32_t i = 0; i < warps; i++) {
+        uint32_t from = (down ? warps - 1 - i : i) * LANES_WARP;
         uint32_t to = from + LANES_WARP < count ? from + LANES_WARP : count;
-        while (any_in_warp(from, to))
-            run_on(from, to, true);
+        if (first)
+            begin(from, to);
+        else
+            run_on(from, to);
+        while (any_in_warp(from, to) && met(from, to, true))
+            run_on(from, to);
     }
 }
 
 static void run_group(void)
 {
-    begun = 0;
     memset(all, 0, count * sizeof *all);
-    draw_order(0, count);
-    while (begun < count)
-        resume(take_fiber());
-    do
-        run_warps();
-    while (run_on(0, count, false));
+    run_warps(true);
+    while (met(0, count, false))
+        run_warps(false);
 }
 
 void lanes_run(void (*run)(const void *ctx), const void *ctx, uint32_t lanes, uint32_t groups, uint32_t rows,

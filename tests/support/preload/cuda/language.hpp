@@ -209,14 +209,20 @@ static inline void emulated(int line, const char *text, unsigned &w0, unsigned &
     }
 }
 
-/* ex2.approx.ftz.f32 */
+/* ex2.approx.ftz.f32, rcp.approx.ftz.f32: numbers too small for float32's 24 bits are 0. */
+static inline float emulated_flushed(float x)
+{
+    return __builtin_fabsf(x) < 0x1p-126F ? __builtin_copysignf(0, x) : x;
+}
+
 static inline void emulated(int, const char *text, float &y, float x)
 {
-    if (!emulated_starts(text, "ex2.approx.ftz.f32 %0, %1;"))
+    if (emulated_starts(text, "ex2.approx.ftz.f32 %0, %1;"))
+        y = emulated_flushed(__builtin_exp2f(emulated_flushed(x)));
+    else if (emulated_starts(text, "rcp.approx.ftz.f32 %0, %1;"))
+        y = emulated_flushed(1 / emulated_flushed(x));
+    else
         __builtin_trap();
-    y = __builtin_exp2f(x);
-    if (y < 0x1p-126F)
-        y = 0;
 }
 
 /* ---- copies that run ahead ----------------------------------------------------------------------------------------
