@@ -186,7 +186,7 @@ static bool build(program *p, const char *dir)
     mr_buf_printf(&made, "#include \"" FAKE_SOURCE "/language.hpp\"\n");
     translate(&made, mr_buf_text(&text));
     return write_file(dir, "text.cc", made.data, made.len) &&
-           run(dir, getenv("MILLRACE_FAKE_FAULT") ? BUILD " -O1" : BUILD) && /* is used once */
+           run(dir, getenv("MILLRACE_FAKE_FAULT") ? BUILD " -O0" : BUILD) && /* is used once */
            read_file(dir, "text.so", &p->image);
 }
 
