@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 enum { FORMATTED = 6000, HEAD = 330 };
 

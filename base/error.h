@@ -2,7 +2,7 @@
  * Invariant: a function that returns a failure has filled `err` (if not NULL) with a printable sentence.
  *
  * The base room is used by every other room.  Its files use one another in this order:
- *   error buf scope text     messages, byte buffers, early return, printable text
+ *   utf8 error buf scope text   characters, messages, byte buffers, early return, printable text
  *   hash file path output    digests; files; output paths; files written under temporary names
  *   string_map slab random   lookup tables, large memory, seeded random numbers
  *   pool processor           threads, instruction sets

@@ -7,20 +7,11 @@
 #define MR_TEXT_H
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 void mr_text_escape(mr_buf *out, const char *bytes, size_t len);  /* bytes -> path text */
 bool mr_text_unescape(mr_buf *out, const char *text, size_t len); /* false: not path text */
-bool mr_utf8_valid(const char *bytes, size_t len);
-size_t mr_utf8_cut(const char *bytes, size_t len); /* bytes (0 to 3) of an incomplete character at the end */
 
-/* Whether `text` begins with U+FFFE or U+FFFF, which are not characters: XML and YAML refuse them. */
-bool mr_text_is_no_character(const char *text, size_t len);
-/* Length of the first character of `text` if a terminal may show it; 0: a control character (C0, DEL, C1), one that
- * changes the text's direction, not a character, or invalid UTF-8. */
-size_t mr_text_printable(const char *text, size_t len);
-/* The first character of `text` (len >= 1) in printable form: itself, or its first byte as \xHH.  Returns the bytes of
- * `text` that it covers. */
-size_t mr_text_next(const char *text, size_t len, char shown[5]);
 /* Appends untrusted text in printable form: unprintable bytes as \xHH.  Not reversible. */
 void mr_text_show(mr_buf *out, const char *text, size_t len);
 /* Appends JSON in printable form: DEL and C1 in strings, which JSON allows, as \u00XX. */

@@ -57,11 +57,6 @@ static mr_status find(const char *word, const mr_device_card **out, mr_error *er
     return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; try '%s'", word, near ? near : words[0]);
 }
 
-const char *mr_type_word(mr_type type)
-{
-    return type == MR_BF16 ? "bf16" : "float32";
-}
-
 mr_type mr_type_of(const char *word)
 {
     return strcmp(word, mr_type_word(MR_BF16)) == 0 ? MR_BF16 : MR_F32;

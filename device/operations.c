@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/scope.h"
-
 /* Elements from the first to the last of rows that are `stride` apart. */
 static size_t span(size_t rows, size_t width, size_t stride)
 {
@@ -131,4 +129,9 @@ double mr_op_bytes(const mr_op *op)
         if (*o[i].pointer)
             bytes += (double)(o[i].count * o[i].size) * ((o[i].use & MR_IN ? 1 : 0) + (o[i].use & MR_OUT ? 1 : 0));
     return bytes;
+}
+
+const char *mr_type_word(mr_type type)
+{
+    return type == MR_BF16 ? "bf16" : "float32";
 }

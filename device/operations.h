@@ -18,6 +18,9 @@ static inline size_t mr_type_size(mr_type type)
     return type == MR_BF16 ? 2 : sizeof(float);
 }
 
+/* "float32", "bf16", as for --precision. */
+const char *mr_type_word(mr_type type);
+
 typedef enum mr_activation { MR_GELU = 0, MR_QUICK_GELU, MR_TANH } mr_activation; /* x Phi(x); x sigmoid(1.702 x) */
 
 /* Repeatable dropout: element e (row within its sample * width + column) of sample b at place `site` of the model is

@@ -1,6 +1,5 @@
 /* cmd_predict.c - `millrace predict DATASET RUN`: what a trained model predicts for each sample, one line per sample.
  * Invariant: lines come in the order of the samples, on any number of ranks. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +7,7 @@
 
 #include "base/scope.h"
 #include "shards/dataset/dataset_ranks.h"
-#include "base/cli/term.h"
-#include "base/text.h"
 #include "shards/dataset/dataset.h"
-#include "shards/format/meta.h"
 #include "loader/cmd_damage.h"
 #include "train/cmd_session.h"
 #include "train/commands.h"
@@ -64,26 +60,6 @@ static void rank_classes(request *q, const float *logits, size_t classes, size_t
     }
 }
 
-void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text, size_t len)
-{
-    if (q->json) {
-        mr_json_add_shown(out, text, len);
-        return;
-    }
-    bool quoted =
-        memchr(text, ',', len) || memchr(text, '"', len) || memchr(text, '\n', len) || memchr(text, '\r', len);
-    mr_buf_add_text(out, quoted ? "\"" : "");
-    for (size_t from = 0, i = 0; i <= len; i++) {
-        if (i < len && !memchr("\"\n\r\t", text[i], 4))
-            continue;
-        mr_text_show(out, text + from, i - from);
-        if (i < len)
-            mr_buf_add(out, text[i] == '"' ? "\"\"" : text + i, text[i] == '"' ? 2 : 1);
-        from = i + 1;
-    }
-    mr_buf_add_text(out, quoted ? "\"" : "");
-}
-
 static void add_class(const request *q, mr_buf *out, const char *name)
 {
     mr_predict_cell(&q->asked, out, name, strlen(name));
@@ -110,17 +86,6 @@ static mr_status print_damaged(request *q, const mr_verdict *v, size_t top, mr_b
     return mr_buf_status(out, err, "printing predictions");
 }
 
-mr_status mr_predict_source(const mr_session *t, const mr_verdict *v, mr_buf *out, mr_error *err)
-{
-    mr_meta_facts facts;
-    mr_buf_clear(out);
-    if (!(v->facts->weight > 0))
-        mr_sample_source(t->ds, t->evaluator.loader.split, v->facts->sample, out);
-    else if (v->facts->meta)
-        return mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, out, err);
-    return MR_OK;
-}
-
 static mr_status print_sample(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
 {
     request *q = ctx;
@@ -144,13 +109,6 @@ static mr_status print_sample(void *ctx, const mr_verdict *v, mr_buf *out, mr_er
     }
     mr_buf_add_text(out, q->asked.json ? "]}\n" : "\n");
     return mr_buf_status(out, err, "printing predictions");
-}
-
-mr_status mr_predict_take(void *ctx, const char *text, size_t len, mr_error *err)
-{
-    (void)ctx;
-    fwrite(text, 1, len, stdout);
-    return mr_term_flush(err);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */

@@ -9,12 +9,10 @@
  * prefix of a long name is enough. */
 #include "base/cli/cli_line.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/files/file.h"
 #include "base/hash.h"
@@ -22,7 +20,6 @@
 #include "base/ranks/meeting.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
-#include "base/text.h"
 
 enum { PROGRAM_MAX = 1 << 30 };
 
@@ -49,16 +46,6 @@ static mr_status list_options(mr_cli_line *l, const mr_option *rows, char *reque
 }
 
 /* ---- finding an option ------------------------------------------------------------------------------------------ */
-
-mr_status mr_cli_unknown(const mr_cli_line *l, const char *dashes, const char *name, mr_error *err)
-{
-    MR_AUTO(mr_scope_free) const char **names = mr_alloc(l->count + 1, sizeof *names);
-    for (size_t i = 0; names && i < l->count && (*dashes || l->entries[i].row != &mr_help_options[0]); i++)
-        names[i] = l->entries[i].row->name;
-    const char *near = names ? mr_text_nearest(name, names) : NULL;
-    return mr_fail(err, MR_MISUSE, "unknown option %s%s%s%s%s%s", dashes, name, near ? "; did you mean " : "",
-                   near ? dashes : "", near ? near : "", near ? "?" : "");
-}
 
 /* By its name, or by an unambiguous prefix of it.  NULL: none, and `err` says so. */
 static const mr_cli_entry *find_long(const mr_cli_line *l, const char *name, mr_error *err)
@@ -90,31 +77,6 @@ static const mr_cli_entry *find_short(const mr_cli_line *l, char key)
 
 /* ---- reading its value ------------------------------------------------------------------------------------------ */
 
-mr_cli_entry *mr_cli_first(const mr_cli_line *l, const mr_cli_entry *e)
-{
-    size_t at = (size_t)(e - l->entries);
-    while (at && l->entries[at - 1].row == e->row)
-        at--;
-    return &l->entries[at];
-}
-
-static mr_status store_value(const mr_cli_entry *e, const char *value, mr_error *err)
-{
-    return e->request ? mr_option_take(e->row, e->request, value, err) : MR_OK;
-}
-
-/* "--quiet", "quiet: true" in a file, or "--quiet=false", which overrides the file. */
-static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
-{
-    if (value && strcmp(value, "false") == 0)
-        return MR_OK;
-    if (value && strcmp(value, "true") != 0)
-        return mr_fail(err, MR_MISUSE, "--%s %s: use true or false", e->row->name, value);
-    if (!e->row->own)
-        l->agreed += mr_hash64(e->row->name, strlen(e->row->name));
-    return store_value(e, NULL, err);
-}
-
 /* MR_END: printed. */
 static mr_status help(const mr_cli_line *l, const mr_option *row, const char *value, mr_error *err)
 {
@@ -125,38 +87,11 @@ static mr_status help(const mr_cli_line *l, const mr_option *row, const char *va
     return MR_END;
 }
 
-mr_status mr_cli_find_input(const mr_option *row, const char *path, mr_error *err)
+/* As mr_cli_take(); MR_END: it was --help. */
+static mr_status take(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
 {
-    /* Of several ranks only the first has to see it, and what else may be wrong with it shows when it is opened. */
-    if (!row->input || mr_launch_look().by || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE, "--%s %s: no such file or folder", row->name, path);
-}
-
-mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
-{
-    const mr_option *row = e->row;
-    mr_cli_entry *first = mr_cli_first(l, e);
-    if (row == &mr_help_options[0] || row == &mr_help_options[1])
-        return help(l, row, value, err);
-    if (value && !*value) /* typically an unset variable in a script */
-        return mr_fail(err, MR_MISUSE, "--%s: the value is empty; leave the option out for its default", row->name);
-    value = value ? value : row->optional;
-    first->value = value ? value : "";
-    if (l->look) {
-        first->on_line = true;
-        return MR_OK;
-    }
-    MR_TRY(mr_cli_find_input(row, value ? value : "", err));
-    if (!mr_option_has_value(row))
-        MR_TRY(take_flag(l, e, value, err));
-    else
-        MR_TRY(store_value(e, value, err));
-    if (!row->own && row->kind != MR_ARG_PATH && value && mr_option_has_value(row))
-        l->agreed += mr_hash64_seeded(value, strlen(value), mr_hash64(row->name, strlen(row->name)));
-    if (row->given)
-        *(bool *)(e->request + row->given) = true;
-    return MR_OK;
+    bool helps = e->row == &mr_help_options[0] || e->row == &mr_help_options[1];
+    return helps ? help(l, e->row, value, err) : mr_cli_take(l, e, value, err);
 }
 
 static mr_status needs_value(const mr_option *row, const char *dashes, const char *name, mr_error *err)
@@ -178,12 +113,12 @@ static mr_status take_long(mr_cli_line *l, const char *arg, char **next, mr_erro
         return err->status;
     const char *value = strchr(arg, '=');
     if (value || !mr_option_has_value(e->row) || e->row->optional)
-        return mr_cli_take(l, e, value ? value + 1 : NULL, err);
+        return take(l, e, value ? value + 1 : NULL, err);
     if (!*next)
         return needs_value(e->row, "--", e->name, err);
     value = *next;
     *next = NULL;
-    return mr_cli_take(l, e, value, err);
+    return take(l, e, value, err);
 }
 
 /* The same for "-qj4". */
@@ -194,16 +129,16 @@ static mr_status take_short(mr_cli_line *l, const char *arg, char **next, mr_err
         if (!e)
             return mr_fail(err, MR_MISUSE, "unknown option %s", arg);
         if (!mr_option_has_value(e->row)) {
-            MR_TRY(mr_cli_take(l, e, NULL, err));
+            MR_TRY(take(l, e, NULL, err));
             continue;
         }
         if (at[1] || e->row->optional)
-            return mr_cli_take(l, e, at[1] ? at + 1 : NULL, err);
+            return take(l, e, at[1] ? at + 1 : NULL, err);
         if (!*next)
             return needs_value(e->row, "-", (const char[]){*at, '\0'}, err);
         const char *value = *next;
         *next = NULL;
-        return mr_cli_take(l, e, value, err);
+        return take(l, e, value, err);
     }
     return MR_OK;
 }

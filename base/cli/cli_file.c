@@ -8,30 +8,7 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
-#include "base/text.h"
 #include "base/yaml.h"
-
-enum { FEW = 10 }; /* commands with no more options than that are not worth a file */
-
-const mr_option mr_file_options[] = {
-    {"options", 0, MR_ARG_PATH, .value = "FILE", .input = true,
-     .help = "read options from a YAML file (name: value); the command line takes precedence"},
-    {"write-config", 0, MR_ARG_FLAG, .own = true, .rare = true, .help = "print the options as YAML and exit"},
-    {0},
-};
-
-static size_t count_options(const mr_option *rows)
-{
-    size_t count = 0;
-    for (const mr_option *row = rows; row->name || row->kind == MR_ARG_TABLE; row++)
-        count += row->kind == MR_ARG_TABLE ? count_options(row->rows) : !row->hidden;
-    return count;
-}
-
-bool mr_cli_takes_file(const mr_command *command)
-{
-    return count_options(command->options) > FEW;
-}
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 

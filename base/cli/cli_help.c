@@ -12,12 +12,6 @@
 
 enum { WIDTH = 79, MIN_WIDTH = 50, MAX_WIDTH = 110, HELP_COLUMN = 29, USAGE_COLUMN = 12 };
 
-const mr_option mr_help_options[] = {
-    {"help", '?', MR_ARG_TEXT, .words = MR_WORDS("all"), .optional = "", .help = "print this help, or all of it"},
-    {"usage", 0, MR_ARG_FLAG, .rare = true, .help = "print a short usage message"},
-    {0},
-};
-
 /* Of commands without rare options. */
 static const mr_option plain_help = {"help", '?', MR_ARG_FLAG, .help = "print this help"};
 

@@ -26,7 +26,7 @@ typedef struct mr_cli_line {
 
 /* Where `value` and `on_line` of the entry's row are kept. */
 mr_cli_entry *mr_cli_first(const mr_cli_line *l, const mr_cli_entry *e);
-/* Stores a value, or its optional one (NULL).  MR_END: it was --help.  MR_MISUSE: the value is not accepted. */
+/* Stores a value, or its optional one (NULL), of an option but --help.  MR_MISUSE: the value is not accepted. */
 mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err);
 /* MR_MISUSE: no such option.  `dashes`: what precedes names here; "" in a file, where --help is not an option. */
 mr_status mr_cli_unknown(const mr_cli_line *l, const char *dashes, const char *name, mr_error *err);

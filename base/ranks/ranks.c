@@ -172,16 +172,6 @@ bool mr_ranks_threads(const mr_ranks *r)
     return r->threads;
 }
 
-mr_ranks_name mr_ranks_name_of(const mr_ranks *r, unsigned rank)
-{
-    mr_ranks_name name;
-    if (r->several)
-        snprintf(name.text, sizeof name.text, "rank %u on %s", rank, r->hosts[rank]);
-    else
-        snprintf(name.text, sizeof name.text, "rank %u", rank);
-    return name;
-}
-
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err)
 {
     mr_ranks *part = mr_alloc(1, sizeof *part);

@@ -1,5 +1,6 @@
 /* ranks_calls.c - collective calls.
  * Invariant: all ranks enter every call in the same order; mr_ranks_agree() carries failures. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ranks/ranks_parts.h"
@@ -190,4 +191,14 @@ bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_err
     int done = 1;
     *status = r->card && *request && r->card->reduce_test(request, &done) != 0 ? mr_ranks_failed(err) : MR_OK;
     return done || *status != MR_OK;
+}
+
+mr_ranks_name mr_ranks_name_of(const mr_ranks *r, unsigned rank)
+{
+    mr_ranks_name name;
+    if (r->several)
+        snprintf(name.text, sizeof name.text, "rank %u on %s", rank, r->hosts[rank]);
+    else
+        snprintf(name.text, sizeof name.text, "rank %u", rank);
+    return name;
 }

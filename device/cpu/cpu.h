@@ -3,8 +3,8 @@
  * writes its own part, and partial sums are added in order.  So any number of threads gives the same bits.
  *
  * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss, pairs and decode are its operations;
- * they use the inner loops of kernels.c on the rows of lines.h, the threads of team.c, OpenBLAS through gemm.c and
- * oneDNN through onednn.c; bf16.c converts operands of products. */
+ * they share share.c, and use the inner loops of kernels.c on the rows of lines.h, the threads of team.c, OpenBLAS
+ * through gemm.c and oneDNN through onednn.c; bf16.c converts operands of products. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
 
@@ -67,15 +67,15 @@ static inline mr_cpu *mr_cpu_of(mr_device *device)
     return (mr_cpu *)(void *)device;
 }
 
-/* cpu.c.  Rows per task, so that it has at least `work` elements; waking a thread costs about 10 us. */
+/* share.c.  Rows per task, so that it has at least `work` elements; waking a thread costs about 10 us. */
 size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work);
 mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
+/* Whether this many bytes of address space can be had: libraries that lack them end the program, or retry forever. */
+bool mr_cpu_has_room(size_t bytes);
 
 /* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message tells how to install it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
-/* Whether this many bytes of address space can be had: libraries that lack them end the program, or retry forever. */
-bool mr_cpu_has_room(size_t bytes);
 /* Makes OpenBLAS allocate, and keep, the buffers that `threads` threads need at once.  MR_SYSTEM: out of memory. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c. */

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/system/library.h"
 #include "device/cpu/bf16.h"
@@ -39,15 +38,6 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
     set_threads(1);
     blas->core = core_name ? core_name() : "this processor";
     return MR_OK;
-}
-
-bool mr_cpu_has_room(size_t bytes)
-{
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
-        return false;
-    munmap(room, bytes);
-    return true;
 }
 
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)

@@ -3,6 +3,7 @@
  * operations do nothing, and wait() reports it.
  *
  *      cuda.c        the card: devices, opening, describing
+ *      failure.c     the first failure, which is kept
  *      memory.c      tensors; copies by way of pinned memory
  *      slabs.c       pinned memory for others, and its uploads, which run beside operations
  *      compile.c     the text of device/kernels, compiled for the device
@@ -93,7 +94,7 @@ static inline mr_cuda *mr_cuda_of(mr_device *device)
     return (mr_cuda *)(void *)device;
 }
 
-/* cuda.c.  "CUDA_ERROR_OUT_OF_MEMORY: out of memory", into text[size]. */
+/* failure.c.  "CUDA_ERROR_OUT_OF_MEMORY: out of memory", into text[size]. */
 void mr_cuda_error_text(const mr_cuda *d, int code, char *text, size_t size);
 /* Keeps the first failure for wait(); `what` is the operation.  True if the call succeeded. */
 bool mr_cuda_note(mr_cuda *d, const char *what, int code);

@@ -134,19 +134,3 @@ bool mr_launch_whole(size_t width, const void *const *tensors, size_t count)
             return false;
     return width % 8 == 0;
 }
-
-/* ---- operations -------------------------------------------------------------------------------------------------- */
-
-void mr_launch_run(mr_device *device, const mr_op *op)
-{
-    switch (op->kind) {
-#define X(name, ...)                                                                                                   \
-    case MR_OP_##name:                                                                                                 \
-        mr_launch_##name(device, op->arguments);                                                                       \
-        break;
-        MR_OPERATIONS(X)
-#undef X
-    default:
-        break;
-    }
-}

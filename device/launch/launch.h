@@ -3,6 +3,7 @@
  * wrong is not queued, the first failure is kept, and after it nothing is launched.
  *
  *      dense.c, rows.c, tokens.c, attention.c, decode.c    operations: which kernel, which arguments, how many groups
+ *      operations.c                                        which of these launches an operation
  *      call.c                                              a launch and its arguments
  *      cache.c, text.h                                     the text of the kernels; what drivers made of it, in files
  *      kernels_table.h                                     their names and parameters, read from the text by the build

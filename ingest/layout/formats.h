@@ -3,6 +3,7 @@
 #ifndef MR_FORMATS_H
 #define MR_FORMATS_H
 
+#include "ingest/layout/stems.h"
 #include "ingest/source/source.h"
 
 typedef struct mr_format {
@@ -17,19 +18,6 @@ typedef struct mr_content {
     bool image;              /* by its first bytes, whatever its name */
     const mr_format *format; /* of annotations; NULL: none that is known */
 } mr_content;
-
-/* Names of images without folder and ending, to recognise tables that leave out endings. */
-typedef struct mr_stems {
-    uint64_t *hashes; /* sorted */
-    size_t count, room;
-} mr_stems;
-
-mr_status mr_stems_add(mr_stems *stems, const char *path, size_t len, mr_error *err);
-void mr_stems_sort(mr_stems *stems);
-bool mr_stems_have(const mr_stems *stems, const char *stem, size_t len);
-void mr_stems_free(mr_stems *stems);
-/* The name of a file without its folder and its last ending. */
-const char *mr_stem(const char *path, size_t len, size_t *stem_len);
 
 /* `stems` may be NULL. */
 mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *stems);

@@ -58,10 +58,10 @@ mr_status mr_leak_reader_open(mr_ingest *in, mr_leak_reader *out, mr_error *err)
 mr_status mr_leak_reader_shrink(mr_leak_reader *r, uint32_t entry, unsigned worker, mr_alike *out, mr_error *err);
 void mr_leak_reader_free(mr_leak_reader *r);
 
-/* leak.c: the samples whose images are good, keyed by content or, if they have one, by their group's name; sorted by
- * key, split and sample.  `members`: room for all samples.  Returns their number. */
+/* leak_members.c: the samples whose images are good, keyed by content or, if they have one, by their group's name;
+ * sorted by key, split and sample.  `members`: room for all samples.  Returns their number. */
 size_t mr_leak_members(const mr_ingest *in, bool by_name, mr_leak_member *members);
-/* leak.c: notes two samples in two splits, or in one: "WHAT, in val and test: also OTHER". */
+/* leak_members.c: notes two samples in two splits, or in one: "WHAT, in val and test: also OTHER". */
 void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t other, const char *what);
 bool mr_leak_other_label(const mr_ingest *in, uint32_t sample, uint32_t other);
 bool mr_leak_equal_bytes(const mr_ingest *in, uint32_t sample, uint32_t other);

@@ -13,12 +13,6 @@
 enum { NOTED_UNLISTED = 1, NOTED_REJECTED = 2, NOTED_MISSING = 4 };
 enum { UNDECIDED = MR_FATE_COUNT };
 
-static bool is_named_image(const mr_ingest *in, uint32_t n)
-{
-    const mr_entry *e = mr_source_entry(in->source, n);
-    return mr_name_is_image(e->path, e->path_len);
-}
-
 /* ---- what the plan says ------------------------------------------------------------------------------------------ */
 
 static bool is_reject(mr_note_kind kind)
@@ -35,7 +29,7 @@ static void mark_run(mr_book *b, const mr_buf *begin, uint8_t noted)
         const mr_entry *e = mr_source_entry(s, n);
         if (e->path_len < begin->len || memcmp(e->path, path, begin->len) != 0)
             return;
-        if (path[begin->len - 1] == '/' || !is_named_image(b->in, n))
+        if (path[begin->len - 1] == '/' || !mr_is_named_image(b->in, n))
             b->noted[n] |= noted;
     }
 }
@@ -102,10 +96,10 @@ static uint8_t planned(const mr_book *b, uint32_t n)
         return MR_FATE_MASK;
     if (b->noted[n] & NOTED_UNLISTED)
         return UNDECIDED;
-    if (use == MR_USE_REJECTED || (b->noted[n] & NOTED_REJECTED && (use == MR_USE_NONE || is_named_image(in, n))))
+    if (use == MR_USE_REJECTED || (b->noted[n] & NOTED_REJECTED && (use == MR_USE_NONE || mr_is_named_image(in, n))))
         return MR_FATE_REJECTED;
     if (use == MR_USE_TAKEN) /* an image that is taken and no sample was only looked at */
-        return is_named_image(in, n) ? UNDECIDED : MR_FATE_ANNOTATION;
+        return mr_is_named_image(in, n) ? UNDECIDED : MR_FATE_ANNOTATION;
     if (use == MR_USE_LEFT_OUT || (in->options->for_layout.root && !mr_book_inside(in, n)))
         return MR_FATE_LEFT_OUT;
     return UNDECIDED;
@@ -131,21 +125,6 @@ static void settle_planned(mr_book *b)
 }
 
 /* ---- what the files say ------------------------------------------------------------------------------------------ */
-
-mr_status mr_book_stems(mr_book *b, bool samples, mr_error *err)
-{
-    mr_stems *stems = samples ? &b->of_samples : &b->of_images;
-    bool *filled = samples ? &b->sampled : &b->listed;
-    for (uint32_t n = 0; !*filled && n < mr_source_count(b->in->source); n++) {
-        const mr_entry *e = mr_source_entry(b->in->source, n);
-        if (samples ? b->fates[n] == MR_FATE_SAMPLE : is_named_image(b->in, n))
-            MR_TRY(mr_stems_add(stems, e->path, e->path_len, err));
-    }
-    if (!*filled)
-        mr_stems_sort(stems);
-    *filled = true;
-    return MR_OK;
-}
 
 static void add_companion(mr_book *b, uint32_t n, mr_companion kind)
 {
@@ -205,7 +184,7 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
     mr_leftover left = {.path = e->path,
                         .entry = n,
                         .format = format,
-                        .keepable = b->noted[n] & NOTED_UNLISTED || (!format && is_named_image(b->in, n) &&
+                        .keepable = b->noted[n] & NOTED_UNLISTED || (!format && mr_is_named_image(b->in, n) &&
                                                                      mr_book_inside(b->in, n) && is_in_split(b, e)),
                         .skippable = unmatched && mr_book_inside(b->in, n)};
     if (left.skippable && b->in->options->for_layout.skip_unmatched) {
@@ -241,7 +220,7 @@ static mr_status settle_rest(mr_book *b, uint32_t n, mr_error *err)
         add_companion(b, n, kind);
         return MR_OK;
     }
-    if (is_named_image(b->in, n))
+    if (mr_is_named_image(b->in, n))
         return settle_found(b, n, NULL, err);
     mr_content c = mr_content_of(b->in->source, n, NULL);
     if (!c.image && !c.format && may_name_stems(b, e)) {

@@ -50,7 +50,9 @@ static inline bool mr_book_inside(const mr_ingest *in, uint32_t n)
     return n >= in->choice.tree.begin && n < in->choice.tree.end;
 }
 
-/* ledger.c: fills in the names of the samples' images, or of all, unless that is done. */
+/* ledger_names.c: whether entry n is an image by its name. */
+bool mr_is_named_image(const mr_ingest *in, uint32_t n);
+/* ledger_names.c: fills in the names of the samples' images, or of all, unless that is done. */
 mr_status mr_book_stems(mr_book *b, bool samples, mr_error *err);
 /* ledger_notes.c, when all fates are settled. */
 mr_status mr_book_note(mr_book *b, mr_error *err);

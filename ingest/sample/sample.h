@@ -106,7 +106,7 @@ void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out);
 mr_status mr_scene_draw(const mr_scene *scene, mr_random *r, mr_picture *out, mr_error *err);
 mr_jpeg_style mr_jpeg_style_random(mr_random *r);
 
-/* ---- datasets: layouts.c and a file a layout ------------------------------------------------------------- */
+/* ---- datasets: sketch.c, layouts.c and a file a layout ------------------------------------------------------ */
 
 typedef struct mr_sketch {
     const char *dir;

@@ -75,14 +75,6 @@ static void batch_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-const mr_batch *batch_held(PyObject *object)
-{
-    const mr_batch *batch = ((Batch *)object)->batch;
-    if (!batch)
-        fail(Py_TYPE(object), &(mr_error){MR_MISUSE, "the batch was released"});
-    return batch;
-}
-
 static PyObject *batch_repr(PyObject *object)
 {
     const mr_batch *batch = ((Batch *)object)->batch;

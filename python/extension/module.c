@@ -2,16 +2,6 @@
  * Invariant: the module keeps its state per interpreter; it prints nothing. */
 #include "module.h"
 
-PyObject *fail(PyTypeObject *type, const mr_error *err)
-{
-    module_state *state = PyType_GetModuleState(type);
-    PyObject *error = PyObject_CallFunction(state->error, "is", (int)err->status, err->text);
-    if (error)
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    Py_XDECREF(error);
-    return NULL;
-}
-
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 {
     PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);

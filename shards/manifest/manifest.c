@@ -4,7 +4,6 @@
 #include "shards/manifest/manifest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,13 +94,6 @@ mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, cons
         mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
     return mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split; it has %s", name,
                    dataset ? dataset : "the dataset", m->split_count ? mr_buf_text(&names) : "no splits");
-}
-
-bool mr_split_name_ok(const char *name)
-{
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-    size_t len = strlen(name);
-    return len > 0 && len < sizeof((mr_split *)NULL)->name && name[0] != '.' && strspn(name, allowed) == len;
 }
 
 static mr_status copy_text(const json_t *obj, const char *key, const char *where, char **out, mr_error *err)

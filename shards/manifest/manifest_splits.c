@@ -1,7 +1,6 @@
 /* manifest_splits.c - the splits of a manifest, and the shards that it lists.
  * Invariant: a split is accepted only with shards that follow one another, fit their files and add up to its sums. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
@@ -165,4 +164,11 @@ mr_status mr_manifest_parse_splits(const json_t *doc, const char *name, bool lis
         MR_TRY(parse_split(key, value, name, listed, next++, err));
     }
     return MR_OK;
+}
+
+bool mr_split_name_ok(const char *name)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    size_t len = strlen(name);
+    return len > 0 && len < sizeof((mr_split *)NULL)->name && name[0] != '.' && strspn(name, allowed) == len;
 }

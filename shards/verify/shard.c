@@ -12,28 +12,11 @@
 #include "base/files/file.h"
 #include "base/files/supply.h"
 #include "base/scope.h"
-#include "shards/format/meta.h"
-#include "shards/format/record.h"
 
 typedef unsigned long long ull;
 
-enum { SOURCE_META_MAX = 64 << 20 }; /* a larger meta is not read only to name its source */
-
 #define SHARD_PROBLEM(job, kind, ...)                                                                                  \
     mr_problem_add(&(job)->out->problems, kind, (job)->shard->name, MR_NO_SAMPLE, NULL, __VA_ARGS__)
-
-mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err)
-{
-    mr_problems *list = &job->out->problems;
-    if (errnum == 0 || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE) {
-        mr_fail(err, MR_SYSTEM, "%s", why->text);
-        return MR_SYSTEM;
-    }
-    mr_problem_add(list, kind, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why->text);
-    if (!list->failed)
-        list->items[list->count - 1].refused = true;
-    return MR_OK;
-}
 
 /* *fd is -1 if there is no regular file that can be read: then that has been reported as a problem.  A link is
  * followed, as readers do: what is checked is what they are given. */
@@ -178,21 +161,6 @@ static mr_status check_index(mr_verify_job *job, mr_error *err)
 }
 
 /* ---- what is damaged ------------------------------------------------------------------------------------------ */
-
-const char *mr_verify_source(mr_verify_job *job, uint64_t row)
-{
-    mr_verify_scratch *s = job->scratch;
-    const mr_row *r = &job->rows[row];
-    mr_meta_facts facts;
-    mr_buf_clear(&s->record);
-    mr_buf_clear(&s->source);
-    if (job->damaged[row] & MR_DAMAGED_META || r->meta_len > SOURCE_META_MAX ||
-        !mr_buf_reserve(&s->record, r->meta_len) ||
-        mr_record_read(job->mdb, job->shard, row, mr_row_meta(r), s->record.data, NULL) != MR_OK ||
-        mr_meta_scan(s->record.data, r->meta_len, &facts, &s->source, NULL) != MR_OK || s->source.failed)
-        return NULL;
-    return mr_buf_text(&s->source);
-}
 
 static uint64_t count_damaged(const mr_verify_job *job)
 {

@@ -1,6 +1,7 @@
 /* test_text.c - path text, UTF-8 and the sentences of failures.
  * Invariant tested: whatever bytes a stranger gives, what is printed is one line of UTF-8 without control characters,
- * and path text gives the very bytes back. */
+ * and path text gives the very bytes back.
+ * Covers base/utf8.c. */
 #include <errno.h>
 #include <string.h>
 

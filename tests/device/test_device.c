@@ -1,6 +1,6 @@
 /* test_device.c - products, sums and updates of every device against the same in double.
  * Invariant: operands are heap blocks of their own or have untouched margins, so a stray write is seen.
- * Covers cpu/cpu.c, cpu/elements.c, cpu/gemm.c, launch/dense.c. */
+ * Covers cpu/share.c, cpu/cpu.c, cpu/elements.c, cpu/gemm.c, launch/dense.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  *      step-N  <- rename, or an exchange with the older one of that name; then OUTPUT is synced */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +18,6 @@
 #include "base/scope.h"
 #include "base/files/temp.h"
 #include "train/checkpoint/parts.h"
-
-void mr_checkpoint_release(mr_checkpoint *c)
-{
-    mr_params_release(&c->params);
-    free(c->values);
-    for (unsigned i = 0; i < MR_CHECKPOINT_STATES; i++)
-        free(c->state[i]);
-    json_decref(c->facts);
-    mr_buf_free(&c->tokenizer);
-    memset(c, 0, sizeof *c);
-}
 
 typedef struct writing {
     const mr_checkpoint *c;

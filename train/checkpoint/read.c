@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -262,4 +261,15 @@ mr_status mr_checkpoint_look(const char *path, bool best, mr_checkpoint *out, ch
 {
     reading r = {.fd = -1, .only_state = true};
     return read_checkpoint(path, best, &r, out, found, err);
+}
+
+void mr_checkpoint_release(mr_checkpoint *c)
+{
+    mr_params_release(&c->params);
+    free(c->values);
+    for (unsigned i = 0; i < MR_CHECKPOINT_STATES; i++)
+        free(c->state[i]);
+    json_decref(c->facts);
+    mr_buf_free(&c->tokenizer);
+    memset(c, 0, sizeof *c);
 }

@@ -72,12 +72,6 @@ void mr_exchange_mover_end(mr_exchange *x)
     x->mover.started = false;
 }
 
-void mr_exchange_mover_ask(mr_exchange *x)
-{
-    if (x->mover.started)
-        atomic_store(&x->mover.asked, x->update);
-}
-
 bool mr_exchange_mover_rests(const mr_exchange *x)
 {
     return atomic_load(&x->mover.asked) == atomic_load(&x->mover.moved);

@@ -60,7 +60,11 @@ bool mr_exchange_moves(const mr_exchange *x);
 mr_status mr_exchange_mover_start(mr_exchange *x, mr_error *err);
 void mr_exchange_mover_end(mr_exchange *x);
 /* Pieces of this update are ready, or will be. */
-void mr_exchange_mover_ask(mr_exchange *x);
+static inline void mr_exchange_mover_ask(mr_exchange *x)
+{
+    if (x->mover.started)
+        atomic_store(&x->mover.asked, x->update);
+}
 /* For the rank's own thread: it may drive pieces, and read what belongs to the mover otherwise. */
 bool mr_exchange_mover_rests(const mr_exchange *x);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/scope.h"
 #include "base/text.h"
 
 static const mr_model_card *const models[] = {
@@ -60,15 +59,4 @@ mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s'%s' ('%s' ...)", i ? ", " : "",
                  models[i]->name, models[i]->presets[0].name);
     return mr_fail(err, MR_MISUSE, "--model: unknown model '%s'; choose one of %s", word, known);
-}
-
-mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err)
-{
-    MR_TRY(c->card->check(c, err));
-    if (!batch)
-        return mr_fail(err, MR_MISUSE, "--batch 0: give 1 or more");
-    if (!(d->card->types & 1U << c->compute))
-        return mr_fail(err, MR_MISUSE, "--device %s does not support %s; choose another --precision", d->card->name,
-                       mr_type_word(c->compute));
-    return MR_OK;
 }

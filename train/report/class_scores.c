@@ -6,6 +6,7 @@
 #include "base/scope.h"
 #include "shards/report/html.h"
 #include "train/report/run_page.h"
+#include "train/report/run_origin.h"
 
 enum { CLASSES_MOST = 200 };
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/text.h"
 #include "shards/report/html.h"
 #include "train/report/run_page.h"
+#include "train/report/run_origin.h"
 
 enum { MATRIX_MOST = 20, CONFUSED_MOST = 15, CLASSES_MOST = 60 };
 

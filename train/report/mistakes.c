@@ -3,12 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/scope.h"
-#include "base/text.h"
 #include "shards/report/html.h"
 #include "train/report/run_page.h"
+#include "train/report/run_origin.h"
 #include "shards/report/wall.h"
 
 enum { SHOWN = 12, SEARCHES = 8 };

@@ -12,8 +12,6 @@ mr_status mr_run_page_write(const char *run, const char *dataset, uint64_t max_p
 
 /* ---- sections; nothing where there is nothing to say ------------------------------------------------------------- */
 
-/* A note: of which evaluation a section is, and why there are no images. */
-void mr_run_origin_add(const mr_run_facts *f, mr_buf *out);
 /* "Classes": which are confused with which. */
 mr_status mr_confusion_add(const mr_run_facts *f, mr_buf *out, mr_error *err);
 /* "Classes" of samples with several labels: how well each is found. */

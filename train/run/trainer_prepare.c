@@ -1,7 +1,5 @@
 /* trainer_prepare.c - from options and a dataset to a run with all sizes known, before memory is allocated.
  * Invariant: whatever can be found wrong with a run is found here, within seconds. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,11 +29,6 @@ mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 const char *mr_transform_word(const mr_transform *t)
 {
     return t->kind == MR_TRANSFORM_CENTER ? "center" : "square";
-}
-
-mr_tail mr_trainer_tail(const mr_trainer *t)
-{
-    return mr_settings_tail(t->settings->tail);
 }
 
 size_t mr_trainer_eval_batch(const mr_trainer *t)

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "train/run/trainer.h"
 #include "train/setup/head_hub.h"
-#include "train/text/tokenizer.h"
 
 typedef unsigned long long ull;
 
@@ -252,4 +251,9 @@ mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
     t->config.recompute = t->settings->recompute[0] == 'y';
     t->config.compute = mr_type_of(t->settings->precision);
     return mr_ranks_agree(t->ranks, t->config.card->params(&t->config, &t->params, err), err);
+}
+
+mr_tail mr_trainer_tail(const mr_trainer *t)
+{
+    return mr_settings_tail(t->settings->tail);
 }

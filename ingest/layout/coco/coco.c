@@ -50,28 +50,6 @@ static const char *flat_images(const mr_tree *t)
     return NULL;
 }
 
-const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300])
-{
-    if (len > 255)
-        return NULL;
-    for (int i = 0; i < 2; i++) {
-        snprintf(out, 300, "%s%.*s", i ? "images/" : "", (int)len, split);
-        if (mr_tree_has_dir(t, out, strlen(out)))
-            return strcat(out, "/");
-    }
-    return NULL;
-}
-
-size_t mr_coco_without_year(const char *split, size_t len)
-{
-    size_t cut = len;
-    while (cut && split[cut - 1] >= '0' && split[cut - 1] <= '9')
-        cut--;
-    while (cut && cut < len && (split[cut - 1] == '_' || split[cut - 1] == '-'))
-        cut--;
-    return cut ? cut : len;
-}
-
 /* File names of a JSON may have folders of their own. */
 static bool has_image_anywhere(const mr_tree *t)
 {
@@ -218,8 +196,7 @@ const mr_layout mr_layout_coco = {
     .name = "coco",
     .title = "COCO: annotations/instances_SPLIT.json, captions_, person_keypoints_, panoptic_, stuff_, or any JSON of "
              "its form",
-    .needs = "annotations/{instances,captions,person_keypoints,image_info,panoptic,stuff}_SPLIT.json or another JSON "
-             "with images and annotations, and the images in SPLIT/, images/SPLIT/, images/, data/ or beside the JSON",
+    .needs = MR_COCO_NEEDS,
     .options = MR_OPTION_UNLISTED | MR_OPTION_ANNOTATIONS,
     .bid = coco_bid,
     .plan = mr_coco_plan,

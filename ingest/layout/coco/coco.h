@@ -13,6 +13,11 @@
 #include "ingest/layout/layout.h"
 #include "ingest/tables/coco_json.h"
 
+/* What a source has to have. */
+#define MR_COCO_NEEDS                                                                                                  \
+    "annotations/{instances,captions,person_keypoints,image_info,panoptic,stuff}_SPLIT.json or another JSON "          \
+    "with images and annotations, and the images in SPLIT/, images/SPLIT/, images/, data/ or beside the JSON"
+
 enum mr_coco_kind {
     MR_COCO_UNKNOWN = -1, /* until it is parsed */
     MR_COCO_INSTANCES,
@@ -99,6 +104,11 @@ mr_status mr_coco_look_up(const mr_coco_build *b, const mr_coco_group *g, bool f
 mr_status mr_coco_make_groups(mr_coco_build *b);
 /* The stored split of an image of the group, added to the plan; MR_NO_ENTRY: --split-map leaves it out. */
 mr_status mr_coco_image_split(const mr_coco_build *b, mr_coco_group *g, uint32_t entry, uint32_t *split);
+bool mr_coco_same_split(const mr_coco_part *a, const char *split, size_t len);
+/* train2017 is stored as train, unless the split map names it in full, or there is train2014, too. */
+mr_status mr_coco_get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split);
+/* The folder of a path that is named like a split, the outermost one; NULL: none. */
+const char *mr_coco_split_folder(const char *path, size_t len, size_t *folder_len);
 /* Whether every image of the group's files that exists is in a folder of a split. */
 mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes);
 /* Parses a part, unless that has been done. */

@@ -1,69 +1,10 @@
 /* groups.c - COCO: annotation files of one split are a group, and each group a split.
  * Invariant: a group has at most one file of a kind. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
 #include "ingest/layout/coco/coco.h"
-#include "ingest/layout/folder_names.h"
-
-static bool same_split(const mr_coco_part *a, const char *split, size_t len)
-{
-    return a->split_len == len && !memcmp(a->split, split, len);
-}
-
-/* Whether two splits of the source would share the name without its digits; one without images does not count. */
-static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
-{
-    for (size_t i = 0; i < b->st->group_count; i++) {
-        const mr_coco_group *other = &b->st->groups[i];
-        const mr_coco_part *part = &b->st->parts[other->first];
-        if (other->first != g->first &&
-            !same_split(part, b->st->parts[g->first].split, b->st->parts[g->first].split_len) &&
-            (other->any || !g->any) && mr_coco_without_year(part->split, part->split_len) == cut &&
-            !memcmp(part->split, b->st->parts[g->first].split, cut) &&
-            !mr_split_map_find(b->options, part->split, part->split_len))
-            return true;
-    }
-    return false;
-}
-
-/* train2017 is stored as train, unless the split map names it in full, or there is train2014, too. */
-static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split)
-{
-    const mr_coco_part *part = &b->st->parts[g->first];
-    size_t len = part->split_len, cut = mr_coco_without_year(part->split, len);
-    if (!mr_split_map_find(b->options, part->split, len) &&
-        (mr_split_map_find(b->options, part->split, cut) || !is_shared(b, g, cut)))
-        len = cut;
-    return mr_plan_split_get(plan, b->options, part->split, len, split, b->err);
-}
-
-/* The folder of a path that is named like a split, the outermost one; NULL: none. */
-static const char *split_folder(const char *path, size_t len, size_t *folder_len)
-{
-    for (const char *at = path, *end = path + len, *slash; (slash = memchr(at, '/', (size_t)(end - at)));
-         at = slash + 1) {
-        *folder_len = (size_t)(slash - at);
-        if (mr_split_word(at, mr_coco_without_year(at, *folder_len)))
-            return at;
-    }
-    return NULL;
-}
-
-mr_status mr_coco_image_split(const mr_coco_build *b, mr_coco_group *g, uint32_t entry, uint32_t *split)
-{
-    size_t len, folder_len;
-    const char *path = mr_tree_path(b->tree, entry, &len);
-    const char *folder = g->by_folder ? split_folder(path, len, &folder_len) : NULL;
-    if (folder)
-        return mr_plan_split_get(b->plan, b->options, folder, mr_coco_without_year(folder, folder_len), split, b->err);
-    if (g->split == MR_NO_ENTRY)
-        MR_TRY(get_split(b, b->plan, g, &g->split));
-    *split = g->split;
-    return MR_OK;
-}
 
 mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes)
 {
@@ -79,7 +20,7 @@ mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes
             if (entry == MR_NO_ENTRY)
                 continue;
             const char *path = mr_tree_path(b->tree, entry, &len);
-            *yes = split_folder(path, len, &folder_len) != NULL;
+            *yes = mr_coco_split_folder(path, len, &folder_len) != NULL;
             there++;
         }
     }
@@ -92,7 +33,7 @@ static mr_status is_left_out(const mr_coco_build *b, const mr_coco_group *g, boo
 {
     mr_plan probe = {0};
     uint32_t split = 0;
-    mr_status status = get_split(b, &probe, g, &split);
+    mr_status status = mr_coco_get_split(b, &probe, g, &split);
     *out = split == MR_NO_ENTRY;
     b->plan->maps_used |= probe.maps_used;
     free(probe.splits);
@@ -255,7 +196,7 @@ mr_status mr_coco_make_groups(mr_coco_build *b)
     MR_TRY(settle_kinds(b));
     mr_coco_part *p = b->st->parts;
     for (size_t i = 0, end; i < b->st->part_count; i = end) {
-        for (end = i + 1; end < b->st->part_count && same_split(&p[end], p[i].split, p[i].split_len); end++)
+        for (end = i + 1; end < b->st->part_count && mr_coco_same_split(&p[end], p[i].split, p[i].split_len); end++)
             ;
         MR_TRY(check_kinds(b, i, end));
         for (size_t next; i < end; i = next) {

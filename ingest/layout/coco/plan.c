@@ -1,7 +1,5 @@
 /* plan.c - COCO: classes, the order of samples, and files that no annotation file mentions.
  * Invariant: every image file in the folders of the splits ends up as a sample or in a note. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,7 +227,7 @@ mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pl
         return mr_fail(err, MR_MISUSE, "--annotations %s: %s", st->absent,
                        t->root_len ? "not a file under the root of the dataset" : "the source has no such file");
     if (status == MR_OK && !st->part_count)
-        return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs %s", mr_layout_coco.needs);
+        return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs " MR_COCO_NEEDS);
     if (status == MR_OK)
         status = plan_samples(&b);
     mr_buf_free(&b.name);

@@ -38,6 +38,8 @@ mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_pl
 
 /* An image by its name, with no hidden part in its path after the first `skip` bytes (under the root). */
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip);
+/* Where the child's own name starts in the paths under the root. */
+size_t mr_child_at(const mr_tree *t, const mr_child *child);
 /* Whether the child is a folder, not hidden, with an image in it.  Looks at no more than `most` entries (0: all). */
 bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most);
 /* Iterates the class folders of a split folder: those dir->depth levels below it that hold an image.  The child's name

@@ -267,7 +267,7 @@ mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_error *err)
         if (!wanted || is_config(&files->items[i], wanted))
             files->items[kept++] = files->items[i];
     if (status == MR_OK && !files->count)
-        status = mr_fail(err, MR_BAD_DATA, "no Parquet file: needs %s", mr_layout_hub.needs);
+        status = mr_fail(err, MR_BAD_DATA, "no Parquet file: needs " MR_HUB_NEEDS);
     else if (status == MR_OK && wanted && !kept)
         status = mr_fail(err, MR_MISUSE, "--config %s does not exist; choose one of: %s", wanted, mr_buf_text(&names));
     else if (status == MR_OK && !wanted && configs > 1)

@@ -192,8 +192,7 @@ static void free_state(void *p)
 const mr_layout mr_layout_hub = {
     .name = "hub",
     .title = "Parquet files of the hub: [CONFIG/]SPLIT-00000-of-00001.parquet, data/train-*.parquet, or one file",
-    .needs = "[CONFIG/ or data/]SPLIT-00000-of-00001.parquet, SPLIT.parquet, or one .parquet file, with a column of "
-             "images (struct<bytes, path>)",
+    .needs = MR_HUB_NEEDS,
     .options = MR_OPTION_LABEL | MR_OPTION_CONFIG | MR_OPTION_IMAGE | MR_OPTION_TEXT,
     .bid = hub_bid,
     .open = hub_open,

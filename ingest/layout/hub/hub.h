@@ -7,6 +7,11 @@
 #include "base/json/json.h"
 #include "ingest/layout/layout.h"
 
+/* What a source has to have. */
+#define MR_HUB_NEEDS                                                                                                   \
+    "[CONFIG/ or data/]SPLIT-00000-of-00001.parquet, SPLIT.parquet, or one .parquet file, with a column of "           \
+    "images (struct<bytes, path>)"
+
 #define MR_HUB_END    ".parquet"
 #define MR_HUB_READER "MILLRACE_PARQUET_READER" /* environment: a program to run in place of parquet_rows.py */
 

@@ -106,8 +106,7 @@ static void free_state(void *state)
 const mr_layout mr_layout_ilsvrc = {
     .name = "ilsvrc",
     .title = "ImageNet: ILSVRC2012 of image-net.org and Kaggle, and Tiny ImageNet",
-    .needs = "class folders or tars named by synset (n01440764), and ILSVRC2012_val_*.JPEG with LOC_val_solution.csv "
-             "or the devkit's tables; or Tiny ImageNet's train/ and val/val_annotations.txt",
+    .needs = MR_ILSVRC_NEEDS,
     .options = MR_OPTION_UNLISTED,
     .bid = ilsvrc_bid,
     .plan = mr_ilsvrc_plan,

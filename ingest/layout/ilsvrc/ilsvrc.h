@@ -11,6 +11,11 @@
 
 #include "ingest/layout/common/folders.h"
 
+/* What a source has to have. */
+#define MR_ILSVRC_NEEDS                                                                                                \
+    "class folders or tars named by synset (n01440764), and ILSVRC2012_val_*.JPEG with LOC_val_solution.csv "          \
+    "or the devkit's tables; or Tiny ImageNet's train/ and val/val_annotations.txt"
+
 enum { MR_SYNSET_LEN = 9, MR_ILSVRC_IDS_MAX = 100000 };
 
 typedef struct mr_ilsvrc_row { /* what a table says of an image */

@@ -294,7 +294,7 @@ static mr_status plan_all(build *b)
         b->labels = b->state->rows[i].synset != NULL;
     MR_TRY(find_places(b));
     if (!b->place_count)
-        return mr_fail(b->err, MR_BAD_DATA, "no images of ImageNet: needs %s", mr_layout_ilsvrc.needs);
+        return mr_fail(b->err, MR_BAD_DATA, "no images of ImageNet: needs " MR_ILSVRC_NEEDS);
     MR_TRY(open_splits(b));
     MR_TRY(list_classes(b));
     for (uint32_t split = 0; split < b->plan->split_count; split++)

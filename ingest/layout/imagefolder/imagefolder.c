@@ -12,20 +12,10 @@
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/text.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/common/hub_objects.h"
 #include "ingest/tables/jsonl.h"
-
-bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending)
-{
-    char name[40];
-    size_t len;
-    const char *path = mr_tree_path(t, entry, &len), *slash = memrchr(path, '/', len), *base = slash ? slash + 1 : path;
-    snprintf(name, sizeof name, "metadata%s", ending);
-    return len - (size_t)(base - path) == strlen(name) && !memcmp(base, name, strlen(name));
-}
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 

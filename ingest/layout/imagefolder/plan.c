@@ -1,6 +1,5 @@
 /* plan.c - the metadata files of an ImageFolder as tables, and the folders as classes where they have no label.
  * Invariant: classes are of one kind: labels of rows, else folders, else the categories of objects. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
@@ -8,6 +7,15 @@
 #include "ingest/layout/imagefolder/imagefolder.h"
 #include "ingest/layout/common/hub_objects.h"
 #include "ingest/tables/jsonl.h"
+
+bool mr_imagefolder_is(const mr_tree *t, uint32_t entry, const char *ending)
+{
+    char name[40];
+    size_t len;
+    const char *path = mr_tree_path(t, entry, &len), *slash = memrchr(path, '/', len), *base = slash ? slash + 1 : path;
+    snprintf(name, sizeof name, "metadata%s", ending);
+    return len - (size_t)(base - path) == strlen(name) && !memcmp(base, name, strlen(name));
+}
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------- */
 
@@ -126,8 +134,7 @@ static mr_status check_object_classes(const mr_tree *t, mr_plan *plan, mr_error 
             plan->notes, MR_NOTE_INFO, "objects", 7, 0,
             "%zu of their classes are not among the labels of images, so that these objects have none; first: %s",
             unknown, named.classes[first].name);
-    named.state = NULL;
-    mr_plan_free(&mr_layout_imagefolder, &named);
+    mr_plan_free(NULL, &named); /* its state is the plan's */
     return status;
 }
 

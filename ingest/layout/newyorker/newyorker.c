@@ -9,82 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
-const char *const mr_newyorker_stems[MR_NEWYORKER_FILES] = {"train", "val", "validation", "test"};
-
-/* ---- configs -------------------------------------------------------------------------------------------------- */
-
-typedef struct configs {
-    mr_newyorker_config *items;
-    size_t count, room;
-} configs;
-
-static mr_status add_config(const mr_tree *t, const char *dir, size_t len, configs *list, mr_error *err)
-{
-    mr_newyorker_config c = {.name = "default"};
-    bool any = false;
-    char path[sizeof c.name + 32];
-    if (len >= sizeof c.name)
-        return MR_OK;
-    if (len)
-        snprintf(c.name, sizeof c.name, "%.*s", (int)len, dir);
-    for (size_t i = 0; i < MR_NEWYORKER_FILES; i++) {
-        int n = snprintf(path, sizeof path, "%s%s%s.jsonl", len ? c.name : "", len ? "/" : "", mr_newyorker_stems[i]);
-        c.files[i] = mr_tree_find(t, path, (size_t)n);
-        any = any || c.files[i] != MR_NO_ENTRY;
-    }
-    if (!any)
-        return MR_OK;
-    if (!MR_GROW(list->items, list->count, list->room))
-        return mr_fail_memory(err, "listing the configs");
-    list->items[list->count++] = c;
-    return MR_OK;
-}
-
-static mr_status list_configs(const mr_tree *t, configs *list, mr_error *err)
-{
-    mr_child child = {0};
-    mr_status status = add_config(t, "", 0, list, err);
-    while (status == MR_OK && list->count < 1000 && mr_tree_next(t, "", 0, &child))
-        if (child.is_dir)
-            status = add_config(t, child.name, child.name_len, list, err);
-    return status;
-}
-
-static void list_names(const configs *list, mr_buf *out)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        mr_buf_add_text(out, i ? ", " : "");
-        mr_text_escape(out, list->items[i].name, strlen(list->items[i].name));
-    }
-}
-
-mr_status mr_newyorker_choose(const mr_tree *t, const char *wanted, mr_newyorker_config *out, mr_error *err)
-{
-    configs list = {0};
-    mr_buf names = {0};
-    const mr_newyorker_config *found = NULL;
-    mr_status status = list_configs(t, &list, err);
-    list_names(&list, &names);
-    for (size_t i = 0; i < list.count; i++)
-        if (wanted ? !strcmp(list.items[i].name, wanted) : list.count == 1)
-            found = &list.items[i];
-    if (status == MR_OK && !list.count)
-        status =
-            mr_fail(err, MR_BAD_DATA, "no train.jsonl, val.jsonl or test.jsonl: needs %s", mr_layout_newyorker.needs);
-    else if (status == MR_OK && !found && wanted)
-        status = mr_fail(err, MR_MISUSE, "--config %s does not exist; choose one of: %s", wanted, mr_buf_text(&names));
-    else if (status == MR_OK && !found)
-        status = mr_fail(err, MR_MISUSE, "the source holds %zu configs; choose one with --config: %s", list.count,
-                         mr_buf_text(&names));
-    if (status == MR_OK)
-        *out = *found;
-    mr_buf_free(&names);
-    free(list.items);
-    return status;
-}
-
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
 static bool has_images(const mr_tree *t)
@@ -114,7 +38,7 @@ static mr_status is_contest(const mr_tree *t, uint32_t file, bool *found, mr_err
 }
 
 /* In any config, in any split: the first may be empty. */
-static mr_status any_contest(const mr_tree *t, const configs *list, bool *found, mr_error *err)
+static mr_status any_contest(const mr_tree *t, const mr_newyorker_configs *list, bool *found, mr_error *err)
 {
     mr_status status = MR_OK;
     for (size_t i = 0; i < list->count; i++)
@@ -124,10 +48,10 @@ static mr_status any_contest(const mr_tree *t, const configs *list, bool *found,
     return status;
 }
 
-static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
+static void bid_with(const mr_newyorker_configs *list, bool rows, bool images, mr_bid *bid)
 {
     mr_buf names = {0};
-    list_names(list, &names);
+    mr_newyorker_list_names(list, &names);
     bid->score = rows && images ? 95 : 60;
     if (rows)
         snprintf(bid->why, sizeof bid->why, "rows with contest_number in %.200s%s", mr_buf_text(&names),
@@ -154,9 +78,9 @@ static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
 static mr_status newyorker_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     (void)o;
-    configs list = {0};
+    mr_newyorker_configs list = {0};
     bool images = has_images(t), rows = false;
-    mr_status status = list_configs(t, &list, err);
+    mr_status status = mr_newyorker_list_configs(t, &list, err);
     if (status == MR_OK)
         status = any_contest(t, &list, &rows, err);
     if (status == MR_OK && (rows || images))
@@ -187,8 +111,7 @@ static void free_state(void *p)
 const mr_layout mr_layout_newyorker = {
     .name = "newyorker",
     .title = "New Yorker caption contest: all_contest_images/ and CONFIG/{train,val,test}.jsonl (--config CONFIG)",
-    .needs = "all_contest_images/NUMBER.jpeg (or all_contest_images.zip) and train.jsonl, val.jsonl, test.jsonl in one "
-             "folder per config (or matching.zip ...), rows with contest_number",
+    .needs = MR_NEWYORKER_NEEDS,
     .options = MR_OPTION_LABEL | MR_OPTION_CONFIG,
     .bid = newyorker_bid,
     .plan = mr_newyorker_plan,

@@ -1,10 +1,15 @@
-/* newyorker.h - what newyorker.c (configs, bid, meta) and rows.c (plan) share.
+/* newyorker.h - what newyorker.c (bid, meta), configs.c and rows.c (plan) share.
  * Invariant: nothing of the state changes after plan(), so meta() may run on many threads. */
 #ifndef MR_LAYOUT_NEWYORKER_H
 #define MR_LAYOUT_NEWYORKER_H
 
 #include "ingest/layout/layout.h"
 #include "ingest/tables/jsonl.h"
+
+/* What a source has to have. */
+#define MR_NEWYORKER_NEEDS                                                                                             \
+    "all_contest_images/NUMBER.jpeg (or all_contest_images.zip) and train.jsonl, val.jsonl, test.jsonl in one "        \
+    "folder per config (or matching.zip ...), rows with contest_number"
 
 #define MR_NEWYORKER_IMAGES "all_contest_images"
 
@@ -26,6 +31,13 @@ typedef struct mr_newyorker_config {
     uint32_t files[MR_NEWYORKER_FILES]; /* by stem; MR_NO_ENTRY: none */
 } mr_newyorker_config;
 
+typedef struct mr_newyorker_configs { /* all zero first; free items */
+    mr_newyorker_config *items;
+    size_t count, room;
+} mr_newyorker_configs;
+
+mr_status mr_newyorker_list_configs(const mr_tree *t, mr_newyorker_configs *list, mr_error *err);
+void mr_newyorker_list_names(const mr_newyorker_configs *list, mr_buf *out); /* "matching, ranking" */
 /* The config to read: the one named, or the only one. MR_MISUSE lists the existing ones. */
 mr_status mr_newyorker_choose(const mr_tree *t, const char *wanted, mr_newyorker_config *out, mr_error *err);
 mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);

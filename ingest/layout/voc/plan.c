@@ -1,12 +1,10 @@
 /* plan.c - Pascal VOC: every image with its XML, which is read once for its classes.
  * Invariant: an image is a sample, a reject or in a note; an XML without an image is in a note. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "base/text.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/common/class_set.h"
 #include "ingest/layout/folder_names.h"
@@ -250,7 +248,7 @@ static mr_status plan_all(mr_voc_build *b)
     mr_voc_state *st = b->st;
     MR_TRY(mr_voc_look(b->tree, b->options, &st->places, b->err));
     if (!st->places.kind)
-        return mr_fail(b->err, MR_BAD_DATA, "no Pascal VOC annotations: needs %s", mr_layout_voc.needs);
+        return mr_fail(b->err, MR_BAD_DATA, "no Pascal VOC annotations: needs " MR_VOC_NEEDS);
     bool apart = st->places.kind == MR_VOC_APART;
     b->plan->variant = *st->places.spots[0].annotations ? "folders" : "beside";
     MR_TRY(mr_rf_readmes(b->tree, b->plan, b->err));

@@ -156,8 +156,7 @@ void mr_voc_state_free(void *state)
 const mr_layout mr_layout_voc = {
     .name = "voc",
     .title = "Pascal VOC: one XML per image, as in VOC2012 and Roboflow's exports",
-    .needs = "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "
-             "Annotations/ (labels/) there, or with ImageSets/",
+    .needs = MR_VOC_NEEDS,
     .options = MR_OPTION_UNLISTED,
     .bid = voc_bid,
     .plan = mr_voc_plan,

@@ -15,6 +15,11 @@
 #include "ingest/layout/texts.h"
 #include "ingest/layout/voc/annotation.h"
 
+/* What a source has to have. */
+#define MR_VOC_NEEDS                                                                                                   \
+    "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "              \
+    "Annotations/ (labels/) there, or with ImageSets/"
+
 typedef enum mr_voc_kind {
     MR_VOC_NONE,
     MR_VOC_BESIDE, /* in split folders, or an XML beside each image in the root */

@@ -1,7 +1,7 @@
 /* test_labels.c - a classifier of one label per sample, on samples that do not have one.
  * Invariant tested: they are reported before the first update, for the training and the evaluation split, with their
  * number, the first of them and what to do.
- * Covers setup/labels.c, run/model_session.c. */
+ * Covers train/predict.c, setup/labels.c, run/model_session.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -72,10 +72,12 @@ static mr_status read_sizes(const json_t *doc, const char *path, mr_model_config
 static void name_shape(mr_model_config *c)
 {
     snprintf(c->name, sizeof c->name, "vit");
-    for (const mr_model_config *p = mr_model_vit.presets; p->name[0]; p++)
-        if (p->patch == c->patch && p->hidden == c->hidden && p->layers == c->layers && p->heads == c->heads &&
-            p->mlp == c->mlp)
-            snprintf(c->name, sizeof c->name, "%s", p->name);
+#define X(word, patch_, hidden_, layers_, heads_, mlp_)                                                                \
+    if (c->patch == (patch_) && c->hidden == (hidden_) && c->layers == (layers_) && c->heads == (heads_) &&            \
+        c->mlp == (mlp_))                                                                                              \
+        snprintf(c->name, sizeof c->name, "%s", word);
+    MR_VIT_SHAPES(X)
+#undef X
 }
 
 mr_status mr_vit_hub_configure(const char *path, mr_model_config *c, mr_error *err)

@@ -1,5 +1,5 @@
 /* test_folders.c - imagenette and similar trees: classes, order, splits, detection.
- * Covers imagenette/imagenette.c, common/class_names.c, common/split_dirs.c.  */
+ * Covers common/class_folders.c, imagenette/imagenette.c, common/class_names.c, common/split_dirs.c.  */
 #include <stdlib.h>
 #include <string.h>
 
