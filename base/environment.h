@@ -1,4 +1,4 @@
-/* environment.h - variables of the environment: an empty one is one that is not set.
+/* environment.h - variables of the environment: an empty one counts as unset.
  * Invariant: what is returned is the environment's own text, which no part of millrace changes. */
 #ifndef MR_ENVIRONMENT_H
 #define MR_ENVIRONMENT_H

@@ -20,7 +20,7 @@ typedef struct mr_yaml_node {
 } mr_yaml_node;
 
 typedef struct mr_yaml { /* a zeroed one is empty */
-    mr_yaml_node *nodes; /* nodes[0] is none, nodes[1] the document */
+    mr_yaml_node *nodes; /* nodes[0] is unused, nodes[1] the document */
     size_t count, room;
     mr_buf text;
 } mr_yaml;
@@ -34,7 +34,7 @@ const mr_yaml_node *mr_yaml_get(const mr_yaml *y, const mr_yaml_node *node, cons
 const mr_yaml_node *mr_yaml_root(const mr_yaml *y);                            /* NULL: an empty document */
 const mr_yaml_node *mr_yaml_next(const mr_yaml *y, const mr_yaml_node *node);  /* its sibling, or NULL */
 const mr_yaml_node *mr_yaml_first(const mr_yaml *y, const mr_yaml_node *node); /* what it holds first, or NULL */
-/* A text, NUL-terminated; "" for what is none. */
+/* A text, NUL-terminated; "" for any other node. */
 const char *mr_yaml_text(const mr_yaml *y, const mr_yaml_node *node);
 
 #endif

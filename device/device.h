@@ -133,7 +133,7 @@ MR_DEVICES(X)
 
 const mr_device_card *mr_device_card_at(size_t i); /* in their order; NULL: past the last */
 
-/* A word of --precision; one that is none is float32: options check theirs. */
+/* A word of --precision; any other one is float32: options check theirs. */
 mr_type mr_type_of(const char *word);
 /* Before it is opened: whether the device of this word computes activations of `type`.  MR_MISUSE: it does not, or
  * there is no such device; the message names the way out. */

@@ -1,4 +1,4 @@
-/* plan.c - the sums of a run that is not begun.
+/* plan.c - what a run would take, without starting it.
  * Invariant: bytes are those of one rank; attention's sums, which the device keeps, are not in them. */
 #include "train/plan.h"
 

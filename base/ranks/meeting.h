@@ -1,5 +1,5 @@
 /* meeting.h - ends a process if other ranks do not start: MPI waits forever for a rank that does not start.
- * Invariant: it needs no other rank, and is over as soon as watch.h takes its place.  Time is counted in this process's
+ * Invariant: it needs no other rank, and ends as soon as watch.h takes its place.  Time is counted in this process's
  * ticks. */
 #ifndef MR_MEETING_H
 #define MR_MEETING_H

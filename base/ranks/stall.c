@@ -1,5 +1,5 @@
 /* stall.c - counting the ticks without beats, without work, and without an end of waiting.
- * Invariant: a rank that has said that it is over is never a stall. */
+ * Invariant: a rank that announced its end is never reported as stalled. */
 #include "base/ranks/stall.h"
 
 #include <stdlib.h>

@@ -147,7 +147,7 @@ static void heed(mr_watch *w, const mr_datagram *d, mr_stall *stall)
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-/* Handles what arrives until the tick is over. */
+/* Handles what arrives until the end of the tick. */
 static mr_stall listen_for_a_tick(mr_watch *w)
 {
     mr_stall stall = {MR_STALL_NONE, 0, false};

@@ -35,7 +35,7 @@ void mr_cl_copies_close(mr_opencl *d)
         free(d->parcels[i].bytes);
 }
 
-/* The block of [at, at + bytes) and its offset in the buffer; NULL: after a failure, or it is none of the device's. */
+/* The block of [at, at + bytes) and its offset in the buffer; NULL: after a failure, or it is not ours. */
 static const mr_cl_block *find(mr_opencl *d, const char *what, const void *at, size_t bytes, size_t *offset)
 {
     const mr_cl_block *b = d->wrong[0] ? NULL : mr_cl_block_of(d, at);

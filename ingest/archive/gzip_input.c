@@ -93,7 +93,7 @@ static int next_member(gzip_input *g)
         g->garbage = more == 1 || known;
         return 0;
     }
-    /* The two bytes may have come from two blocks, so zlib gets a copy. */
+    /* The two bytes may be from two blocks, so zlib gets a copy. */
     z_const Bytef *rest = g->z.next_in;
     uInt left = g->z.avail_in;
     inflateReset(&g->z);

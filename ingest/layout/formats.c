@@ -244,7 +244,7 @@ static const row rows[] = {
     {{"CSV file that names images", "CSV files that name images", NULL, false, false}, is_named},
 };
 
-/* Reading it is not required, so a failure, as of a damaged entry in an archive, is none of the source's. */
+/* Reading it is not required, so a failure, such as a damaged entry of an archive, does not make the source fail. */
 static void read_head(const mr_source *s, uint32_t entry, const mr_stems *stems, mr_head *h)
 {
     const mr_entry *e = mr_source_entry(s, entry);

@@ -26,7 +26,7 @@ static void unescape(mr_buf *path)
     path->len = to;
 }
 
-/* What of a URL or of a path of Windows is a path; true: it is a URL's. */
+/* The path in a URL, or of a Windows path; true: it was a URL. */
 static bool cut_place(const char **name, size_t *len)
 {
     const char *at = *name, *end = at + *len;

@@ -1,5 +1,5 @@
 /* name_pattern.c - do the names of images look like a class and a number?
- * Invariant: a class is a name with a letter that several images begin with, so dates and IMG_0001 are none.
+ * Invariant: a class is a name with a letter that several images begin with, so dates and IMG_0001 are not classes.
  *
  *      Abyssinian_12.jpg      cat.0.jpg      class, separator, digits                                              */
 #include "ingest/layout/name_pattern.h"

@@ -98,7 +98,7 @@ static uint8_t planned(const mr_book *b, uint32_t n)
         return UNDECIDED;
     if (use == MR_USE_REJECTED || (b->noted[n] & NOTED_REJECTED && (use == MR_USE_NONE || mr_is_named_image(in, n))))
         return MR_FATE_REJECTED;
-    if (use == MR_USE_TAKEN) /* an image that is taken and no sample was only looked at */
+    if (use == MR_USE_TAKEN) /* an image that a layout claims without making it a sample was only inspected */
         return mr_is_named_image(in, n) ? UNDECIDED : MR_FATE_ANNOTATION;
     if (use == MR_USE_LEFT_OUT || (in->options->for_layout.root && !mr_book_inside(in, n)))
         return MR_FATE_LEFT_OUT;

@@ -19,7 +19,7 @@ static void add(mr_json_repair *r, uint64_t at, bool text)
         r->flaws[r->count++] = (mr_json_flaw){at, text};
 }
 
-/* The length of the character, 0: it is none. */
+/* The length of the character; 0: not valid UTF-8. */
 static size_t character(const char *text, size_t len)
 {
     for (size_t n = 1; n <= 4 && n <= len; n++)

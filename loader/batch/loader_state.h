@@ -32,7 +32,7 @@ struct mr_loader {
 };
 
 /* A child of fork() has none of the threads, neither the loader's nor those that were in a call: there a loader without
- * threads goes on if no call was under way, and every other one can only be freed. */
+ * threads can continue if no call was in progress, and every other one can only be freed. */
 bool mr_loader_forked(const mr_loader *l);
 mr_status mr_loader_fail_forked(mr_error *err);
 

@@ -68,7 +68,7 @@ mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them *
  * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is set. */
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err);
 
-/* How many datasets a view is of, 0 if it is none; and where they are, as mr_dataset_open() takes it, lent. */
+/* How many datasets a view is of, 0 for a dataset; and where they are, as mr_dataset_open() takes it, lent. */
 size_t mr_dataset_source_count(const mr_dataset *ds);
 const char *mr_dataset_source_path(const mr_dataset *ds, size_t i);
 

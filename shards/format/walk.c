@@ -45,7 +45,7 @@ typedef struct walk {
     uint64_t pages; /* whole pages in the file, and no more than LMDB says are in use */
     uint8_t *seen;  /* one bit a page */
     uint64_t least; /* smallest key that may come next */
-    bool full;      /* the greatest key has come */
+    bool full;      /* the greatest possible key was passed */
     tree db;
     mr_walk_fn fn;
     void *ctx;

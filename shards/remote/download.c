@@ -154,7 +154,7 @@ bool mr_download_wait(mr_download *d, uint64_t end)
     return there;
 }
 
-/* That of all that has come. */
+/* The digest of what has arrived so far. */
 static mr_status compare(mr_download *d, mr_error *err)
 {
     const mr_url *url = mr_http_url(d->http);

@@ -49,7 +49,7 @@ typedef struct mr_fetch_job {
     unsigned readers;
     uint8_t *parts;    /* of each: its part_state */
     size_t hashed;     /* parts, from the first */
-    bool hashing;      /* a thread is at it, and will look for more before it ends */
+    bool hashing;      /* a thread works on it, and checks for more before it ends */
     mr_hasher *hasher; /* that thread's */
 } job;
 
@@ -99,7 +99,7 @@ static mr_status hash_part(const job *j, size_t item, mr_error *err)
     return MR_OK;
 }
 
-/* The part has come: what is there without a gap is hashed, while the other connections go on. */
+/* The part has arrived: what is there without a gap is hashed while the other connections continue. */
 static mr_status hash_on(job *j, size_t item, size_t count, mr_error *err)
 {
     mr_status status = MR_OK;
@@ -147,7 +147,7 @@ static mr_status fetch_part(void *ctx, size_t item, unsigned worker, mr_error *e
     return hash_on(j, item, count_parts(j), err);
 }
 
-/* From now on readers find the parts, of which none has come. */
+/* From now on readers find the parts, none of which has arrived yet. */
 static void show(job *j)
 {
     pthread_mutex_lock(&j->remote->coming_lock);
@@ -156,7 +156,7 @@ static void show(job *j)
     pthread_mutex_unlock(&j->remote->coming_lock);
 }
 
-/* Readers that wait take what has come first, before it is somewhere else. */
+/* Waiting readers take what has arrived first, before it is moved. */
 static void hide(job *j)
 {
     mr_remote *r = j->remote;

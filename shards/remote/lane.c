@@ -78,7 +78,7 @@ static size_t take_head(char *line, size_t size, size_t count, void *to)
     } else if (header(line, len, "Content-Type:", value, sizeof value)) {
         r->html = strncasecmp(value, "text/html", 9) == 0;
     } else if (header(line, len, "Retry-After:", value, sizeof value)) {
-        r->retry_after = (unsigned)number(&at); /* a date is none of our clock's: 0 */
+        r->retry_after = (unsigned)number(&at); /* a date, which depends on clocks, counts as 0 */
     } else if (header(line, len, "ETag:", value, sizeof value) && (r->status == 200 || r->status == 206)) {
         r->changed = *r->etag && strcmp(r->etag, value) != 0;
         memcpy(r->etag, value, sizeof value);

@@ -147,7 +147,7 @@ static mr_status resume(upload *u, mr_error *err)
             mr_buf_printf(&query, "part-number-marker=%llu&", (unsigned long long)next);
         mr_buf_printf(&query, "uploadId=%s", mr_buf_text(&u->id));
         MR_TRY(mr_buf_status(&query, err, u->name));
-        MR_TRY(mr_http_read(u->http, u->name, mr_buf_text(&query), LIST_MAX, &page, err)); /* MR_END: it is over */
+        MR_TRY(mr_http_read(u->http, u->name, mr_buf_text(&query), LIST_MAX, &page, err)); /* MR_END: it is gone */
         note_parts(u, mr_buf_text(&page), &next);
         if (next <= before)
             return MR_OK;

@@ -151,7 +151,7 @@ static mr_status remove_older(const mr_checkpoint *c, int fd, const char *output
     return status;
 }
 
-/* What killed runs left, and what has been kept long enough. */
+/* Removes what killed runs left, and expired checkpoints. */
 static mr_status tidy(const mr_checkpoint *c, int fd, const char *output, unsigned keep, mr_error *err)
 {
     MR_TRY(mr_steps_sweep(fd, output, err));

@@ -67,7 +67,7 @@ static uint64_t base(const mr_exchange *x)
     return x->update * (x->pieces + 1);
 }
 
-/* Of a count of pieces that goes on from update to update, what belongs to this one. */
+/* Of a count of pieces over all updates, what belongs to this update. */
 static uint64_t since_begin(const mr_exchange *x, uint64_t count)
 {
     return count > base(x) ? count - base(x) : 0;

@@ -274,7 +274,7 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
 
-/* A run goes on where rank 0 does not see its checkpoints again, but from the beginning.  Collective. */
+/* Warns if hosts do not share --output: --resume then needs rank 0 on the same host.  Collective. */
 static mr_status look_shared(mr_trainer *t, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};

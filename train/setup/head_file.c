@@ -18,7 +18,7 @@ static const char *const parts[] = {"head/kernel", "head/bias"};
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* One line without its end; an object's keys tell whether a name has come before. */
+/* One line without its end; an object's keys tell whether a name was seen before. */
 static mr_status add_name(const char *path, size_t number, const char *name, size_t len, json_t *seen, json_t *list,
                           mr_error *err)
 {

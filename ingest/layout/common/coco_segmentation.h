@@ -31,7 +31,7 @@ void mr_coco_segmentation_begin(mr_coco_segmentation *s, const mr_json_token *t)
 /* The next one, while something is open; polygons are added to the last object of `out`. */
 void mr_coco_segmentation_take(mr_coco_segmentation *s, const mr_json_token *t, mr_objects *out);
 
-/* The number of a token; false: its text is none. */
+/* The number of a token; false: not a number. */
 bool mr_coco_number(const mr_json_token *t, double *out);
 
 #endif

@@ -27,7 +27,7 @@ mr_value mr_value_of(const char *text, size_t len);
 /* Numbers by their value, then names bytewise. */
 int mr_value_order(const char *a, const char *b);
 
-typedef struct mr_label_gaps { /* labels that are none */
+typedef struct mr_label_gaps { /* missing labels */
     size_t empty, minus_one, words;
 } mr_label_gaps;
 
@@ -43,7 +43,7 @@ typedef struct mr_label_census { /* a zeroed one is empty */
     bool minus_is_none;     /* settled: -1 stands for no label */
 } mr_label_census;
 
-/* Counts a label, and in `gaps` one that is none. */
+/* Counts a label, or in `gaps` a missing one. */
 mr_status mr_label_census_add(mr_label_census *c, const char *text, size_t len, mr_label_gaps *gaps, mr_error *err);
 /* After all labels.  Whole numbers up to `most` are the numbers of their classes. */
 void mr_label_census_settle(mr_label_census *c, double most);
@@ -54,9 +54,9 @@ bool mr_label_census_unique(const mr_label_census *c);
 bool mr_label_census_sentences(const mr_label_census *c);
 /* Adds the classes to the plan, which has none, in their order.  MR_MISUSE: there are too many; `where` names them. */
 mr_status mr_label_census_classes(const mr_label_census *c, const char *where, mr_plan *plan, mr_error *err);
-/* The class of a label of the census; -1: it is none. */
+/* The class of a label of the census; -1: it is a missing one. */
 int32_t mr_label_census_find(const mr_label_census *c, const mr_plan *plan, const char *text, size_t len);
-/* A remark that counts labels that are none, if there are any: "WHAT without a label: 3 (empty: 2, -1: 1); ...". */
+/* A remark that counts missing labels, if there are any: "WHAT without a label: 3 (empty: 2, -1: 1); ...". */
 void mr_label_census_note(const mr_label_census *c, const mr_label_gaps *gaps, const char *file, const char *what,
                           mr_notes *notes);
 void mr_label_census_free(mr_label_census *c);

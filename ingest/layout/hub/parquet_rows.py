@@ -172,7 +172,7 @@ def counted(array, bits, text):
 def strings(array):
     try:
         return array.to_pylist()
-    except UnicodeDecodeError:  # a string that is none: its odd bytes stay readable as \xHH
+    except UnicodeDecodeError:  # not UTF-8: its other bytes stay readable as \xHH
         raw = array.cast(pa.large_binary()).to_pylist()
         return [None if v is None else v.decode("utf-8", "backslashreplace") for v in raw]
 

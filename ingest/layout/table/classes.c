@@ -101,7 +101,7 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
                     st->separators);
 }
 
-/* Empty cells, which the list of a row's labels passes over; in columns of 0 and 1, all that are none. */
+/* Counts an empty cell, which the list of a row's labels skips; in columns of 0 and 1, also a word. */
 static void count_gap(const mr_sheet *s, size_t row, size_t column, mr_label_gaps *gaps)
 {
     const char *cell = mr_sheet_cell(s, row, s->labels[column]);

@@ -26,7 +26,7 @@ typedef struct mr_voc_annotation { /* a zeroed one is empty */
     struct XML_ParserStruct *parser; /* of the last one, for the next: making one costs as much as a small file */
 } mr_voc_annotation;
 
-/* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep, a number that is none, an
+/* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep, an invalid number, an
  * object with two names or two boxes; the message is "line N: ...". */
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err);
 /* Appends all of it to `out`, and takes it from there; for this process alone. */

@@ -21,7 +21,7 @@ static const char *const annotations[] = {
     "Annotations", "annotations", "annotations/xmls", "Annotation", "annotation", "annots",
     "xmls",        "xml",         "labels",           "Labels"};
 
-/* MR_NO_ENTRY is none.  MR_SYSTEM: it could not be read. */
+/* MR_NO_ENTRY: it is not one.  MR_SYSTEM: it could not be read. */
 static mr_status is_annotation(const mr_tree *t, uint32_t entry, bool *yes, mr_error *err)
 {
     char head[HEAD];

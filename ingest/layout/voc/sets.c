@@ -188,7 +188,7 @@ static mr_status take_list(const sets *s, const list *l)
     return MR_OK;
 }
 
-/* Whether the lines of the list have flags; an image's own name with a number after a blank is none. */
+/* Whether the lines of the list have flags; a number that belongs to an image's own name is not a flag. */
 static mr_status has_flags(const sets *s, const list *l, bool *yes)
 {
     MR_AUTO(mr_buf_free) mr_buf head = {0};

@@ -135,7 +135,7 @@ static void a_log_keeps_its_lines(void **state)
              "head -n -1 before.jsonl >whole.jsonl; head -c \"$(wc -c <whole.jsonl)\" twice.jsonl | cmp - whole.jsonl");
 }
 
-/* ---- checkpoints that are none of use -----------------------------------------------------------------------------
+/* ---- checkpoints that are not usable ------------------------------------------------------------------------------
  */
 
 static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)

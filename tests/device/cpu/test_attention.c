@@ -176,7 +176,7 @@ static void attention_and_its_way_back(void **state)
     support_on_devices(attention);
 }
 
-/* Scores far apart: probabilities of 0 and 1, and no number that is none. */
+/* Scores far apart: probabilities of 0 and 1, and no NaN. */
 static void far_apart(support_trial *t)
 {
     double q[] = {300, -300}, k[] = {1, -1, 0.5}, v[] = {5, 7, 9}, want[] = {5, 7}, ones[] = {1, 1};

@@ -1,4 +1,4 @@
-/* test_csv.c - tables as people export them, and tables that are none. */
+/* test_csv.c - tables as people export them, and files that are not tables. */
 #include <stdlib.h>
 #include <string.h>
 

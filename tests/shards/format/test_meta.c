@@ -109,7 +109,7 @@ static void test_refusals(void **state)
         "{\"label\":1,\"lab\\u0065l\":2}",
         "{\"a\":\"\xff\"}",
         "{\"a\":\"\x01\"}",
-        /* yajl takes these: a token cut off after the object, blanks that are none, UTF-8 that is none */
+        /* yajl takes these: a token cut off after the object, characters that are not blanks, invalid UTF-8 */
         "{} \"b",
         "{} t",
         "{} 1",

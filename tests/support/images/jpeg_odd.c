@@ -105,7 +105,7 @@ const odd_case odd_cases[] = {
     {"a missing restart", HUFFMAN, ODD_DAMAGED, 0, true, RST0, 0, 0, ODD_SPLICE, 2, 0, NULL},
     {"a missing last restart", HUFFMAN, ODD_DAMAGED, 0, true, RST0, -1, 0, ODD_SPLICE, 2, 0, NULL},
     {"a restart of another number", ALL, ODD_DAMAGED, 0, true, RST0, 0, 1, ODD_SPLICE, 1, B("\xd5")},
-    {"a restart that is none", HUFFMAN, ODD_DAMAGED, 0, true, RST0, 0, 0, ODD_SPLICE, 1, B("\xfe")},
+    {"an unexpected restart", HUFFMAN, ODD_DAMAGED, 0, true, RST0, 0, 0, ODD_SPLICE, 1, B("\xfe")},
     {"another restart interval", HUFFMAN, ODD_DAMAGED, 0, true, DRI, 0, 4, ODD_SPLICE, 2, B("\0\1")},
     {"no restart interval", HUFFMAN, ODD_DAMAGED, 0, true, DRI, 0, 0, ODD_DROP, 0, 0, NULL},
     {"progressive parameters 1, 63, 0 of the averages", PROGRESSIVE, ODD_DAMAGED, 0, true, SOS, 0, -3, ODD_SPLICE, 3,

@@ -263,7 +263,7 @@ def test_random_schemas(work):
 
 
 def test_odd_values(work):
-    """Times beyond Python's, nanoseconds, strings that are none, deep nesting."""
+    """Times beyond Python's, nanoseconds, strings that are not UTF-8, deep nesting."""
     odd = pa.array([b"caf\xe9", b"ok", None]).view(pa.string())
     table = pa.table({
         "image": pa.array(images(3), IMAGE),

@@ -2,7 +2,7 @@
  * text of the kernels is built by a compiler of C++ as the CUDA that it is, and runs lane by lane (language.hpp).
  * Invariant: what a program may not rely on, it does not get: a stream runs only when it is waited for, so that memory
  * that is changed too early spoils a result, and so does an event that another stream should have waited for; lanes run
- * in changing orders; variables of a group begin as no numbers; calls without a context, with pointers that are none,
+ * in changing orders; variables of a group begin as no numbers; calls without a context, with invalid pointers,
  * or with less aligned operands than was promised, fail, and so do calls that a capture does not allow.  What is
  * written beside memory of the device, and a lane that does not come to a barrier, ends the program.
  *
