@@ -145,6 +145,13 @@ static void run(mr_device *device, const mr_op *op)
         mr_launch_run(device, op);
 }
 
+/* Kernels are compiled when memory is first asked for. */
+static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err)
+{
+    MR_TRY(mr_cuda_program_open(mr_cuda_of(device), err));
+    return mr_cuda_alloc(device, bytes, purpose, out, err);
+}
+
 const mr_device_card mr_device_cuda = {
     .name = "cuda",
     .what = "an NVIDIA GPU",
@@ -154,7 +161,7 @@ const mr_device_card mr_device_cuda = {
     .describe = describe,
     .products = products,
     .declined = mr_cuda_declined,
-    .alloc = mr_cuda_alloc,
+    .alloc = alloc,
     .free = mr_cuda_free,
     .upload = mr_cuda_upload,
     .download = mr_cuda_download,

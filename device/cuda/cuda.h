@@ -4,7 +4,8 @@
  *
  *      cuda.c        the card: devices, opening, describing
  *      failure.c     the first failure, which is kept
- *      memory.c      tensors; copies by way of pinned memory
+ *      memory.c      tensors
+ *      copies.c      copies by way of pinned memory
  *      slabs.c       pinned memory for others, and its uploads, which run beside operations
  *      compile.c     the text of device/kernels, compiled for the device
  *      program.c     its modules, made when memory is first asked for; launches of kernels
@@ -105,13 +106,20 @@ bool mr_cuda_use(mr_cuda *d);
 /* memory.c.  A device's blocks are released by mr_cuda_memory_close(). */
 mr_status mr_cuda_alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err);
 void mr_cuda_free(mr_device *device, void *memory);
+void mr_cuda_memory_close(mr_cuda *d);
+/* Whether [at, at + bytes) is memory of the device. */
+bool mr_cuda_has(const mr_cuda *d, const void *at, size_t bytes);
+/* Its address, as the driver takes it. */
+static inline mr_cu_memory mr_cuda_number_of(const void *at)
+{
+    return (mr_cu_memory)(uintptr_t)at;
+}
+
+/* copies.c */
 void mr_cuda_upload(mr_device *device, void *to, const void *from, size_t bytes);
 /* After a failure the host gets bytes 0xff, as floats not numbers. */
 void mr_cuda_download(mr_device *device, void *to, const void *from, size_t bytes);
 void mr_cuda_zero(mr_device *device, void *memory, size_t bytes);
-void mr_cuda_memory_close(mr_cuda *d);
-/* Whether [at, at + bytes) is memory of the device. */
-bool mr_cuda_has(const mr_cuda *d, const void *at, size_t bytes);
 
 /* slabs.c */
 const mr_allocator *mr_cuda_slabs(mr_device *device);

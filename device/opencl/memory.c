@@ -171,7 +171,6 @@ mr_status mr_cl_alloc(mr_device *device, size_t bytes, const char *purpose, void
     mr_opencl *d = mr_opencl_of(device);
     mr_cl_block b = {.bytes = bytes / PAGE * PAGE + PAGE, .asked = bytes, .purpose = purpose};
     mr_cl_arena *a;
-    MR_TRY(mr_cl_program_open(d, err));
     if (bytes > d->memory)
         return no_memory(d, bytes, purpose, MR_CL_INVALID_BUFFER_SIZE, err);
     size_t place = !d->exact ? b.bytes : bytes ? (bytes + 3) / 4 * 4 : 4;

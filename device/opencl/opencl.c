@@ -168,6 +168,13 @@ static const char *products(const mr_device *device, mr_type type)
     return "kernels of millrace";
 }
 
+/* Kernels are compiled when memory is first asked for. */
+static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, void **out, mr_error *err)
+{
+    MR_TRY(mr_cl_program_open(mr_opencl_of(device), err));
+    return mr_cl_alloc(device, bytes, purpose, out, err);
+}
+
 const mr_device_card mr_device_opencl = {
     .name = "opencl",
     .what = "any OpenCL 1.2 device, GPU or CPU",
@@ -176,7 +183,7 @@ const mr_device_card mr_device_opencl = {
     .close = close_opencl,
     .describe = describe,
     .products = products,
-    .alloc = mr_cl_alloc,
+    .alloc = alloc,
     .free = mr_cl_free,
     .upload = mr_cl_upload,
     .download = mr_cl_download,

@@ -2,7 +2,6 @@
  * Invariant: kernels for bf16 are built when one is first launched, all others when memory is first asked for; what the
  * driver made is kept in the user's cache. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device/launch/cache.h"
@@ -182,9 +181,3 @@ static void launch(const mr_call *c, const mr_grid *grid)
 }
 
 const mr_launch_card mr_cl_launches = {.place = place, .launch = launch};
-
-void mr_cl_note(mr_opencl *d, const char *what, int32_t code)
-{
-    if (code && !d->wrong[0])
-        snprintf(d->wrong, sizeof d->wrong, "%s: %s: %s (code %d)", d->name, what, mr_cl_error_text(code), (int)code);
-}
