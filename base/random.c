@@ -4,12 +4,16 @@
 
 #include <string.h>
 
-static uint64_t splitmix64(uint64_t *state)
+uint64_t mr_random_mix(uint64_t z)
 {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+static uint64_t splitmix64(uint64_t *state)
+{
+    return mr_random_mix(*state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 void mr_random_seed(mr_random *r, uint64_t seed)

@@ -24,4 +24,7 @@ double mr_random_real(mr_random *r, double low, double high);
 void mr_random_bytes(mr_random *r, void *bytes, size_t len);
 void mr_random_shuffle(mr_random *r, void *items, size_t count, size_t size);
 
+/* The output function of splitmix64: z with its bits mixed, one to one. */
+uint64_t mr_random_mix(uint64_t z);
+
 #endif

@@ -2,6 +2,7 @@
  * Invariant: how work is divided depends on shapes alone. */
 #include <sys/mman.h>
 
+#include "base/random.h"
 #include "device/cpu/cpu.h"
 
 size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work)
@@ -10,18 +11,11 @@ size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work)
     return per_task < 1 ? 1 : per_task;
 }
 
-static uint64_t mixed(uint64_t z) /* the end of splitmix64, see base/random.h */
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample)
 {
     mr_cpu_mask m = {.scale = 1};
     if (d->rate > 0) {
-        uint64_t key = mixed(mixed(d->keys[sample] + UINT64_C(0x9e3779b97f4a7c15)) + d->site);
+        uint64_t key = mr_random_mix(mr_random_mix(d->keys[sample] + UINT64_C(0x9e3779b97f4a7c15)) + d->site);
         m.key[0] = (uint32_t)key;
         m.key[1] = (uint32_t)(key >> 32);
         m.threshold = (uint32_t)((double)d->rate * (1 << 24) + 0.5);

@@ -19,21 +19,12 @@ static void add(mr_json_repair *r, uint64_t at, bool text)
         r->flaws[r->count++] = (mr_json_flaw){at, text};
 }
 
-/* The length of the character; 0: not valid UTF-8. */
-static size_t character(const char *text, size_t len)
-{
-    for (size_t n = 1; n <= 4 && n <= len; n++)
-        if (mr_utf8_valid(text, n))
-            return n;
-    return 0;
-}
-
 static size_t take_string(mr_json_repair *r, char *text, size_t len, uint64_t at)
 {
     if (!r->escaped && *text == '"')
         r->in_string = false;
     r->escaped = !r->escaped && *text == '\\';
-    size_t n = (unsigned char)*text < 0x80 ? 1 : character(text, len);
+    size_t n = mr_utf8_len((const uint8_t *)text, len);
     if (n)
         return n;
     *text = '?';

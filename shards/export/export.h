@@ -13,6 +13,8 @@
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 
+#include <string.h>
+
 #include "shards/dataset/dataset.h"
 #include "shards/export/parts.h"
 
@@ -76,7 +78,10 @@ mr_status mr_export_check_options(const char *format, const mr_export_options *o
 /* Opens the dataset; MR_MISUSE: it does not have the split that the options name. */
 mr_status mr_export_open(const char *dataset, const mr_export_options *o, mr_dataset **out, mr_error *err);
 
-bool mr_export_wants(const mr_export_options *o, const mr_split *split);
+static inline bool mr_export_wants(const mr_export_options *o, const mr_split *split)
+{
+    return !o->split || strcmp(o->split, split->name) == 0;
+}
 
 /* MR_MISUSE: `out` is inside the dataset's folder, or the dataset inside `out`. */
 mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err);
