@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-MOST = 4
+MOST = 3
 
 
 def symbols(build):

@@ -25,6 +25,8 @@ typedef struct mr_tar {
 
 /* Begins to write to t->fd; to be freed after a failure, too. */
 mr_status mr_tar_open(mr_tar *t, mr_error *err);
+/* Adds a file that belongs to no sample. */
+mr_status mr_tar_file(mr_tar *t, const char *path, const void *bytes, size_t len, mr_error *err);
 mr_status mr_tar_sample(mr_tar *t, const mr_export_sample *s, mr_error *err);
 /* Writes the end marker. */
 mr_status mr_tar_close(mr_tar *t, mr_error *err);
