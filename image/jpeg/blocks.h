@@ -57,11 +57,11 @@ MR_INLINE void mr_drop_entry(mr_jpeg_stream *s, uint64_t e)
     s->bits -= (uint8_t)e;
 }
 
-/* The value of the first `size` bits; size 1 to 15. */
+/* The value of the first `size` bits; size 1 to 15.  Without a branch, as nothing predicts the sign. */
 MR_INLINE int mr_value_of(uint64_t word, unsigned size)
 {
-    int v = (int)(word >> (64 - size));
-    return word >> 63 ? v : v - (1 << size) + 1;
+    int below = (1 << size) - 1; /* subtracted from those that begin with 0 */
+    return (int)(word >> (64 - size)) - (below & ((int)(word >> 63) - 1));
 }
 
 MR_INLINE int mr_take_value(mr_jpeg_stream *s, unsigned size)
@@ -85,42 +85,32 @@ MR_INLINE bool mr_dc_fits(int dc)
     return dc <= MR_JPEG_DC_MAX && dc >= -MR_JPEG_DC_MAX;
 }
 
-/* Parts of an entry; see tables.h. */
-MR_INLINE int16_t mr_first_value(uint32_t e)
+/* Parts of an entry; see tables.h.  Written as rotations, which x86 has without a copy. */
+MR_INLINE int16_t mr_first_value(uint64_t e, uint64_t word)
 {
-    return (int16_t)((int32_t)(e << 8) >> 23);
+    uint64_t rest = word << MR_JPEG_BITS >> 1 >> ((e >> 48 | e << 16) & 63);
+    return (int16_t)((e >> 16 | e << 48) + rest);
 }
 
-MR_INLINE int16_t mr_second_value(uint32_t e)
+MR_INLINE int16_t mr_second_value(uint64_t e)
 {
-    return (int16_t)((int32_t)(e << 17) >> 27);
+    return (int16_t)(e >> 32 | e << 32);
 }
 
-MR_INLINE unsigned mr_run_of(uint32_t e)
+MR_INLINE unsigned mr_run_of(uint64_t e)
 {
-    return e >> 6 & 15;
+    return (uint8_t)(e >> 8);
 }
 
-MR_INLINE unsigned mr_advance_of(uint32_t e)
+MR_INLINE unsigned mr_advance_of(uint64_t e)
 {
-    return e >> 24;
-}
-
-/* Of an entry of length 0. */
-MR_INLINE unsigned mr_long_code(uint32_t e)
-{
-    return e >> 10 & 15;
-}
-
-MR_INLINE unsigned mr_long_size(uint32_t e)
-{
-    return e >> 14 & 15;
+    return (unsigned)(e >> 56);
 }
 
 /* Takes at most 31 bits. */
 MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned component)
 {
-    uint32_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
+    uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
     int difference = 0;
     if (MR_RARE(!(e & 63))) {
         unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48)), size = found >> 8;
@@ -130,8 +120,8 @@ MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned compo
         if (size)
             difference = mr_take_value(s, size);
     } else {
+        difference = mr_first_value(e, s->word);
         mr_drop(s, e & 63);
-        difference = mr_first_value(e);
     }
     s->dc[component] += difference;
     return mr_dc_fits(s->dc[component]);
@@ -140,17 +130,10 @@ MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned compo
 /* One AC symbol, the slow way; `block` may be NULL.  Takes at most 31 bits. */
 MR_INLINE bool mr_take_ac(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, int16_t *block)
 {
-    uint32_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
-    unsigned n = mr_long_code(e), run = mr_run_of(e), size = mr_long_size(e);
-    if (e & 63 || !n) {
-        unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48));
-        if (!found)
-            return false;
-        n = found & 63;
-        run = found >> 12;
-        size = found >> 8 & 15;
-    }
-    mr_drop(s, n);
+    unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48)), run = found >> 12, size = found >> 8 & 15;
+    if (!found)
+        return false;
+    mr_drop(s, found & 63);
     if (!size) {
         *k += run == 15 ? 16 : MR_JPEG_END;
         return true;

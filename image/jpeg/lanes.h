@@ -13,14 +13,14 @@
 #include "image/jpeg/blocks.h"
 
 enum {
-    MR_LOOKS = 5,  /* lookups of MR_JPEG_BITS per refill of at least 56 bits */
-    MR_PASSED = 3, /* maximum blocks that this many lookups can end */
+    MR_LOOKS = 56 / (MR_JPEG_BITS + MR_JPEG_REST), /* per refill of at least 56 bits */
+    MR_PASSED = 2,                                 /* maximum blocks that this many lookups can end */
 };
 
 typedef struct mr_lane {
     uint64_t word; /* the next bits of the stream, from the top; a 1 marks their end, zeros below it those taken */
     const uint8_t *next;   /* first byte that `word` was loaded from */
-    const uint32_t *table; /* of the node */
+    const uint64_t *table; /* of the node */
     const mr_jpeg_node *node;
     int16_t *out;       /* the block */
     const uint8_t *z;   /* the next zigzag place, in mr_jpeg_zigzag; 0 in a DC node */
@@ -90,12 +90,12 @@ MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 /* One lookup.  False: nothing was taken; call mr_lane_step(). */
 MR_INLINE bool mr_lane_look(mr_lane *l)
 {
-    uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
+    uint64_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
     const uint8_t *z = l->z + mr_advance_of(e);
     if (MR_RARE(mr_place(z) & 64) && mr_place(z) != 64)
         return false;
     l->out[z[-1]] = mr_second_value(e); /* first: a symbol alone overwrites it */
-    l->out[l->z[mr_run_of(e)]] = mr_first_value(e);
+    l->out[l->z[mr_run_of(e)]] = mr_first_value(e, l->word);
     l->word <<= e & 63;
     mr_lane_pass(l, z);
     return true;
@@ -121,23 +121,13 @@ static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_m
     return true;
 }
 
-/* Handles what a lookup cannot: usually a symbol whose code is in the table but whose value is too long for it. */
+/* Handles what a lookup cannot. */
 MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
 {
-    uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
-    unsigned code = mr_long_code(e), size = mr_long_size(e);
-    const uint8_t *z = l->z + (l->node->step ? mr_run_of(e) + 1 : MR_JPEG_END);
-    if (MR_RARE(e & 63) || MR_RARE(!code) || MR_RARE((mr_place(z) & 64) && mr_place(z) != 64)) {
-        mr_lane copy = *l; /* a lane whose address escapes is kept in memory, not in registers */
-        bool sound = mr_lane_symbol(&copy, mcu);
-        *l = copy;
-        return sound;
-    }
-    mr_lane_refill(l);
-    l->out[l->z[mr_run_of(e)]] = (int16_t)mr_value_of(l->word << code, size);
-    l->word <<= code + size;
-    mr_lane_pass(l, z);
-    return true;
+    mr_lane copy = *l; /* a lane whose address escapes is kept in memory, not in registers */
+    bool sound = mr_lane_symbol(&copy, mcu);
+    *l = copy;
+    return sound;
 }
 
 /* Decodes up to `stop`, where a block begins.  False: not sound. */

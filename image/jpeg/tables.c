@@ -5,11 +5,7 @@
 
 #include <string.h>
 
-enum {
-    ALL_BITS = 16,
-    FIRST_MAX = 255,
-    SECOND_MAX = 15, /* largest values that fit an entry: of 8 bits, of 4 bits */
-};
+enum { ALL_BITS = 16 };
 
 /* Below, `single` holds for each MR_JPEG_BITS bits the symbol they begin with, and its value if they include all of it:
  *
@@ -122,38 +118,36 @@ static uint32_t run_of(uint32_t e)
     return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
 }
 
-/* Whether it fits in the first `bits` bits, with a value of at most `max`. */
-static bool fits(uint32_t e, unsigned bits, int max)
+static uint64_t entry_of(uint32_t e, int32_t value, uint32_t rest)
 {
-    return code_of(e) && length_of(e) <= bits && value_of(e) <= max && value_of(e) >= -max;
-}
-
-static uint32_t alone(uint32_t e)
-{
-    return length_of(e) | run_of(e) << 6 | ((uint32_t)value_of(e) & 511) << 15 | passed(e) << 24;
+    return length_of(e) | run_of(e) << 8 | (uint64_t)(uint16_t)value << 16 | (uint64_t)(63 - rest) << 48 |
+           (uint64_t)passed(e) << 56;
 }
 
 /* What it adds to the entry of the previous symbol. */
-static uint32_t second(uint32_t e)
+static uint64_t second(uint32_t e)
 {
-    return length_of(e) | ((uint32_t)value_of(e) & 31) << 10 | passed(e) << 24;
+    return length_of(e) | (uint64_t)(uint16_t)value_of(e) << 32 | (uint64_t)passed(e) << 56;
 }
 
-/* Symbols that are too long for the index. */
-static uint32_t long_entry(uint32_t e, uint32_t advance)
+/* Of a symbol that the index does not include in full. */
+static uint64_t part(uint32_t e, uint32_t index, uint64_t too_far)
 {
-    return run_of(e) << 6 | code_of(e) << 10 | size_of(e) << 14 | advance << 24;
+    uint32_t known = MR_JPEG_BITS - code_of(e), rest = size_of(e) - known, bits = index & ((1u << known) - 1);
+    if (!code_of(e) || !known || rest > MR_JPEG_REST)
+        return too_far << 56;
+    return entry_of(e, extend(bits << rest, size_of(e)), rest);
 }
 
 /* Entries that begin with the same symbol are adjacent, and so are those of the bits after it: `suffix` holds, from
  * 1 << their count on, what each value of those bits adds; NULL: nothing. */
-static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *suffix, uint32_t too_far)
+static void make_entries(uint64_t *pair, const uint32_t *single, const uint64_t *suffix, uint64_t too_far)
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i];
-        bool known = fits(e, MR_JPEG_BITS, FIRST_MAX), followed = known && passed(e) <= 16;
-        uint32_t entry = known ? alone(e) : long_entry(e, too_far);
-        count = known ? MR_JPEG_ENTRIES >> length_of(e) : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
+        bool all = code_of(e) && length_of(e) <= MR_JPEG_BITS, followed = all && passed(e) <= 16;
+        uint64_t entry = all ? entry_of(e, value_of(e), 0) : part(e, i, too_far);
+        count = all ? MR_JPEG_ENTRIES >> length_of(e) : 1;
         for (uint32_t j = 0; j < count; j++)
             pair[i + j] = entry + (suffix && followed ? suffix[count + j] : 0);
     }
@@ -161,11 +155,11 @@ static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t 
 
 static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
 {
-    uint32_t suffix[MR_JPEG_ENTRIES] = {0};
+    uint64_t suffix[MR_JPEG_ENTRIES] = {0};
     for (unsigned bits = 1; bits < MR_JPEG_BITS; bits++) {
         for (uint32_t i = 0; i < 1u << bits; i++) {
             uint32_t e = single[i << (MR_JPEG_BITS - bits)];
-            suffix[(1u << bits) + i] = fits(e, bits, SECOND_MAX) ? second(e) : 0;
+            suffix[(1u << bits) + i] = code_of(e) && length_of(e) <= bits ? second(e) : 0;
         }
     }
     make_entries(t->pair, single, suffix, MR_JPEG_LONG);

@@ -3,20 +3,22 @@
  *
  * The next MR_JPEG_BITS bits of the stream are an index into
  *
- *      pair     up to two       length 0-5 | run 6-9 | second value 10-14 | first value 15-23 | advance 24-31
+ *      pair     up to two       length 0-7 | run 8-15 | first value 16-31 | second value 32-47 | shift 48-55 |
+ *                               advance 56-63
  *      skip     all             length 0-5 | advance 8-15                     for blocks that are not needed: only the
  *                                                                             length of the last value matters
  *
  * length: bits of the codes and their values.  advance: zigzag places passed, plus MR_JPEG_END for an end of block. The
  * second value belongs at the last place passed, the first one `run` places after the next place; it is stored last, as
- * without a second one both places are the same.  Zeros stored for no coefficient are harmless.  Length 0: the code or
- * its value is longer than the index, or the value than its field; then
+ * without a second one both places are the same.  Zeros stored for no coefficient are harmless.
  *
- *      pair     length 0-5 | run 6-9 | code's length 10-13 (0: search) | value's bits 14-17 | LONG 24-31
+ * A symbol alone may have up to MR_JPEG_REST bits of its value after the index, which know its sign already: the first
+ * value is the one for zeros there, and the bits are added to it.  `shift` is 63 less their number.
  *
- * and MR_JPEG_LONG after any place has bit 6 set and is not 64, which is never an end of block.
+ * Length 0: the code or its value is longer than that; the advance is then MR_JPEG_LONG, which after any place has bit
+ * 6 set and is not 64, which is never an end of block.
  *
- * More bits, or entries for all values, would need fewer lookups but exceed the first-level cache. */
+ * More bits would need fewer lookups but exceed the first-level cache. */
 #ifndef MR_JPEG_TABLES_H
 #define MR_JPEG_TABLES_H
 
@@ -25,6 +27,7 @@
 
 enum {
     MR_JPEG_BITS = 11,
+    MR_JPEG_REST = 7,
     MR_JPEG_ENTRIES = 1 << MR_JPEG_BITS,
     MR_JPEG_END = 128, /* END + 64 + 32 < 256 */
     MR_JPEG_LONG = 64, /* LONG + 1 for DC, which has place 0 */
@@ -38,14 +41,14 @@ typedef struct mr_jpeg_codes { /* canonical: codes of one length are consecutive
 
 typedef struct mr_jpeg_dc {
     mr_jpeg_codes codes;
-    uint32_t pair[MR_JPEG_ENTRIES]; /* with one symbol each */
+    uint64_t pair[MR_JPEG_ENTRIES]; /* with one symbol each */
     uint8_t counts[16];             /* what it was built from */
     bool made;
 } mr_jpeg_dc;
 
 typedef struct mr_jpeg_ac {
     mr_jpeg_codes codes;
-    uint32_t pair[MR_JPEG_ENTRIES];
+    uint64_t pair[MR_JPEG_ENTRIES];
     uint16_t skip[MR_JPEG_ENTRIES];
     uint8_t counts[16];
     bool made;

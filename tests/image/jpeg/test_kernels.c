@@ -102,8 +102,19 @@ static void draw_codes(mr_random *rnd, uint8_t counts[16 + 256], size_t most, bo
         counts[16 + mr_random_below(rnd, wanted)] = 0;
 }
 
-/* A random symbol and as many random bits as its size says; the symbol. */
-static unsigned put_symbol(mr_random *rnd, bit_writer *w, const uint8_t *counts, unsigned most_run)
+/* The place of coefficient k in a block, along its diagonals (ITU T.81, figure A.6); the library hides its table. */
+static unsigned zigzag(unsigned k)
+{
+    unsigned d = 0, seen = 0, len = 1; /* the diagonal, coefficients before it, and in it */
+    for (; seen + len <= k; d++, len = d < 8 ? d + 1 : 15 - d)
+        seen += len;
+    unsigned low = d < 8 ? 0 : d - 7, i = low + k - seen; /* the row where an odd diagonal is, the column of an even */
+    return d % 2 ? i * 8 + d - i : (d - i) * 8 + i;
+}
+
+/* A random symbol and as many random bits as its size says; the symbol, and the value as ITU T.81, table F.1, has it.
+ */
+static unsigned put_symbol(mr_random *rnd, bit_writer *w, const uint8_t *counts, unsigned most_run, int *value)
 {
     unsigned total = 0, code = 0, place = 0, wanted, symbol;
     for (int n = 0; n < 16; n++)
@@ -115,15 +126,24 @@ static unsigned put_symbol(mr_random *rnd, bit_writer *w, const uint8_t *counts,
         for (unsigned i = 0; i < counts[n - 1]; i++, code++)
             if (place++ == wanted)
                 put(w, code, n);
-    put(w, (uint32_t)mr_random_below(rnd, 1u << (symbol & 15)), symbol & 15);
+    unsigned size = symbol & 15, bits = (unsigned)mr_random_below(rnd, 1u << size);
+    put(w, bits, size);
+    *value = size && !(bits >> (size - 1)) ? (int)bits + 1 - (1 << size) : (int)bits;
     return symbol;
 }
 
-static void put_block(mr_random *rnd, bit_writer *w, const uint8_t *dc, const uint8_t *ac)
+/* `block`, zero at first, gets the coefficients. */
+static void put_block(mr_random *rnd, bit_writer *w, const uint8_t *dc, const uint8_t *ac, int *predictor,
+                      int16_t *block)
 {
-    put_symbol(rnd, w, dc, 15);
+    int value;
+    put_symbol(rnd, w, dc, 15, &value);
+    *predictor += value;
+    block[0] = (int16_t)*predictor;
     for (unsigned k = 1; k < 64;) {
-        unsigned symbol = put_symbol(rnd, w, ac, 63 - k);
+        unsigned symbol = put_symbol(rnd, w, ac, 63 - k, &value);
+        if (symbol & 15)
+            block[zigzag(k + (symbol >> 4))] = (int16_t)value;
         k += symbol & 15 || symbol == 0xF0 ? (symbol >> 4) + 1 : 64;
     }
 }
@@ -135,12 +155,13 @@ static int64_t left_of(const mr_jpeg_stream *s, bool taken)
     return taken && bits >= 0 ? bits : -1;
 }
 
-/* Random symbols of random tables, and often damage: whatever the bits stand for, all ways say the same. */
+/* Random symbols of random tables: without damage all ways read what was written, with damage all say the same. */
 static void blocks_of_any_kind(void **state)
 {
     enum { MCUS = 24, BYTES = 1 << 16, BLOCKS = MCUS * MR_JPEG_BLOCKS };
     mr_random rnd = support_random();
     static _Alignas(32) int16_t blocks[4][BLOCKS * MR_JPEG_BLOCK];
+    static int16_t written[2][BLOCKS][64];
     static uint8_t bytes[2][BYTES + MR_JPEG_PADDING];
     static mr_jpeg_dc dc[2];
     static mr_jpeg_ac ac[2];
@@ -162,8 +183,13 @@ static void blocks_of_any_kind(void **state)
         for (int t = 0; t < 2; t++) {
             bit_writer w = {.out = bytes[t], .end = BYTES * 8};
             memset(bytes[t], 0, sizeof bytes[t]);
-            for (unsigned n = 0; n < count * mcu.blocks; n++)
-                put_block(&rnd, &w, dcs[mcu.block[n % mcu.blocks].dc - dc], acs[mcu.block[n % mcu.blocks].ac - ac]);
+            int predictors[MR_JPEG_COMPONENTS] = {0};
+            memset(written[t], 0, sizeof written[t]);
+            for (unsigned n = 0; n < count * mcu.blocks; n++) {
+                unsigned at = n % mcu.blocks;
+                put_block(&rnd, &w, dcs[mcu.block[at].dc - dc], acs[mcu.block[at].ac - ac],
+                          &predictors[mcu.block[at].component], written[t][n]);
+            }
             size_t given = (w.at + 7) / 8;
             if (i % 3 == 1)
                 bytes[t][mr_random_below(&rnd, given)] ^= (uint8_t)(1 << mr_random_below(&rnd, 8));
@@ -185,6 +211,8 @@ static void blocks_of_any_kind(void **state)
             if (left[t] < 0)
                 continue;
             assert_memory_equal(blocks[t], blocks[2 + t], len);
+            for (unsigned n = 0; i % 3 == 0 && n < count * mcu.blocks; n++)
+                assert_memory_equal(&blocks[t][(size_t)n * MR_JPEG_BLOCK], written[t][n], sizeof written[t][n]);
             assert_memory_equal(a[t].dc, b[t].dc, sizeof a[t].dc);
             assert_memory_equal(a[t].dc, skipped.dc, sizeof a[t].dc);
         }
@@ -203,16 +231,6 @@ static void blocks_of_any_kind(void **state)
         *(both ? &good : &bad) += 1;
     }
     assert_true(good > 100 && bad > 100);
-}
-
-/* The place of coefficient k in a block, along its diagonals (ITU T.81, figure A.6); the library hides its table. */
-static unsigned zigzag(unsigned k)
-{
-    unsigned d = 0, seen = 0, len = 1; /* the diagonal, coefficients before it, and in it */
-    for (; seen + len <= k; d++, len = d < 8 ? d + 1 : 15 - d)
-        seen += len;
-    unsigned low = d < 8 ? 0 : d - 7, i = low + k - seen; /* the row where an odd diagonal is, the column of an even */
-    return d % 2 ? i * 8 + d - i : (d - i) * 8 + i;
 }
 
 /* From one coefficient to all, small numbers and those that overflow; `like`: 0 a mean alone, 1 few, else any. */
