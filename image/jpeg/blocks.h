@@ -85,34 +85,18 @@ MR_INLINE bool mr_dc_fits(int dc)
     return dc <= MR_JPEG_DC_MAX && dc >= -MR_JPEG_DC_MAX;
 }
 
-/* Parts of an entry; see tables.h.  Written as rotations, which x86 has without a copy. */
-MR_INLINE int16_t mr_first_value(uint64_t e, uint64_t word)
+/* `word`: the bits from the entry's index on. */
+MR_INLINE int16_t mr_first_value(const mr_jpeg_pair *e, uint64_t word)
 {
-    uint64_t rest = word << MR_JPEG_BITS >> 1 >> ((e >> 48 | e << 16) & 63);
-    return (int16_t)((e >> 16 | e << 48) + rest);
-}
-
-MR_INLINE int16_t mr_second_value(uint64_t e)
-{
-    return (int16_t)(e >> 32 | e << 32);
-}
-
-MR_INLINE unsigned mr_run_of(uint64_t e)
-{
-    return (uint8_t)(e >> 8);
-}
-
-MR_INLINE unsigned mr_advance_of(uint64_t e)
-{
-    return (unsigned)(e >> 56);
+    return (int16_t)((unsigned)e->first + (unsigned)(word << MR_JPEG_BITS >> 1 >> (e->shift & 63)));
 }
 
 /* Takes at most 31 bits. */
 MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned component)
 {
-    uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
+    const mr_jpeg_pair *e = &t->pair[s->word >> (64 - MR_JPEG_BITS)];
     int difference = 0;
-    if (MR_RARE(!(e & 63))) {
+    if (MR_RARE(!e->length)) {
         unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48)), size = found >> 8;
         if (!found)
             return false;
@@ -121,7 +105,7 @@ MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned compo
             difference = mr_take_value(s, size);
     } else {
         difference = mr_first_value(e, s->word);
-        mr_drop(s, e & 63);
+        mr_drop(s, e->length);
     }
     s->dc[component] += difference;
     return mr_dc_fits(s->dc[component]);

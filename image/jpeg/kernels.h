@@ -32,7 +32,7 @@ typedef struct mr_jpeg_stream {
 
 /* What the next symbols belong to: the DC or the AC coefficients of a block, with their table. */
 typedef struct mr_jpeg_node {
-    const uint64_t *table; /* pairs */
+    const mr_jpeg_pair *table; /* pairs */
     const struct mr_jpeg_node *next;
     size_t step;          /* int16 from the node's block to that of the next node; 0: it is a DC node */
     const uint8_t *first; /* zigzag place at which the node begins */

@@ -19,8 +19,8 @@ enum {
 
 typedef struct mr_lane {
     uint64_t word; /* the next bits of the stream, from the top; a 1 marks their end, zeros below it those taken */
-    const uint8_t *next;   /* first byte that `word` was loaded from */
-    const uint64_t *table; /* of the node */
+    const uint8_t *next;       /* first byte that `word` was loaded from */
+    const mr_jpeg_pair *table; /* of the node */
     const mr_jpeg_node *node;
     int16_t *out;       /* the block */
     const uint8_t *z;   /* the next zigzag place, in mr_jpeg_zigzag; 0 in a DC node */
@@ -90,13 +90,14 @@ MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 /* One lookup.  False: nothing was taken; call mr_lane_step(). */
 MR_INLINE bool mr_lane_look(mr_lane *l)
 {
-    uint64_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
-    const uint8_t *z = l->z + mr_advance_of(e);
+    const mr_jpeg_pair *e = &l->table[l->word >> (64 - MR_JPEG_BITS)];
+    const uint8_t *z = l->z + e->advance;
     if (MR_RARE(mr_place(z) & 64) && mr_place(z) != 64)
         return false;
-    l->out[z[-1]] = mr_second_value(e); /* first: a symbol alone overwrites it */
-    l->out[l->z[mr_run_of(e)]] = mr_first_value(e, l->word);
-    l->word <<= e & 63;
+    uint64_t word = l->word;
+    l->word <<= e->length & 63;
+    l->out[z[-1]] = e->second; /* first: a symbol alone overwrites it */
+    l->out[l->z[e->run]] = mr_first_value(e, word);
     mr_lane_pass(l, z);
     return true;
 }

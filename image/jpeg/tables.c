@@ -118,55 +118,51 @@ static uint32_t run_of(uint32_t e)
     return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
 }
 
-static uint64_t entry_of(uint32_t e, int32_t value, uint32_t rest)
+static mr_jpeg_pair alone(uint32_t e, int32_t value, uint32_t rest)
 {
-    return length_of(e) | run_of(e) << 8 | (uint64_t)(uint16_t)value << 16 | (uint64_t)(63 - rest) << 48 |
-           (uint64_t)passed(e) << 56;
-}
-
-/* What it adds to the entry of the previous symbol. */
-static uint64_t second(uint32_t e)
-{
-    return length_of(e) | (uint64_t)(uint16_t)value_of(e) << 32 | (uint64_t)passed(e) << 56;
+    return (mr_jpeg_pair){.length = (uint8_t)length_of(e),
+                          .run = (uint8_t)run_of(e),
+                          .first = (int16_t)value,
+                          .shift = (uint8_t)(63 - rest),
+                          .advance = (uint8_t)passed(e)};
 }
 
 /* Of a symbol that the index does not include in full. */
-static uint64_t part(uint32_t e, uint32_t index, uint64_t too_far)
+static mr_jpeg_pair part(uint32_t e, uint32_t index, uint8_t too_far)
 {
     uint32_t known = MR_JPEG_BITS - code_of(e), rest = size_of(e) - known, bits = index & ((1u << known) - 1);
     if (!code_of(e) || !known || rest > MR_JPEG_REST)
-        return too_far << 56;
-    return entry_of(e, extend(bits << rest, size_of(e)), rest);
+        return (mr_jpeg_pair){.advance = too_far};
+    return alone(e, extend(bits << rest, size_of(e)), rest);
 }
 
-/* Entries that begin with the same symbol are adjacent, and so are those of the bits after it: `suffix` holds, from
- * 1 << their count on, what each value of those bits adds; NULL: nothing. */
-static void make_entries(uint64_t *pair, const uint32_t *single, const uint64_t *suffix, uint64_t too_far)
+/* Adds the symbol after it, of which `bits` bits are in the index. */
+static void add_second(mr_jpeg_pair *pair, uint32_t e, unsigned bits)
 {
-    for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
-        uint32_t e = single[i];
-        bool all = code_of(e) && length_of(e) <= MR_JPEG_BITS, followed = all && passed(e) <= 16;
-        uint64_t entry = all ? entry_of(e, value_of(e), 0) : part(e, i, too_far);
-        count = all ? MR_JPEG_ENTRIES >> length_of(e) : 1;
-        for (uint32_t j = 0; j < count; j++)
-            pair[i + j] = entry + (suffix && followed ? suffix[count + j] : 0);
-    }
+    if (!code_of(e) || length_of(e) > bits)
+        return;
+    pair->length = (uint8_t)(pair->length + length_of(e));
+    pair->second = (int16_t)value_of(e);
+    pair->advance = (uint8_t)(pair->advance + passed(e));
 }
 
-static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
+static void make_pairs(mr_jpeg_pair *pair, const uint32_t *single, bool two, uint8_t too_far)
 {
-    uint64_t suffix[MR_JPEG_ENTRIES] = {0};
-    for (unsigned bits = 1; bits < MR_JPEG_BITS; bits++) {
-        for (uint32_t i = 0; i < 1u << bits; i++) {
-            uint32_t e = single[i << (MR_JPEG_BITS - bits)];
-            suffix[(1u << bits) + i] = code_of(e) && length_of(e) <= bits ? second(e) : 0;
+    for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++) {
+        uint32_t e = single[i], n = length_of(e);
+        if (!code_of(e) || n > MR_JPEG_BITS) {
+            pair[i] = part(e, i, too_far);
+            continue;
         }
+        pair[i] = alone(e, value_of(e), 0);
+        if (two && passed(e) <= 16)
+            add_second(&pair[i], single[i << n & (MR_JPEG_ENTRIES - 1)], MR_JPEG_BITS - n);
     }
-    make_entries(t->pair, single, suffix, MR_JPEG_LONG);
 }
 
-/* Likewise the entries of `bits` bits that begin with the symbol; returns their number.  The last symbol needs only its
- * code, as its value is not read.  At most 64 places without an end of block: more could look like one. */
+/* Writes the entries of `bits` bits that begin with the symbol, which are adjacent; returns their number.  `suffix`
+ * holds the entries of n bits from 1 << n on.  The last symbol needs only its code, as its value is not read.  At most
+ * 64 places without an end of block: more could look like one. */
 static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *suffix, uint16_t *out)
 {
     uint32_t n = length_of(e), places = passed(e), count = n <= bits ? 1u << (bits - n) : 1;
@@ -202,7 +198,7 @@ bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
     if (!mr_jpeg_codes_make(&t->codes, counts, true))
         return false;
     spread_all(single, &t->codes, counts, false);
-    make_entries(t->pair, single, NULL, MR_JPEG_LONG + 1);
+    make_pairs(t->pair, single, false, MR_JPEG_LONG + 1);
     memcpy(t->counts, counts, 16);
     t->made = true;
     return true;
@@ -217,7 +213,7 @@ bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts)
     if (!mr_jpeg_codes_make(&t->codes, counts, false))
         return false;
     spread_all(single, &t->codes, counts, true);
-    make_pairs(t, single);
+    make_pairs(t->pair, single, true, MR_JPEG_LONG);
     make_skips(t, single);
     memcpy(t->counts, counts, 16);
     t->made = true;

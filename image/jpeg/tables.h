@@ -3,20 +3,9 @@
  *
  * The next MR_JPEG_BITS bits of the stream are an index into
  *
- *      pair     up to two       length 0-7 | run 8-15 | first value 16-31 | second value 32-47 | shift 48-55 |
- *                               advance 56-63
- *      skip     all             length 0-5 | advance 8-15                     for blocks that are not needed: only the
- *                                                                             length of the last value matters
- *
- * length: bits of the codes and their values.  advance: zigzag places passed, plus MR_JPEG_END for an end of block. The
- * second value belongs at the last place passed, the first one `run` places after the next place; it is stored last, as
- * without a second one both places are the same.  Zeros stored for no coefficient are harmless.
- *
- * A symbol alone may have up to MR_JPEG_REST bits of its value after the index, which know its sign already: the first
- * value is the one for zeros there, and the bits are added to it.  `shift` is 63 less their number.
- *
- * Length 0: the code or its value is longer than that; the advance is then MR_JPEG_LONG, which after any place has bit
- * 6 set and is not 64, which is never an end of block.
+ *      pair     up to two symbols
+ *      skip     all symbols     length 0-5 | advance 8-15      for blocks that are not needed: only the length of the
+ *                                                              last value matters
  *
  * More bits would need fewer lookups but exceed the first-level cache. */
 #ifndef MR_JPEG_TABLES_H
@@ -39,16 +28,30 @@ typedef struct mr_jpeg_codes { /* canonical: codes of one length are consecutive
     uint8_t values[256];
 } mr_jpeg_codes;
 
+/* The second value belongs at the last place passed, the first one `run` places after the next place; it is stored
+ * last, as without a second one both places are the same.  Zeros stored for no coefficient are harmless.
+ *
+ * A symbol alone may have up to MR_JPEG_REST bits of its value after the index, which knows the sign: they are added to
+ * `first`.  A longer symbol has length 0 and advances by MR_JPEG_LONG: the place after any other then has bit 6 set and
+ * is not 64, which is never an end of block. */
+typedef struct mr_jpeg_pair {
+    uint8_t length; /* bits of the codes and their values */
+    uint8_t run;
+    int16_t first, second;
+    uint8_t shift;   /* 63 less the bits after the index */
+    uint8_t advance; /* zigzag places passed, plus MR_JPEG_END for an end of block */
+} mr_jpeg_pair;
+
 typedef struct mr_jpeg_dc {
     mr_jpeg_codes codes;
-    uint64_t pair[MR_JPEG_ENTRIES]; /* with one symbol each */
-    uint8_t counts[16];             /* what it was built from */
+    mr_jpeg_pair pair[MR_JPEG_ENTRIES]; /* with one symbol each */
+    uint8_t counts[16];                 /* what it was built from */
     bool made;
 } mr_jpeg_dc;
 
 typedef struct mr_jpeg_ac {
     mr_jpeg_codes codes;
-    uint64_t pair[MR_JPEG_ENTRIES];
+    mr_jpeg_pair pair[MR_JPEG_ENTRIES];
     uint16_t skip[MR_JPEG_ENTRIES];
     uint8_t counts[16];
     bool made;
