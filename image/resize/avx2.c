@@ -44,23 +44,30 @@ AVX2 static inline __m256i settle(sums s)
     return _mm256_srai_epi32(v, MR_RESIZE_BITS);
 }
 
-/* One output pixel of two rows: r g b 0 in 32 bits each, one row per half. */
-AVX2 static inline __m256i pixel(const uint8_t *a, const uint8_t *b, const int16_t *k, size_t pairs)
+/* One output pixel of four rows, r g b 0 in 32 bits each: of rows 0 and 1, and of rows 2 and 3. */
+AVX2 static inline void pixel(const uint8_t *const rows[4], size_t from, const int16_t *k, size_t pairs, __m256i *p01,
+                              __m256i *p23)
 {
     const __m256i first = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1,
                                            -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
     const __m256i second = _mm256_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7,
                                             -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
-    sums s = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    sums s = {_mm256_setzero_si256(), _mm256_setzero_si256()}, t = s;
     size_t q = 0;
-    for (; q + 2 <= pairs; q += 2, k += 8, a += 12, b += 12) {
-        __m256i v = load_two(a, b);
-        add_pair(&s, _mm256_shuffle_epi8(v, first), broadcast_pair(k), broadcast_pair(k + 2));
-        add_pair(&s, _mm256_shuffle_epi8(v, second), broadcast_pair(k + 4), broadcast_pair(k + 6));
+    for (; q < pairs; q += 2, k += 8, from += 12) {
+        __m256i v = load_two(rows[0] + from, rows[1] + from), w = load_two(rows[2] + from, rows[3] + from);
+        __m256i low = broadcast_pair(k), high = broadcast_pair(k + 2);
+        add_pair(&s, _mm256_shuffle_epi8(v, first), low, high);
+        add_pair(&t, _mm256_shuffle_epi8(w, first), low, high);
+        if (q + 1 == pairs)
+            break;
+        low = broadcast_pair(k + 4);
+        high = broadcast_pair(k + 6);
+        add_pair(&s, _mm256_shuffle_epi8(v, second), low, high);
+        add_pair(&t, _mm256_shuffle_epi8(w, second), low, high);
     }
-    if (q < pairs)
-        add_pair(&s, _mm256_shuffle_epi8(load_two(a, b), first), broadcast_pair(k), broadcast_pair(k + 2));
-    return settle(s);
+    *p01 = settle(s);
+    *p23 = settle(t);
 }
 
 /* Four pixels of two rows, packed to 12 bytes and 4 zeros per row. */
@@ -72,36 +79,36 @@ AVX2 static inline __m256i pack_four(const __m256i p[4])
     return _mm256_shuffle_epi8(v, squeeze);
 }
 
-AVX2 static inline void across_two(const mr_resize_axis *axis, size_t pairs, const uint8_t *a, const uint8_t *b,
-                                   uint8_t *out_a, uint8_t *out_b)
+AVX2 static inline void across_four(const mr_resize_axis *axis, size_t pairs, const uint8_t *const rows[4],
+                                    uint8_t *const out[4])
 {
-    const int16_t *k = axis->k;
-    size_t o = 0;
-    __m256i p[4];
-    for (; o < axis->outputs; o += 4) {
+    const uint8_t *const in[4] = {rows[0], rows[1], rows[2], rows[3]}; /* copies that no store can alias */
+    uint8_t *const to[4] = {out[0], out[1], out[2], out[3]};
+    const mr_resize_axis held = *axis;
+    for (size_t o = 0; o < held.outputs; o += 4) {
+        __m256i p01[4], p23[4];
         for (size_t i = 0; i < 4; i++) {
-            size_t at = o + i < axis->outputs ? o + i : axis->outputs - 1;
-            size_t from = (size_t)axis->start[at] * 3;
-            p[i] = pixel(a + from, b + from, k + at * pairs * 4, pairs);
+            size_t at = o + i < held.outputs ? o + i : held.outputs - 1;
+            pixel(in, (size_t)held.start[at] * 3, held.k + at * pairs * 4, pairs, &p01[i], &p23[i]);
         }
-        __m256i v = pack_four(p);
-        _mm_storeu_si128((__m128i *)(out_a + o * 3), _mm256_castsi256_si128(v));
-        _mm_storeu_si128((__m128i *)(out_b + o * 3), _mm256_extracti128_si256(v, 1));
+        __m256i v = pack_four(p01), w = pack_four(p23);
+        _mm_storeu_si128((__m128i *)(to[0] + o * 3), _mm256_castsi256_si128(v));
+        _mm_storeu_si128((__m128i *)(to[1] + o * 3), _mm256_extracti128_si256(v, 1));
+        _mm_storeu_si128((__m128i *)(to[2] + o * 3), _mm256_castsi256_si128(w));
+        _mm_storeu_si128((__m128i *)(to[3] + o * 3), _mm256_extracti128_si256(w, 1));
     }
 }
 
 AVX2 static void across(const mr_resize_axis *axis, const uint8_t *const rows[4], uint8_t *const out[4])
 {
-    for (int i = 0; i < 4; i += 2) {
-        if (axis->pairs == 1)
-            across_two(axis, 1, rows[i], rows[i + 1], out[i], out[i + 1]);
-        else if (axis->pairs == 2)
-            across_two(axis, 2, rows[i], rows[i + 1], out[i], out[i + 1]);
-        else if (axis->pairs == 3)
-            across_two(axis, 3, rows[i], rows[i + 1], out[i], out[i + 1]);
-        else
-            across_two(axis, axis->pairs, rows[i], rows[i + 1], out[i], out[i + 1]);
-    }
+    if (axis->pairs == 1)
+        across_four(axis, 1, rows, out);
+    else if (axis->pairs == 2)
+        across_four(axis, 2, rows, out);
+    else if (axis->pairs == 3)
+        across_four(axis, 3, rows, out);
+    else
+        across_four(axis, axis->pairs, rows, out);
 }
 
 /* 16 bytes of the weighted sum of rows. */
