@@ -26,9 +26,10 @@ static void wait_for_all(const list *l, mr_download *d)
     mr_progress *progress = mr_progress_begin("downloading, MB:", (size + MEGABYTE - 1) / MEGABYTE,
                                               l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);
     bool there = true;
-    for (uint64_t at = 0, n; there && at < size; at += n) {
-        n = size - at < MEGABYTE ? size - at : MEGABYTE;
-        there = mr_download_wait(d, at + n);
+    for (uint64_t at = 0, n; there && (size == 0 || at < size); at += n) {
+        there = mr_download_wait(d, at + MEGABYTE);
+        size = mr_download_size(d);
+        n = size && size - at < MEGABYTE ? size - at : MEGABYTE;
         mr_progress_add(progress, 1, n);
     }
     mr_progress_end(progress);
@@ -42,7 +43,7 @@ mr_status mr_list_url(list *l, const char *url, size_t number, mr_error *err)
     MR_TRY(mr_buf_status(&folder, err, url));
     MR_TRY(mr_dir_make(mr_buf_text(&folder), err));
     MR_TRY(mr_download_begin(url, mr_buf_text(&folder), &d, err));
-    if (is_read_in_order(mr_download_path(d)))
+    if (mr_download_size(d) && is_read_in_order(mr_download_path(d)))
         l->coming = d;
     else
         wait_for_all(l, d);

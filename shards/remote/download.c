@@ -121,7 +121,7 @@ mr_status mr_download_begin(const char *url, const char *folder, mr_download **o
     pthread_cond_init(&d->more, NULL);
     mr_status status = start(d, url, folder, err);
     pthread_mutex_lock(&d->lock);
-    while (status == MR_OK && !d->size && !d->ended)
+    while (status == MR_OK && !d->come && !d->ended)
         pthread_cond_wait(&d->more, &d->lock);
     bool failed = d->ended && d->status != MR_OK;
     pthread_mutex_unlock(&d->lock);
@@ -139,7 +139,7 @@ const char *mr_download_path(const mr_download *d)
 uint64_t mr_download_size(mr_download *d)
 {
     pthread_mutex_lock(&d->lock);
-    uint64_t size = d->size ? d->size : d->come;
+    uint64_t size = d->ended && !d->size ? d->come : d->size;
     pthread_mutex_unlock(&d->lock);
     return size;
 }

@@ -1,6 +1,6 @@
 /* download.h - a file behind a URL that is read while it arrives.
- * Invariant: the file has its final size from the start, and only the bytes that mr_download_wait() was asked for are
- * the server's; whether they are the right ones is known at the end. */
+ * Invariant: only the bytes that mr_download_wait() was asked for are the server's, though the file has its final size
+ * from the start if the server tells it; whether they are the right ones is known at the end. */
 #ifndef MR_DOWNLOAD_H
 #define MR_DOWNLOAD_H
 
@@ -11,11 +11,11 @@
 
 typedef struct mr_download mr_download;
 
-/* Begins to download to `folder`, under the file's own name.  Returns once the size is known, or all of it is there.
+/* Begins to download to `folder`, under the file's own name.  Returns once the first bytes are there.
  * MR_MISUSE: there is no such file, or the URL names none. */
 mr_status mr_download_begin(const char *url, const char *folder, mr_download **out, mr_error *err);
 const char *mr_download_path(const mr_download *d);
-uint64_t mr_download_size(mr_download *d); /* bytes */
+uint64_t mr_download_size(mr_download *d); /* bytes; 0: not known before all of it is there */
 
 /* Waits for the first `end` bytes, or for all if there are fewer.  False: they will not come. */
 bool mr_download_wait(mr_download *d, uint64_t end);

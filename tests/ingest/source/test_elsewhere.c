@@ -117,6 +117,8 @@ static void urls_are_ingested_as_files(void **state)
                  {"plain.tar", NULL, "cut"},
                  {"a.tar.xz", NULL, "reset"},
                  {"a.zip", NULL, "cut"},
+                 {"a.tgz", NULL, "chunked"},
+                 {"a.zip", NULL, "chunked"},
                  {"classes.tar", NULL, "slow"},
                  {"shards/train-000000.tar", NULL, "slow"},
                  {"shards/train-000000.tar", "shards/val-000000.tar", "503"}};
@@ -241,9 +243,39 @@ static void what_has_come_can_be_read(void **state)
     (void)state;
 }
 
+/* Of a file whose length is not told, the size is known at its end. */
+static void length_can_be_unknown(void **state)
+{
+    NEEDS_SERVER;
+    char *source = url("plain.tar"), *folder = support_path("%s/chunks", root),
+         *file = support_path("%s/www/plain.tar", root);
+    size_t len, n;
+    uint8_t *expected = support_read(file, &len);
+    mr_download *d;
+    mr_error err;
+    char *command = support_path("mkdir '%s'", folder);
+    assert_int_equal(system(command), 0);
+    support_server_fault(&server, "chunked", "plain.tar", 0);
+    assert_int_equal(mr_download_begin(source, folder, &d, &err), MR_OK);
+    assert_true(mr_download_wait(d, len));
+    assert_true(mr_download_wait(d, len + 1));
+    assert_int_equal(mr_download_size(d), len);
+    uint8_t *bytes = support_read(mr_download_path(d), &n);
+    assert_int_equal(n, len);
+    assert_memory_equal(bytes, expected, len);
+    assert_int_equal(mr_download_end(d, MR_OK, &err), MR_OK);
+    char *all[] = {source, folder, file, command};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(expected);
+    free(bytes);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(length_can_be_unknown, begin),
         cmocka_unit_test_setup(urls_are_ingested_as_files, begin),
         cmocka_unit_test_setup(reports_name_the_url, begin),
         cmocka_unit_test_setup(wrong_files_are_refused, begin),

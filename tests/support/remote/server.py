@@ -177,6 +177,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, body, headers)
         elif kind == "bare200":  # the same, and no Content-Range
             self.answer(200, body)
+        elif kind == "chunked":  # of a length that is not told
+            self.send_response(status)
+            for name, value in headers + [("Transfer-Encoding", "chunked")]:
+                self.send_header(name, value)
+            self.end_headers()
+            for at in range(0, len(body), 65536):
+                piece = body[at : at + 65536]
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
         elif kind == "slow":
             self.answer(status, b"", headers, len(body))
             for at in range(0, len(body), 4096):
