@@ -69,9 +69,9 @@ MR_INLINE unsigned mr_place(const uint8_t *z)
 MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 {
     const mr_jpeg_node *next = l->node->next;
+#ifdef MR_JPEG_CMOV
     int16_t *out = l->out + l->node->step;
     l->out[MR_JPEG_USED] = (int16_t)(uintptr_t)z;
-#ifdef MR_JPEG_CMOV
     __asm__("cmpb $64, %b[z]\n\tcmovae %[first], %[z]\n\tcmovae %[table], %[to_table]\n\t"
             "cmovae %[next], %[to_next]\n\tcmovae %[out], %[to_out]"
             : [z] "+r"(z), [to_table] "+r"(l->table), [to_next] "+r"(l->node), [to_out] "+r"(l->out)
@@ -79,11 +79,14 @@ MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
             : "cc");
     l->z = z;
 #else
-    bool ended = mr_place(z) >= 64;
-    l->z = ended ? next->first : z;
-    l->table = ended ? next->table : l->table;
-    l->node = ended ? next : l->node;
-    l->out = ended ? out : l->out;
+    l->z = z;
+    if (mr_place(z) < 64)
+        return;
+    l->out[MR_JPEG_USED] = (int16_t)(uintptr_t)z;
+    l->out += l->node->step;
+    l->z = next->first;
+    l->table = next->table;
+    l->node = next;
 #endif
 }
 
@@ -92,7 +95,7 @@ MR_INLINE bool mr_lane_look(mr_lane *l)
 {
     const mr_jpeg_pair *e = &l->table[l->word >> (64 - MR_JPEG_BITS)];
     const uint8_t *z = l->z + e->advance;
-    if (MR_RARE(mr_place(z) & 64) && mr_place(z) != 64)
+    if (MR_RARE((uintptr_t)z & 64) && mr_place(z) != 64)
         return false;
     uint64_t word = l->word;
     l->word <<= e->length & 63;
