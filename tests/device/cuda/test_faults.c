@@ -42,12 +42,12 @@ static const planted faults[] = {
     {"sixteen bytes from an address that is not theirs", tiles, "mr_matrix(|stride, plain|stride, 1 + plain"},
 };
 
-/* Of the program of tests `name`, whose output goes to `dir`; 0: it passed. */
+/* Of the program of tests `name`, whose output goes to `dir`; 0: it passed.  It ends at the first failure. */
 static int run(const char *name, const char *dir, const char *fault)
 {
-    char *command = support_path("mkdir -p '%s' && XDG_CACHE_HOME='%s' MILLRACE_TEST_DEVICE=cuda '%s/tests/%s' "
-                                 ">'%s/log' 2>&1",
-                                 dir, dir, BUILD_DIR, name, dir);
+    char *command = support_path("mkdir -p '%s' && XDG_CACHE_HOME='%s' TMPDIR='%s' CMOCKA_TEST_ABORT=1 "
+                                 "MILLRACE_TEST_DEVICE=cuda '%s/tests/%s' >'%s/log' 2>&1",
+                                 dir, dir, dir, BUILD_DIR, name, dir);
     setenv("MILLRACE_FAKE_FAULT", fault, 1);
     int status = system(command);
     free(command);
