@@ -163,7 +163,7 @@ static mr_status check_output(const request *q, mr_error *err)
     if (stat(q->output, &st) != 0)
         return MR_OK; /* writing reports anything else that is wrong with it */
     if (S_ISDIR(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is a directory; give a file as --output", q->output);
+        return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file", q->output);
     if (!S_ISREG(st.st_mode)) /* a pipe loses nothing */
         return MR_OK;
     if (!q->force)

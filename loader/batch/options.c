@@ -98,7 +98,7 @@ static mr_status check_policy(const mr_loader_options *o, mr_error *err)
         return mr_fail(err, MR_MISUSE, "augment: RandAugment of %u operations, magnitude %u; at most %d and %d",
                        a->randaugment, a->magnitude, MR_POLICY_MOST, MR_POLICY_BINS - 1);
     if (a->randaugment && a->trivial)
-        return mr_fail(err, MR_MISUSE, "augment: RandAugment and TrivialAugment; use one of them");
+        return mr_fail(err, MR_MISUSE, "augment: RandAugment and TrivialAugment cannot be combined; choose one");
     if ((a->randaugment || a->trivial) && o->with_objects)
         return mr_fail(err, MR_MISUSE,
                        "augment: RandAugment and TrivialAugment move pixels, but not the objects; leave "

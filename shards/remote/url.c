@@ -68,11 +68,12 @@ static mr_status take_fragment(const char *fragment, mr_url *url, mr_error *err)
         return MR_OK;
     url->pinned =
         strncmp(fragment, key, strlen(key)) == 0 && mr_unhex(fragment + strlen(key), url->digest, sizeof url->digest);
-    return url->pinned ? MR_OK
-                       : mr_fail(err, MR_MISUSE,
-                                 "%s: after # comes sha256= and the dataset's digest, 64 hexadecimal digits, as "
-                                 "`millrace inspect` prints it",
-                                 url->shown);
+    return url->pinned
+               ? MR_OK
+               : mr_fail(err, MR_MISUSE,
+                         "%s: what follows # must be sha256= and the 64 hexadecimal digits that `millrace inspect` "
+                         "prints as the digest",
+                         url->shown);
 }
 
 static parts split(const char *text, const char *end, bool has_query)

@@ -133,12 +133,12 @@ static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
         if (strcmp(s->freeze, towers[i].word) == 0)
             c->frozen = towers[i].towers;
     if (c->card->text)
-        return c->frozen ? MR_OK
-                         : mr_fail(err, MR_MISUSE, "--freeze %s: of %s, give none, images, text or both", s->freeze,
-                                   s->model);
+        return c->frozen
+                   ? MR_OK
+                   : mr_fail(err, MR_MISUSE, "--freeze %s: %s takes none, images, text or both", s->freeze, s->model);
     bool backbone = strcmp(s->freeze, "backbone") == 0;
     if (!backbone && (!mr_text_parse_u64(s->freeze, &blocks) || blocks < 1 || blocks > c->layers))
-        return mr_fail(err, MR_MISUSE, "--freeze %s: of %s, give none, backbone, or a number of blocks from 1 to %u",
+        return mr_fail(err, MR_MISUSE, "--freeze %s: %s takes none, backbone, or a number of blocks from 1 to %u",
                        s->freeze, s->model, c->layers);
     c->frozen_layers = backbone ? c->layers + 1 : (uint32_t)blocks;
     return MR_OK;

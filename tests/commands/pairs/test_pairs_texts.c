@@ -104,7 +104,7 @@ static void wrong_options_are_reported_at_once(void **state)
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},
-        {"--freeze", "towers", 2, "--freeze towers: of bridgetower, give none, images, text or both"},
+        {"--freeze", "towers", 2, "--freeze towers: bridgetower takes none, images, text or both"},
         {"--scale-min", "0.5", 2,
          "--scale-min: is for classifiers, but --model bridgetower is trained on complete images"},
         {"--flip", NULL, 2, "--flip: is for classifiers"},

@@ -259,7 +259,7 @@ static void urls_lead_to_their_services(void **state)
     static const struct {
         const char *text, *base, *shown;
     } urls[] = {
-        {"https://host:8443/a%20b/d\xC3\xBC#sha256=00", NULL, "after # comes sha256="},
+        {"https://host:8443/a%20b/d\xC3\xBC#sha256=00", NULL, "what follows # must be sha256="},
         {"https://host:8443/a%20b/d\xC3\xBC", "https://host:8443/a%20b/d%C3%BC/", "https://host:8443/a%20b/d\xC3\xBC"},
         {"https://host/a?sig=hush", NULL, "https://host/a: a query in a URL is for one file"},
         {"https://me:hush@host/a", NULL, "a password in a URL ends up in logs"},
