@@ -11,6 +11,8 @@
 #include "shards/export/export.h"
 #include "shards/commands.h"
 
+enum { WEBDATASET_SHARD = 1000000000 }; /* bytes, as its users choose it */
+
 typedef struct request {
     const char *dir, *out, *to;
     bool json;
@@ -28,7 +30,8 @@ static const mr_option options[] = {
      .words = MR_WORDS("auto", "detect", "segment", "obb", "pose"), .standard = "auto",
      .help = "yolo: type of labels; auto: what most objects have"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, options.shard_size), .low = 1, .high = (uint64_t)1 << 50,
-     .value = "SIZE", .help = "tar, parquet: approximate size of a file (tar: default one file; parquet: 500MB)"},
+     .value = "SIZE",
+     .help = "tar, parquet: approximate size of a file (tar: default one file; webdataset: 1GB; parquet: 500MB)"},
     {"link", 0, MR_ARG_PATH, MR_FIELD(request, options.link), .value = "FOLDER",
      .help = "hard-link unchanged images from the source in FOLDER", .input = true},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force),
@@ -55,11 +58,12 @@ static const char *format_of(const request *q)
     return q->to ? q->to : ends_in_tar(q->out) ? "tar" : "folder";
 }
 
-/* One tar, not a folder of them. */
+/* One tar, not a folder of them: webdataset stands for the folder, if OUT can be one. */
 static bool is_tar(const request *q)
 {
     const char *format = format_of(q);
-    return (!strcmp(format, "tar") || !strcmp(format, "webdataset")) && !q->options.shard_size;
+    bool shards = !strcmp(format, "webdataset") && strcmp(q->out, "-") != 0 && !ends_in_tar(q->out);
+    return (!strcmp(format, "tar") || !strcmp(format, "webdataset")) && !shards && !q->options.shard_size;
 }
 
 static mr_status check(void *ctx, mr_error *err)
@@ -169,6 +173,8 @@ static int start(int argc, char **argv)
     double begin = mr_seconds();
     if (!mr_cli_parse(&cli, &mr_cmd_export, argc, argv, &q))
         return cli.code;
+    if (!is_tar(&q) && !strcmp(format_of(&q), "webdataset") && !q.options.shard_size)
+        q.options.shard_size = WEBDATASET_SHARD;
     mr_status status = is_tar(&q) ? mr_export_tar(q.dir, q.out, &q.options, &result, &err)
                                   : mr_export(q.dir, q.out, format_of(&q), &q.options, &result, &err);
     if (status == MR_OK)
@@ -193,7 +199,7 @@ const mr_command mr_cmd_export = {
                 "  millrace export objects objects-coco --to coco\n"
                 "  millrace export objects objects-yolo --to yolo --task detect\n"
                 "  millrace export imagenette val.tar --split val\n"
-                "  millrace export imagenette tars --to webdataset --shard-size 1GB\n"
+                "  millrace export imagenette tars --to webdataset\n"
                 "  millrace export imagenette - --to tar | ssh host tar -x\n\n"
                 "A file keeps its name in the source, without the folders. Names that are not safe on every file "
                 "system are changed, and a duplicate becomes NAME-2; both are counted.\n\n"

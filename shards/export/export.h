@@ -27,7 +27,7 @@
     X(yolo, "data.yaml, SPLIT/images/image, SPLIT/labels/image.txt")                                                   \
     X(voc, "Pascal VOC: JPEGImages/, Annotations/, ImageSets/Main/SPLIT.txt")                                          \
     X(parquet, "the hub's: data/SPLIT-00000-of-00001.parquet, written by Python's pyarrow")                            \
-    X(tar, "WebDataset: image, .json (the meta) and .cls (the label); also called webdataset")
+    X(tar, "WebDataset: image, .json (the meta) and .cls (the label); webdataset: numbered tars in a folder")
 
 typedef enum mr_export_task { /* of yolo */
                               MR_TASK_AUTO,

@@ -251,6 +251,32 @@ static void test_tar(void **out)
     free(tar);
 }
 
+/* The word of the tool stands for numbered tars in a folder, but where OUT can only be a file. */
+static void test_webdataset(void **out)
+{
+    const state *s = *out;
+    static const char *const files[] = {"train-000000.tar", "val-000000.tar", "croissant.json"};
+    make(s);
+    char *tar = support_path("%s/x.tar", s->dir), *shards = support_path("%s/shards", s->dir);
+    support_expect(0, "export", s->ds, shards, "--to", "webdataset", "-q", (char *)NULL);
+    for (size_t i = 0; i < MR_COUNT(files); i++) {
+        char *file = support_path("%s/%s", shards, files[i]);
+        assert_true(support_exists(file));
+        free(file);
+    }
+    support_expect(0, "export", s->ds, tar, "--to", "webdataset", "-q", (char *)NULL);
+    support_result one = support_millrace("export", s->ds, "-", "--to", "webdataset", (char *)NULL);
+    support_assert_status(&one, 0);
+    size_t len;
+    uint8_t *bytes = support_read(tar, &len);
+    assert_int_equal(one.out_len, len);
+    assert_memory_equal(one.out, bytes, len);
+    support_result_free(&one);
+    free(bytes);
+    free(tar);
+    free(shards);
+}
+
 /* A full disk and the like: an error, and nothing left behind. */
 static void test_write_fails(void **out)
 {
@@ -346,9 +372,9 @@ static void test_swept_at_once(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_folder),      TEST(test_one_split),     TEST(test_out_in_use), TEST(test_hostile_paths),
-        TEST(test_conflicts),   TEST(test_damage),        TEST(test_tar),        TEST(test_write_fails),
-        TEST(test_left_behind), TEST(test_swept_at_once),
+        TEST(test_folder),      TEST(test_one_split),   TEST(test_out_in_use),    TEST(test_hostile_paths),
+        TEST(test_conflicts),   TEST(test_damage),      TEST(test_tar),           TEST(test_webdataset),
+        TEST(test_write_fails), TEST(test_left_behind), TEST(test_swept_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
