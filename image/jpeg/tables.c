@@ -136,27 +136,46 @@ static mr_jpeg_pair part(uint32_t e, uint32_t index, uint8_t too_far)
     return alone(e, extend(bits << rest, size_of(e)), rest);
 }
 
-/* Adds the symbol after it, of which `bits` bits are in the index. */
-static void add_second(mr_jpeg_pair *pair, uint32_t e, unsigned bits)
+/* An entry as a number: the parts of two can be added, as none of the sums is too large for its place. */
+static uint64_t number_of(mr_jpeg_pair pair)
 {
-    if (!code_of(e) || length_of(e) > bits)
-        return;
-    pair->length = (uint8_t)(pair->length + length_of(e));
-    pair->second = (int16_t)value_of(e);
-    pair->advance = (uint8_t)(pair->advance + passed(e));
+    uint64_t n;
+    memcpy(&n, &pair, sizeof n);
+    return n;
 }
 
-static void make_pairs(mr_jpeg_pair *pair, const uint32_t *single, bool two, uint8_t too_far)
+typedef struct seconds { /* of the symbol that each index begins with, for the entry of the one before it */
+    uint64_t adds[MR_JPEG_ENTRIES];
+    uint8_t length[MR_JPEG_ENTRIES]; /* UINT8_MAX: it is not in the index in full */
+} seconds;
+
+/* Indices that begin with the same bits are adjacent. */
+static void make_seconds(const uint32_t *single, seconds *s)
 {
-    for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++) {
+    for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i], n = length_of(e);
-        if (!code_of(e) || n > MR_JPEG_BITS) {
-            pair[i] = part(e, i, too_far);
-            continue;
+        bool all = code_of(e) && n <= MR_JPEG_BITS;
+        uint64_t adds = number_of(
+            (mr_jpeg_pair){.length = (uint8_t)n, .second = (int16_t)value_of(e), .advance = (uint8_t)passed(e)});
+        count = all ? MR_JPEG_ENTRIES >> n : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
+        memset(s->length + i, all ? (int)n : UINT8_MAX, count);
+        for (uint32_t j = 0; j < count; j++)
+            s->adds[i + j] = adds;
+    }
+}
+
+/* `second` NULL: one symbol each. */
+static void make_pairs(mr_jpeg_pair *pair, const uint32_t *single, const seconds *second, uint8_t too_far)
+{
+    for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
+        uint32_t e = single[i], n = length_of(e), left = MR_JPEG_BITS - n;
+        bool all = code_of(e) && n <= MR_JPEG_BITS, followed = second && all && passed(e) <= 16;
+        uint64_t first = number_of(all ? alone(e, value_of(e), 0) : part(e, i, too_far));
+        count = all ? 1u << left : 1;
+        for (uint32_t j = 0; j < count; j++) {
+            uint64_t both = first + (followed && second->length[j << n] <= left ? second->adds[j << n] : 0);
+            memcpy(&pair[i + j], &both, sizeof both);
         }
-        pair[i] = alone(e, value_of(e), 0);
-        if (two && passed(e) <= 16)
-            add_second(&pair[i], single[i << n & (MR_JPEG_ENTRIES - 1)], MR_JPEG_BITS - n);
     }
 }
 
@@ -198,7 +217,7 @@ bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
     if (!mr_jpeg_codes_make(&t->codes, counts, true))
         return false;
     spread_all(single, &t->codes, counts, false);
-    make_pairs(t->pair, single, false, MR_JPEG_LONG + 1);
+    make_pairs(t->pair, single, NULL, MR_JPEG_LONG + 1);
     memcpy(t->counts, counts, 16);
     t->made = true;
     return true;
@@ -207,13 +226,15 @@ bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
 bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts)
 {
     uint32_t single[MR_JPEG_ENTRIES];
+    seconds second;
     if (t->made && same(&t->codes, t->counts, counts))
         return true;
     t->made = false;
     if (!mr_jpeg_codes_make(&t->codes, counts, false))
         return false;
     spread_all(single, &t->codes, counts, true);
-    make_pairs(t->pair, single, true, MR_JPEG_LONG);
+    make_seconds(single, &second);
+    make_pairs(t->pair, single, &second, MR_JPEG_LONG);
     make_skips(t, single);
     memcpy(t->counts, counts, 16);
     t->made = true;
