@@ -1,17 +1,19 @@
 /* error.h - error messages, exit codes, and allocation with checked sizes.
  * Invariant: a function that returns a failure has filled `err` (if not NULL) with a printable sentence.
  *
- * The base room is used by every other room.  Its files use one another in this order:
- *   utf8 error buf scope text   characters, messages, byte buffers, early return, printable text
- *   hash file path output    digests; files; output paths; files written under temporary names
- *   string_map slab random   lookup tables, large memory, seeded random numbers
- *   pool processor           threads, instruction sets
- *   launch                   launchers
- *   datagram stall watch     detecting stalled ranks
- *   ranks meeting            MPI
- *   owner_file owner         folders that one process owns, on any file system
- *   program script           another program, run to the end; where those are that come with millrace
- *   term cli                 terminal output and options: for commands only */
+ * base is used by all other folders:
+ *
+ *      base      utf8 error buf scope text    characters, messages, byte buffers, early return, printable text
+ *                hash string_map random       digests, lookup tables, seeded random numbers
+ *                base64 bf16 f16 yaml environment
+ *      system/   pool processor slab          threads, instruction sets, large memory
+ *                library program script       shared libraries, other programs, the Python scripts of millrace
+ *      files/    file path temp supply        files, output paths, temporary names, files that are fetched when opened
+ *      json/     json_stream json_walk ...    JSON, read in pieces and written
+ *      ranks/    launch ranks meeting         launchers, MPI, ranks that do not start
+ *                datagram stall watch         ranks that stall
+ *                owner_file owner             folders that one process owns, on any file system
+ *      cli/      term cli                     terminal output and options: for commands only */
 #ifndef MR_ERROR_H
 #define MR_ERROR_H
 

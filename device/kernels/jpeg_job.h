@@ -1,4 +1,4 @@
-/* jpeg_job.h - what the planner (pixels/coded) tells the kernels jpeg_*.cl about a batch.
+/* jpeg_job.h - what the planner (image/coded) tells the kernels jpeg_*.cl about a batch.
  * Invariant: the layout is the same for all compilers: 64-bit members first, then 32-bit ones, in whole 8 bytes; it is
  * that of mr_coded_image, mr_coded_part and mr_coded_codes in millrace.h, which device/decode/job.h checks.
  *

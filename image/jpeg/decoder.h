@@ -1,4 +1,4 @@
-/* decoder.h - for this room and pixels/coded: what a thread keeps from file to file, and opening a file.
+/* decoder.h - for this room and image/coded: what a thread keeps from file to file, and opening a file.
  * Invariant: between two files `blocks` is zero, and a table marked `made` is complete. */
 #ifndef MR_JPEG_DECODER_H
 #define MR_JPEG_DECODER_H

@@ -1,4 +1,4 @@
-/* kernels.h - for this room and pixels/coded: coefficients of an axis, and sets of inner loops.
+/* kernels.h - for this room and image/coded: coefficients of an axis, and sets of inner loops.
  * Invariant: every set of kernels gives the same bytes; sums are exact in 32 bits, so their order does not matter.
  *
  * Coefficients are stored in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
