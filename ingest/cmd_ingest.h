@@ -1,9 +1,25 @@
-/* cmd_ingest.h - what the command ingest prints.
+/* cmd_ingest.h - the command ingest: what is asked for, and what it prints.
  * Invariant: in ingest/ only cmd_*.c print. */
 #ifndef MR_CMD_INGEST_H
 #define MR_CMD_INGEST_H
 
+#include "base/cli/cli.h"
+#include "ingest/cmd_annotations.h"
 #include "ingest/pipeline/ingest_state.h"
+
+typedef struct mr_ingest_request {
+    mr_ingest_options o;
+    mr_cli_list paths, left_out, annotations;
+    mr_cmd_annotations settled;
+    mr_split_map maps[32];
+    bool json;
+    const char *report;
+    char *downloads; /* of rank 0; NULL: no source is a URL */
+    uint64_t progress_fd, stall;
+    bool near_distance_given;
+} mr_ingest_request;
+
+int mr_cmd_ingest_start(int argc, char **argv); /* the exit code */
 
 mr_status mr_cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err);
 mr_status mr_cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err); /* only what was rejected, in a line */
