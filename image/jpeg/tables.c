@@ -169,11 +169,13 @@ static void make_pairs(mr_jpeg_pair *pair, const uint32_t *single, const seconds
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i], n = length_of(e), left = MR_JPEG_BITS - n;
-        bool all = code_of(e) && n <= MR_JPEG_BITS, followed = second && all && passed(e) <= 16;
+        bool all = code_of(e) && n <= MR_JPEG_BITS, followed = all && passed(e) <= 16;
         uint64_t first = number_of(all ? alone(e, value_of(e), 0) : part(e, i, too_far));
         count = all ? 1u << left : 1;
         for (uint32_t j = 0; j < count; j++) {
-            uint64_t both = first + (followed && second->length[j << n] <= left ? second->adds[j << n] : 0);
+            uint64_t both = first;
+            if (second && followed && second->length[j << n] <= left)
+                both += second->adds[j << n];
             memcpy(&pair[i + j], &both, sizeof both);
         }
     }
