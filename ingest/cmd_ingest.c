@@ -231,7 +231,7 @@ static mr_status take_source(mr_ingest_request *q, mr_ranks *ranks, mr_status st
     return status;
 }
 
-int mr_cmd_ingest_start(int argc, char **argv)
+static int start(int argc, char **argv)
 {
     mr_ingest_request q = {.o = {.seek = true, .published = &published}};
     mr_ranks *ranks = NULL;
@@ -258,3 +258,36 @@ int mr_cmd_ingest_start(int argc, char **argv)
     mr_annotations_free(&q.settled);
     return code;
 }
+
+const mr_command mr_cmd_ingest = {
+    .name = "ingest",
+    .title = "convert image folders and archives into a dataset",
+    .usage = "SRC... DATASET",
+    .example = MR_INGEST_EXAMPLE,
+    .summary = "Converts image datasets into shards of their original encoded bytes.",
+    .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...), the URL of one (https, s3, gs, hf; "
+             "#sha256=HEX at its end is checked) or - for an archive on standard input; several are merged into one "
+             "tree.  A folder's archives are read without unpacking them.  A view gives the samples that it selects.  "
+             "DATASET must not exist yet; it appears at the end, complete, in one "
+             "step.  To continue an interrupted ingest, run the same command again.\n"
+             "\n"
+             "  millrace ingest imagenette2-160.tgz imagenette\n"
+             "  millrace ingest flowers/ flowers.mr --split-map valid=,test=val\n"
+             "  millrace ingest train2017.zip val2017.zip annotations_trainval2017.zip coco\n"
+             "  millrace ingest hub-download/ cartoons.mr --text-column image_description\n"
+             "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n",
+    .more = "\n"
+            "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  "
+            "MILLRACE_PYTHON names the Python to use instead of python3; MILLRACE_PARQUET_READER names "
+            "another program, which gets a Parquet file on standard input and its name, /dev/stdin, as "
+            "the last argument, and writes a tar stream.\n"
+            "\n"
+            "SIGINT (Ctrl-C) ends with exit status 130, SIGTERM with 143, SIGHUP, SIGUSR1 and SIGUSR2 with 129, 138 "
+            "and 140; DATASET is unchanged unless the message says that it is complete.\n"
+            "\n"
+            "Exit status: 0 done; 1 the data is bad; 2 usage error; 3 system error.",
+    .options = mr_ingest_option_rows,
+    .arguments = mr_ingest_arguments,
+    .check = mr_ingest_request_check,
+    .run = start,
+};

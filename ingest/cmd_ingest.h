@@ -19,7 +19,10 @@ typedef struct mr_ingest_request {
     bool near_distance_given;
 } mr_ingest_request;
 
-int mr_cmd_ingest_start(int argc, char **argv); /* the exit code */
+#define MR_INGEST_EXAMPLE "millrace ingest imagenette2-160.tgz imagenette"
+extern const mr_option mr_ingest_option_rows[], mr_ingest_arguments[];
+/* For a mr_ingest_request that has been filled.  MR_MISUSE: options that exclude each other, or nothing to read. */
+mr_status mr_ingest_request_check(void *ctx, mr_error *err);
 
 mr_status mr_cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err);
 mr_status mr_cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err); /* only what was rejected, in a line */

@@ -7,7 +7,6 @@
 #include "ingest/cmd_ingest.h"
 #include "base/scope.h"
 #include "ingest/cmd_lists.h"
-#include "ingest/commands.h"
 
 #define LAYOUT_NAME(name) #name,
 
@@ -29,7 +28,7 @@ static mr_status take_max_rejects(void *field, const char *text, mr_error *err)
     return mr_max_rejects_take(text, &q->o.max_rejects, &q->o.max_rejects_percent, err);
 }
 
-static const mr_option options[] = {
+const mr_option mr_ingest_option_rows[] = {
     {"layout", 0, MR_ARG_TEXT, MR_FIELD(mr_ingest_request, o.layout),
      .words = (const char *const[]){MR_LAYOUTS(LAYOUT_NAME) NULL},
      .group = "Source:", .help = "layout of the source (default: detected)"},
@@ -129,15 +128,16 @@ static const mr_option options[] = {
     {0},
 };
 
-static const mr_option arguments[] = {{.value = "SRC", .kind = MR_ARG_LIST, MR_FIELD(mr_ingest_request, paths)}, {0}};
+const mr_option mr_ingest_arguments[] = {{.value = "SRC", .kind = MR_ARG_LIST, MR_FIELD(mr_ingest_request, paths)},
+                                         {0}};
 
-static mr_status check(void *ctx, mr_error *err)
+mr_status mr_ingest_request_check(void *ctx, mr_error *err)
 {
     mr_ingest_request *q = ctx;
     size_t count = q->paths.count;
     bool no_target = count == 1 && q->o.dry_run;
     if (count == 0)
-        return mr_fail(err, MR_MISUSE, "SRC and DATASET are missing, for example: %s", mr_cmd_ingest.example);
+        return mr_fail(err, MR_MISUSE, "SRC and DATASET are missing, for example: %s", MR_INGEST_EXAMPLE);
     if (count == 1 && !no_target)
         return mr_fail(err, MR_MISUSE, "DATASET is missing, for example: millrace ingest %s dataset",
                        q->paths.items[0]);
@@ -165,36 +165,3 @@ static mr_status check(void *ctx, mr_error *err)
     q->o.for_source.quiet = q->o.quiet && !q->progress_fd;
     return MR_OK;
 }
-
-const mr_command mr_cmd_ingest = {
-    .name = "ingest",
-    .title = "convert image folders and archives into a dataset",
-    .usage = "SRC... DATASET",
-    .example = "millrace ingest imagenette2-160.tgz imagenette",
-    .summary = "Converts image datasets into shards of their original encoded bytes.",
-    .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...), the URL of one (https, s3, gs, hf; "
-             "#sha256=HEX at its end is checked) or - for an archive on standard input; several are merged into one "
-             "tree.  A folder's archives are read without unpacking them.  A view gives the samples that it selects.  "
-             "DATASET must not exist yet; it appears at the end, complete, in one "
-             "step.  To continue an interrupted ingest, run the same command again.\n"
-             "\n"
-             "  millrace ingest imagenette2-160.tgz imagenette\n"
-             "  millrace ingest flowers/ flowers.mr --split-map valid=,test=val\n"
-             "  millrace ingest train2017.zip val2017.zip annotations_trainval2017.zip coco\n"
-             "  millrace ingest hub-download/ cartoons.mr --text-column image_description\n"
-             "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n",
-    .more = "\n"
-            "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  "
-            "MILLRACE_PYTHON names the Python to use instead of python3; MILLRACE_PARQUET_READER names "
-            "another program, which gets a Parquet file on standard input and its name, /dev/stdin, as "
-            "the last argument, and writes a tar stream.\n"
-            "\n"
-            "SIGINT (Ctrl-C) ends with exit status 130, SIGTERM with 143, SIGHUP, SIGUSR1 and SIGUSR2 with 129, 138 "
-            "and 140; DATASET is unchanged unless the message says that it is complete.\n"
-            "\n"
-            "Exit status: 0 done; 1 the data is bad; 2 usage error; 3 system error.",
-    .options = options,
-    .arguments = arguments,
-    .check = check,
-    .run = mr_cmd_ingest_start,
-};
