@@ -11,8 +11,6 @@
 #include "shards/export/export.h"
 #include "shards/commands.h"
 
-enum { WEBDATASET_SHARD = 1000000000 }; /* bytes, as its users choose it */
-
 typedef struct request {
     const char *dir, *out, *to;
     bool json;
@@ -173,8 +171,6 @@ static int start(int argc, char **argv)
     double begin = mr_seconds();
     if (!mr_cli_parse(&cli, &mr_cmd_export, argc, argv, &q))
         return cli.code;
-    if (!is_tar(&q) && !strcmp(format_of(&q), "webdataset") && !q.options.shard_size)
-        q.options.shard_size = WEBDATASET_SHARD;
     mr_status status = is_tar(&q) ? mr_export_tar(q.dir, q.out, &q.options, &result, &err)
                                   : mr_export(q.dir, q.out, format_of(&q), &q.options, &result, &err);
     if (status == MR_OK)

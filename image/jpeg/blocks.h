@@ -57,16 +57,11 @@ MR_INLINE void mr_drop_entry(mr_jpeg_stream *s, uint64_t e)
     s->bits -= (uint8_t)e;
 }
 
-/* The value of the first `size` bits; size 1 to 15.  Without a branch, as nothing predicts the sign. */
-MR_INLINE int mr_value_of(uint64_t word, unsigned size)
-{
-    int below = (1 << size) - 1; /* subtracted from those that begin with 0 */
-    return (int)(word >> (64 - size)) - (below & ((int)(word >> 63) - 1));
-}
-
+/* The value of the next `size` bits; size 1 to 15.  Without a branch, as nothing predicts the sign. */
 MR_INLINE int mr_take_value(mr_jpeg_stream *s, unsigned size)
 {
-    int v = mr_value_of(s->word, size);
+    int below = (1 << size) - 1; /* subtracted from those that begin with 0 */
+    int v = (int)(s->word >> (64 - size)) - (below & ((int)(s->word >> 63) - 1));
     mr_drop(s, size);
     return v;
 }

@@ -14,7 +14,7 @@
 
 enum {
     MR_LOOKS = 56 / (MR_JPEG_BITS + MR_JPEG_REST), /* per refill of at least 56 bits */
-    MR_PASSED = 2,                                 /* maximum blocks that this many lookups can end */
+    MR_PASSED = (MR_LOOKS + 1) / 2,                /* maximum blocks that they can end: each needs two nodes */
 };
 
 typedef struct mr_lane {

@@ -118,6 +118,12 @@ static uint32_t run_of(uint32_t e)
     return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
 }
 
+/* Whether the index includes all of the symbol. */
+static bool whole(uint32_t e)
+{
+    return code_of(e) && length_of(e) <= MR_JPEG_BITS;
+}
+
 static mr_jpeg_pair alone(uint32_t e, int32_t value, uint32_t rest)
 {
     return (mr_jpeg_pair){.length = (uint8_t)length_of(e),
@@ -154,11 +160,10 @@ static void make_seconds(const uint32_t *single, seconds *s)
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i], n = length_of(e);
-        bool all = code_of(e) && n <= MR_JPEG_BITS;
         uint64_t adds = number_of(
             (mr_jpeg_pair){.length = (uint8_t)n, .second = (int16_t)value_of(e), .advance = (uint8_t)passed(e)});
-        count = all ? MR_JPEG_ENTRIES >> n : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
-        memset(s->length + i, all ? (int)n : UINT8_MAX, count);
+        count = whole(e) ? MR_JPEG_ENTRIES >> n : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
+        memset(s->length + i, whole(e) ? (int)n : UINT8_MAX, count);
         for (uint32_t j = 0; j < count; j++)
             s->adds[i + j] = adds;
     }
@@ -169,9 +174,9 @@ static void make_pairs(mr_jpeg_pair *pair, const uint32_t *single, const seconds
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i], n = length_of(e), left = MR_JPEG_BITS - n;
-        bool all = code_of(e) && n <= MR_JPEG_BITS, followed = all && passed(e) <= 16;
-        uint64_t first = number_of(all ? alone(e, value_of(e), 0) : part(e, i, too_far));
-        count = all ? 1u << left : 1;
+        bool followed = whole(e) && passed(e) <= 16;
+        uint64_t first = number_of(whole(e) ? alone(e, value_of(e), 0) : part(e, i, too_far));
+        count = whole(e) ? 1u << left : 1;
         for (uint32_t j = 0; j < count; j++) {
             uint64_t both = first;
             if (second && followed && second->length[j << n] <= left)

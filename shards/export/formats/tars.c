@@ -1,4 +1,4 @@
-/* tars.c - the export `tar` with --shard-size: OUT is a folder of tars of one split each.
+/* tars.c - the exports `webdataset`, and `tar` with --shard-size: OUT is a folder of tars of one split each.
  *
  *      train-000000.tar  train-000001.tar  val-000000.tar     00000000.jpg, 00000000.json, 00000000.cls ...
  *      __millrace__/dataset.json                              the names of splits and classes
@@ -21,12 +21,15 @@
 #include "shards/export/formats/hub_card.h"
 #include "shards/export/formats/tar.h"
 
+enum { STANDARD = 1000000000 }; /* bytes of a tar without --shard-size, as users of WebDataset choose it */
+
 typedef struct tars {
     mr_tar tar; /* the current one; archive NULL: none */
     mr_export_result entries;
     char name[120];
     uint32_t count; /* of the split, the current one included */
     uint64_t bytes; /* of images in the current one */
+    uint64_t most;  /* of them */
     mr_export_row_kind kind;
     char rows_name[120];
     mr_out_text rows; /* SPLIT.jsonl; closed before the split's first sample */
@@ -42,6 +45,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     if (!s)
         return mr_fail_memory(err, "exporting");
     s->tar = closed;
+    s->most = run->options->shard_size ? run->options->shard_size : STANDARD;
     run->state = s;
     s->kind = mr_export_row_kind_of(run);
     s->kind.numbers = true;
@@ -110,7 +114,7 @@ static mr_status add_row(mr_export_run *run, tars *s, const mr_export_sample *sa
 static mr_status sample(mr_export_run *run, const mr_export_sample *sample, mr_error *err)
 {
     tars *s = run->state;
-    if (s->tar.archive && s->bytes && s->bytes + sample->view->image_len > run->options->shard_size)
+    if (s->tar.archive && s->bytes && s->bytes + sample->view->image_len > s->most)
         MR_TRY(close_tar(run, s, sample->split, err));
     if (!s->tar.archive)
         MR_TRY(open_next(run, s, sample->split, err));

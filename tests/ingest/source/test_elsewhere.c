@@ -215,31 +215,50 @@ static void what_stops_coming_is_named(void **state)
 
 /* ---- while it comes ---------------------------------------------------------------------------------------------- */
 
-static void what_has_come_can_be_read(void **state)
-{
-    NEEDS_SERVER;
-    char *source = url("plain.tar"), *folder = support_path("%s/halves", root),
-         *file = support_path("%s/www/plain.tar", root);
-    size_t len, n;
-    uint8_t *expected = support_read(file, &len);
+/* plain.tar, downloaded to a folder of its own from a server with a fault. */
+typedef struct download {
     mr_download *d;
+    uint8_t *expected;
+    size_t len;
+} download;
+
+static download begin_download(const char *fault)
+{
+    char *source = url("plain.tar"), *folder = support_path("%s/%s", root, fault),
+         *file = support_path("%s/www/plain.tar", root), *command = support_path("mkdir '%s'", folder);
+    download x;
     mr_error err;
-    char *command = support_path("mkdir '%s'", folder);
+    x.expected = support_read(file, &x.len);
     assert_int_equal(system(command), 0);
-    support_server_fault(&server, "stall", "plain.tar", 0);
-    assert_int_equal(mr_download_begin(source, folder, &d, &err), MR_OK);
-    assert_int_equal(mr_download_size(d), len);
-    assert_true(mr_download_wait(d, len / 2));
-    uint8_t *bytes = support_read(mr_download_path(d), &n);
-    assert_int_equal(n, len);
-    assert_memory_equal(bytes, expected, len / 2);
-    /* The rest does not come; a failed reader does not wait for it. */
-    assert_int_equal(mr_download_end(d, MR_MISUSE, &err), MR_MISUSE);
+    support_server_fault(&server, fault, "plain.tar", 0);
+    assert_int_equal(mr_download_begin(source, folder, &x.d, &err), MR_OK);
     char *all[] = {source, folder, file, command};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
-    free(expected);
+    return x;
+}
+
+/* The first `come` bytes are there, and the whole is `status`. */
+static void end_download(download *x, size_t come, mr_status status)
+{
+    mr_error err;
+    size_t n;
+    uint8_t *bytes = support_read(mr_download_path(x->d), &n);
+    assert_int_equal(n, x->len);
+    assert_memory_equal(bytes, x->expected, come);
+    assert_int_equal(mr_download_end(x->d, status, &err), status);
+    free(x->expected);
     free(bytes);
+}
+
+static void what_has_come_can_be_read(void **state)
+{
+    NEEDS_SERVER;
+    download x = begin_download("stall");
+    assert_int_equal(mr_download_size(x.d), x.len);
+    assert_true(mr_download_wait(x.d, x.len / 2));
+    /* The rest does not come; a failed reader does not wait for it. */
+    end_download(&x, x.len / 2, MR_MISUSE);
     (void)state;
 }
 
@@ -247,28 +266,11 @@ static void what_has_come_can_be_read(void **state)
 static void length_can_be_unknown(void **state)
 {
     NEEDS_SERVER;
-    char *source = url("plain.tar"), *folder = support_path("%s/chunks", root),
-         *file = support_path("%s/www/plain.tar", root);
-    size_t len, n;
-    uint8_t *expected = support_read(file, &len);
-    mr_download *d;
-    mr_error err;
-    char *command = support_path("mkdir '%s'", folder);
-    assert_int_equal(system(command), 0);
-    support_server_fault(&server, "chunked", "plain.tar", 0);
-    assert_int_equal(mr_download_begin(source, folder, &d, &err), MR_OK);
-    assert_true(mr_download_wait(d, len));
-    assert_true(mr_download_wait(d, len + 1));
-    assert_int_equal(mr_download_size(d), len);
-    uint8_t *bytes = support_read(mr_download_path(d), &n);
-    assert_int_equal(n, len);
-    assert_memory_equal(bytes, expected, len);
-    assert_int_equal(mr_download_end(d, MR_OK, &err), MR_OK);
-    char *all[] = {source, folder, file, command};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-    free(expected);
-    free(bytes);
+    download x = begin_download("chunked");
+    assert_true(mr_download_wait(x.d, x.len));
+    assert_true(mr_download_wait(x.d, x.len + 1));
+    assert_int_equal(mr_download_size(x.d), x.len);
+    end_download(&x, x.len, MR_OK);
     (void)state;
 }
 
