@@ -76,7 +76,7 @@ static mr_status check_report(const mr_ingest_request *q, mr_error *err)
             MR_TRY(mr_path_keep_out(report, q->o.sources[i], err));
         else if (fstat(STDIN_FILENO, &in) == 0 && S_ISREG(in.st_mode) &&
                  mr_file_is_at(STDIN_FILENO, AT_FDCWD, report, true))
-            return mr_fail(err, MR_MISUSE, "--report %s: standard input reads this file; name another one", report);
+            return mr_fail(err, MR_MISUSE, "--report %s: standard input reads this file; name another file", report);
     if (!target)
         return mr_output_check(report, err);
     MR_AUTO(mr_scope_free) char *partial = mr_stage_name(target);

@@ -51,7 +51,7 @@ const mr_option mr_ingest_option_rows[] = {
      .help = "rename a split (test=val); FROM may be a folder; an empty TO excludes FROM"},
     {"split", 0, MR_ARG_OTHER, .take = take_split, .value = "NAME=SHARE,..",
      .help = "divide a source without splits (train=0.8,val=0.1,test=0.1); by the images' hashes, each class in these "
-             "shares; images that are equal, look alike, or were made from one (.rf.) stay together"},
+             "shares; images that are identical, look alike, or were made from one (.rf.) stay together"},
     {"group-pattern", 0, MR_ARG_TEXT, MR_FIELD(mr_ingest_request, o.group_pattern), .value = "REGEX",
      .help =
          "with --split: keep images together in whose paths REGEX, or its first group in parentheses, finds the same "

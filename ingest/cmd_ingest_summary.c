@@ -181,7 +181,7 @@ static mr_status print_verdict(const mr_ingest *in, FILE *stream, mr_error *err)
     return mr_buf_status(&losses, err, "printing");
 }
 
-/* "companions not taken: 8 masks in train/labels/, 2 documents" */
+/* "companions left out: 8 masks in train/labels/, 2 documents" */
 static mr_status print_companions(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf line = {0};

@@ -53,7 +53,7 @@ static mr_status begin_shard(cutting *c, uint64_t first, mr_error *err)
 {
     mr_split *split = c->split;
     if (split->shard_count == MR_SHARDS_MAX)
-        return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than the %d shards that split '%s' may have",
+        return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than %d shards, the limit for split '%s'",
                        (unsigned long long)c->s->o->shard_size, MR_SHARDS_MAX, split->name);
     if (!MR_GROW(split->shards, split->shard_count, c->room))
         return mr_fail_memory(err, "planning shards");

@@ -247,7 +247,7 @@ static mr_status print_device(const request *q, const mr_bench_on_device *d, mr_
 static void warn_of_spread(const mr_bench_result *r)
 {
     if (r->cpu_high_ms > SPREAD * r->cpu_low_ms)
-        printf("  the turns disagree: a quarter took less than %.3f ms of CPU per image, a quarter more than %.3f; "
+        printf("  the rounds disagree: a quarter took less than %.3f ms of CPU per image, a quarter more than %.3f; "
                "measure "
                "again on an idle machine, or for more --seconds\n",
                r->cpu_low_ms, r->cpu_high_ms);
@@ -380,10 +380,9 @@ const mr_command mr_cmd_bench = {
     .title = "measure the loader against the machine's limits",
     .usage = "DATASET",
     .example = "millrace bench imagenette",
-    .summary = "Measures the loader from a warm page cache, alternating with the best that the machine can do "
-               "with the same records, in the same order, on as many threads: plain pread and memcpy for the "
-               "stage read, the image library's decode of the whole image for the others.  Figures are "
-               "medians over the turns.",
+    .summary = "Measures the loader from a warm page cache, alternating with the best that the machine can do with the "
+               "same records, in the same order, on as many threads: plain pread and memcpy for the stage read, the "
+               "image library's decode of the whole image for the others.  Figures are medians over the rounds.",
     .notes = "Examples:\n"
              "  millrace bench imagenette\n"
              "  millrace bench imagenette --stage read --threads 1\n"

@@ -86,7 +86,7 @@ static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name
     mr_sha256(index.data, index.len, digest.sha256);
     if (!same(&digest, &shard->idx))
         return mr_fail(err, MR_BAD_DATA,
-                       "%s: the index built from a good %s does not have the digest in the manifest; nothing was "
+                       "%s: the index built from a good %s does not match the digest in the manifest; nothing was "
                        "written. Was the manifest edited?",
                        idx_name, mdb_name);
     return mr_file_publish(q->dirfd, idx_name, index.data, index.len, err);
@@ -187,7 +187,7 @@ const mr_command mr_cmd_reindex = {
     .usage = "DATASET",
     .example = "millrace reindex imagenette",
     .summary = "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, "
-               "so the new one is equal to the lost one bit for bit.  The shard's digest is checked first; "
+               "so the new one is identical to the lost one.  The shard's digest is checked first; "
                "intact indexes are kept.",
     .notes = "Examples:\n"
              "  millrace reindex imagenette\n"

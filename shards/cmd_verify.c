@@ -115,7 +115,7 @@ static bool formats_follow_text(const request *q)
     return q->format >= FORMATS && formats[q->format - FORMATS] == mr_verify_github;
 }
 
-/* r NULL: there is no report, for this reason.  Unless it is the `end`, another one follows and replaces this one in a
+/* r NULL: there is no report, for this reason.  Unless it is the `end`, another follows and replaces this one in a
  * file; a pipe or a device would keep both, and gets only that. */
 static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, bool end, mr_error *err)
 {

@@ -137,7 +137,7 @@ const mr_command mr_cmd_view = {
     .summary =
         "Writes a small file that says which samples of datasets are seen: those that meet all conditions.  Splits of "
         "one name follow one another, and classes are joined by name.  "
-        "inspect, show, verify, diff, plan, replay, bench, train, eval, predict and export take it in place of the "
+        "inspect, show, verify, diff, plan, replay, bench, train, eval, predict and export accept it in place of the "
         "dataset, and Python and C open it.  Its digest pins the dataset and the samples.",
     .notes = "Examples:\n"
              "  millrace view small.view flowers:train --class rose,tulip --first 100\n"

@@ -41,12 +41,12 @@ static mr_status add_source(mr_view_maker *m, const char *place, const uint8_t *
     MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     MR_TRY(mr_dataset_open(place, &ds, err));
     if (wanted && memcmp(mr_dataset_digest(ds), wanted, 32) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: is another dataset than the view was made of", place);
+        return mr_fail(err, MR_BAD_DATA, "%s: is not the dataset that the view was made of", place);
     for (*number = 0; *number < v->source_count; ++*number)
         if (memcmp(v->sources[*number].digest, mr_dataset_digest(ds), 32) == 0)
             return MR_OK;
     if (v->source_count == MR_VIEW_DATASETS)
-        return mr_fail(err, MR_MISUSE, "%s: a view may have %d datasets", m->q->out, MR_VIEW_DATASETS);
+        return mr_fail(err, MR_MISUSE, "%s: a view has at most %d datasets", m->q->out, MR_VIEW_DATASETS);
     memcpy(v->sources[*number].digest, mr_dataset_digest(ds), 32);
     MR_TRY(mr_view_relate(m->q->out, place, &v->sources[*number].path, err));
     m->datasets[v->source_count++] = ds;

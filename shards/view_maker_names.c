@@ -102,7 +102,7 @@ static void add_name(mr_buf *list, const char *name)
 }
 
 /* The names that the datasets have for these classes of the view, so that the condition stays the same when the view is
- * part of another one, which renames them. */
+ * part of another, which renames them. */
 mr_status mr_maker_own_names(const mr_view_maker *m, const char *names, mr_buf *out, mr_error *err)
 {
     const mr_view_file *v = m->v;

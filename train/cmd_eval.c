@@ -207,12 +207,13 @@ const mr_command mr_cmd_eval = {
     .title = "evaluate a trained model on a split",
     .usage = "DATASET RUN",
     .example = "millrace eval flowers run",
-    .summary = "Evaluates a trained model on a whole split, every sample once; under mpirun the ranks share "
-               "it, and the result is the same.  RUN is the --output of millrace train, or one "
-               "step-NNNNNNNN in it.  Classes are matched by name.  An image-text model is evaluated by its "
-               "loss in batches of --batch, and by recall at 1, 5 and 10, from text to image and from image to text; "
-               "equal images and equal texts count as one, ties count against.  A multi-label model is evaluated by "
-               "its mean average precision (mAP) and by F1, of each class as well.",
+    .summary =
+        "Evaluates a trained model on a whole split, every sample once; under mpirun the ranks share "
+        "it, and the result is the same.  RUN is the --output of millrace train, or one "
+        "step-NNNNNNNN in it.  Classes are matched by name.  An image-text model is evaluated by its "
+        "loss in batches of --batch, and by recall at 1, 5 and 10, from text to image and from image to text; "
+        "identical images and identical texts count as one, ties count against.  A multi-label model is evaluated by "
+        "its mean average precision (mAP) and by F1, of each class as well.",
     .notes = "Examples:\n"
              "  millrace eval flowers run\n"
              "  millrace eval flowers run --split test --best --json\n"

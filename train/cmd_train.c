@@ -150,7 +150,7 @@ const mr_command mr_cmd_train = {
         "\n"
         "The same options, ranks, placement on hosts and kind of processor give the same bits.  For a Vision "
         "Transformer "
-        "any division of batch x grad-accum x ranks gives equal results up to rounding; BridgeTower's negatives are "
+        "any division of batch x grad-accum x ranks gives the same results up to rounding; BridgeTower's negatives are "
         "those of a batch.  SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 to any rank "
         "stops the run, after a checkpoint if --output is given.\n"
         "\n"

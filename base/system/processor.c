@@ -81,7 +81,7 @@ mr_status mr_processor_check(mr_error *err)
     if (!name || !*name)
         return MR_OK;
     if (!most)
-        return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: not a set of instructions; try plain, neon, avx2 or avx512",
+        return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: not an instruction set; try plain, neon, avx2 or avx512",
                        name);
     if (!mr_processor_has(most->last == MR_AVX512_BF16 ? MR_AVX512 : most->last))
         return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: this processor lacks these instructions", name);

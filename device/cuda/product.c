@@ -41,7 +41,7 @@ void mr_cuda_products_open(mr_cuda *d)
     d->lt = NULL;
     if (code)
         snprintf(d->api.lacks_lt, sizeof d->api.lacks_lt, "cublasLtCreate fails with code %d", code);
-    snprintf(d->products, sizeof d->products, "kernels of millrace, which are slower than cuBLASLt (%s)",
+    snprintf(d->products, sizeof d->products, "millrace's own kernels, which are slower than cuBLASLt (%s)",
              d->api.lacks_lt);
 }
 
@@ -151,8 +151,8 @@ const char *mr_cuda_declined(mr_device *device)
     if (!first)
         return NULL;
     snprintf(d->declined, sizeof d->declined,
-             "cuBLASLt declined %u shape%s of products, the first %llu x %llu x %llu in %s; kernels of millrace, which "
-             "are slower, computed them",
+             "cuBLASLt declined %u shape%s of products, the first %llu x %llu x %llu in %s; millrace's own kernels, "
+             "which are slower, computed them",
              count, count == 1 ? "" : "s", (unsigned long long)first->m, (unsigned long long)first->n,
              (unsigned long long)first->k, mr_type_word(first->type));
     return d->declined;

@@ -165,7 +165,7 @@ static mr_status wait_done(mr_device *device, mr_error *err)
 static const char *products(const mr_device *device, mr_type type)
 {
     (void)device, (void)type;
-    return "kernels of millrace";
+    return "millrace's own kernels";
 }
 
 /* Kernels are compiled when memory is first asked for. */

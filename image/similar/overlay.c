@@ -1,4 +1,4 @@
-/* overlay.c - how well a warped image agrees with another one, block by block; see overlay.h.
+/* overlay.c - how well a warped image agrees with another, block by block; see overlay.h.
  * Invariant: sums are added in an order that the level alone decides. */
 #include "image/similar/overlay.h"
 

@@ -77,7 +77,7 @@ static mr_status place_data(unpack *u, struct archive_entry *e, const char *path
         return mr_fail_errno(err, errno, "the spool file");
     if (!p->large && !p->damaged && stated && p->size != size) {
         p->damaged = true;
-        mr_buf_add_text(&u->complaint, "does not have the length that the archive states");
+        mr_buf_add_text(&u->complaint, "does not have the length stated in the archive");
     }
     return MR_OK;
 }

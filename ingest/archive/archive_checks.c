@@ -76,9 +76,7 @@ static mr_status check_7z_start(const archive_input *in, mr_error *err)
     if (memcmp(h, "7z\xBC\xAF\x27\x1C", 6) != 0)
         return MR_OK;
     if (crc32(0, h + FROM, LENGTH - FROM) != mr_zip_le32(h + CRC_AT))
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s: checksum mismatch: its 7z start header does not have the CRC-32 that is stored "
-                       "with it",
+        return mr_fail(err, MR_BAD_DATA, "%s: checksum mismatch: its 7z start header does not match its stored CRC-32",
                        in->name);
     return MR_OK;
 }

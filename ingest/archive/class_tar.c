@@ -78,7 +78,7 @@ static mr_status check_folders(const list *l, mr_error *err)
             MR_AUTO(mr_buf_free) mr_buf shown = {0};
             mr_source_leave_out(mr_buf_text(&option), option.len, &shown);
             return mr_fail(err, MR_BAD_DATA,
-                           "%s.tar (in %s) is beside a folder %s/: their images would be mixed in one class; %s takes "
+                           "%s.tar (in %s) is beside a folder %s/: their images would be mixed in one class; %s keeps "
                            "only the folder",
                            tar->path, tar->where, tar->path, mr_buf_text(&shown));
         }

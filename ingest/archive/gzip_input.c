@@ -114,11 +114,9 @@ static const char *failure(const gzip_input *g, int result)
     if (!g->z.msg)
         return "the compressed data are damaged";
     static const char *const table[][2] = {
-        {"incorrect data check",
-         "checksum mismatch: what gzip unpacked does not have the CRC-32 that is stored with it"},
-        {"incorrect length check",
-         "checksum mismatch: what gzip unpacked does not have the length that is stored with it"},
-        {"header crc mismatch", "checksum mismatch: gzip's header does not have the CRC-16 that is stored with it"},
+        {"incorrect data check", "checksum mismatch: the unpacked data does not match the stored CRC-32"},
+        {"incorrect length check", "checksum mismatch: the unpacked data does not match the stored length"},
+        {"header crc mismatch", "checksum mismatch: gzip's header does not match its stored CRC-16"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(g->z.msg, table[i][0]) == 0)

@@ -213,8 +213,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
         return mr_fail_memory(z->err, z->name);
     MR_TRY(read_target(z, r, data, z->target.data, &len));
     if (len != r->unpacked || crc32(0, z->target.data, (uInt)len) != r->crc)
-        return contradicts(z, r,
-                           "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
+        return contradicts(z, r, "checksum mismatch: the link's target does not match its stored CRC-32");
     if (!is_path(z->target.data, len))
         return contradicts(z, r, "is marked as a link, but does not contain a path");
     return MR_OK;

@@ -239,7 +239,7 @@ static const row rows[] = {
      is_dota},
     {{"YOLO label file", "YOLO label files", NULL, true, false}, is_yolo},
     {{"caption", "captions", NULL, true, false}, is_caption},
-    {{"list of images", "lists of images", NULL, false, false}, is_list},
+    {{"image list", "image lists", NULL, false, false}, is_list},
     {{"CSV file of boxes", "CSV files of boxes", NULL, false, false}, is_boxes},
     {{"CSV file that names images", "CSV files that name images", NULL, false, false}, is_named},
 };
@@ -284,7 +284,7 @@ void mr_format_hint(const mr_source *s, mr_buf *out)
             continue;
         mr_text_show(out, e->path, e->path_len);
         if (c.image) {
-            mr_buf_add_text(out, " is an image, but is taken only if its name ends in .jpg, .png, .webp or the like");
+            mr_buf_add_text(out, " is an image, but is read only if its name ends in .jpg, .png, .webp or the like");
             return;
         }
         mr_buf_printf(out, " is a%s %s, which millrace does not read: %s", strchr("aA", *c.format->name) ? "n" : "",

@@ -114,7 +114,7 @@ static const char *root_name(const mr_choice *c, char out[256])
     mr_buf text = {0};
     mr_text_escape(&text, c->tree.root, c->tree.root_len);
     snprintf(out, 256, "%.*s", c->tree.root_len ? (int)(text.len < 200 ? text.len : 200) : 20,
-             c->tree.root_len ? mr_buf_text(&text) : "the top of the source");
+             c->tree.root_len ? mr_buf_text(&text) : "the top level of the source");
     mr_buf_free(&text);
     return out;
 }
@@ -176,7 +176,7 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
     else if (hint.len)
         mr_fail(err, MR_BAD_DATA, "%s", mr_buf_text(&hint));
     else
-        mr_fail(err, MR_BAD_DATA, "%s%s fits; seen: %s", forced ? "nothing of layout " : "no layout",
+        mr_fail(err, MR_BAD_DATA, "%s%s fits; found: %s", forced ? "nothing of layout " : "no layout",
                 forced ? forced : "", mr_buf_text(&seen));
     mr_buf_free(&seen);
     mr_buf_free(&hint);
@@ -219,7 +219,7 @@ static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
     char first[256], second[256];
     if (a->layout == b->layout)
         return mr_fail(err, MR_BAD_DATA,
-                       "two places look like a dataset of layout %s: %s (%s) and %s (%s); --root takes one of them, "
+                       "two places look like a dataset of layout %s: %s (%s) and %s (%s); --root selects one of them, "
                        "--exclude leaves one out, --split-map FOLDER=train,FOLDER=val makes splits of folders",
                        a->layout->name, root_name(a, first), a->bid.why, root_name(b, second), b->bid.why);
     return mr_fail(err, MR_BAD_DATA, "%s (%s, at %s) and %s (%s, at %s) fit equally well; choose one with --layout",

@@ -82,7 +82,7 @@ typedef struct mr_layout_options {
     const char *label_column;               /* NULL: the layout's own label */
     const char *config;                     /* newyorker, hub: which config; NULL: the only one */
     const char *image_column, *text_column; /* hub; NULL: found by type, and none */
-    const char *const *annotations;         /* coco: its files, from the top of the source; none: found */
+    const char *const *annotations;         /* coco: its files, from the top level of the source; none: found */
     size_t annotation_count;
     const char *label_separator; /* table: bytes between two classes of a cell; NULL: found by looking */
     const char *class_pattern;   /* table: the class in the file's name: "{class}_#"; NULL: none */

@@ -83,7 +83,7 @@ void mr_name_pattern_hint(const mr_source *s, mr_buf *out)
         const char *name = mr_stem(e->path, e->path_len, &len);
         mr_buf_add_text(out, "names such as ");
         mr_text_show(out, name, e->path_len - (size_t)(name - e->path));
-        mr_buf_printf(out, " look like a class and a number: --class-pattern '{class}%c#' takes the class from them",
+        mr_buf_printf(out, " look like a class and a number: --class-pattern '{class}%c#' reads the class from them",
                       g->separator);
     }
     free(g);

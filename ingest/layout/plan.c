@@ -50,8 +50,8 @@ static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t
             return MR_OK;
         }
     if (plan->split_count == MR_SPLITS_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%.*s: the source has more than the %d splits that a dataset may have",
-                       (int)len, name, MR_SPLITS_MAX);
+        return mr_fail(err, MR_BAD_DATA, "%.*s: the source has more than %d splits, the limit for a dataset", (int)len,
+                       name, MR_SPLITS_MAX);
     if (!MR_GROW(plan->splits, plan->split_count, plan->split_room))
         return mr_fail_memory(err, "listing the splits");
     mr_plan_split *s = &plan->splits[plan->split_count];
@@ -79,7 +79,7 @@ static mr_status no_split_name(const mr_split_map *map, const char *name, size_t
                        map->from, map->to);
     mr_buf text = {0};
     mr_text_escape(&text, name, len);
-    mr_fail(err, MR_BAD_DATA, "%s: not a valid split name: store it under another one by --split-map NAME=train",
+    mr_fail(err, MR_BAD_DATA, "%s: not a valid split name: store it under another name by --split-map NAME=train",
             mr_buf_text(&text));
     mr_buf_free(&text);
     return MR_BAD_DATA;

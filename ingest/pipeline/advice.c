@@ -177,7 +177,7 @@ static void say_reason(const mr_left_folder *f, mr_buf *out)
         mr_buf_printf(out, f->skippable ? "layout %s found no image for %s" : "layout %s did not read %s", layout,
                       f->count - f->images == 1 ? "this annotation" : "these annotations");
     } else if (f->odd == f->images) {
-        mr_buf_add_text(out, "a file is taken as an image only if its name ends in .jpg, .png, .webp or the like");
+        mr_buf_add_text(out, "a file is read as an image only if its name ends in .jpg, .png, .webp or the like");
     } else if (in->plan.by_folder) {
         mr_buf_add_text(out, f->keepable ? "not in a class folder" : "beside the split folders");
     } else {
@@ -201,7 +201,7 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
     }
     if (f->keepable && in->choice.layout->options & MR_OPTION_UNLISTED) {
         add_option(out, &any);
-        mr_buf_printf(out, "--keep-unlisted takes %s", f->count == 1 ? "it" : "them");
+        mr_buf_printf(out, "--keep-unlisted includes %s", f->count == 1 ? "it" : "them");
     }
     say_split_map(f, &map);
     if (split || map.len) {
@@ -213,8 +213,8 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
             mr_buf_add(out, map.data, map.len);
         bool named = map.len > 5 && !memcmp(map.data + map.len - 5, "=NAME", 5);
         mr_buf_add_text(out, split   ? "= leaves the split out"
-                             : named ? " takes the folder as a split"
-                                     : " takes what is in it");
+                             : named ? " makes the folder a split"
+                                     : " includes what is in it");
     }
     if (is_dataset(f)) {
         add_option(out, &any);
@@ -229,6 +229,6 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
     advise_leave_out(f, &any, out);
     if (!f->inside && in->plan.flat && f->images == f->count && !in->options->for_layout.class_depth) {
         add_option(out, &any);
-        mr_buf_add_text(out, "--class-depth 1 takes each folder as a class");
+        mr_buf_add_text(out, "--class-depth 1 makes each folder a class");
     }
 }

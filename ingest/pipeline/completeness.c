@@ -51,10 +51,10 @@ static mr_status empty_split(const mr_ingest *in, uint32_t split, mr_error *err)
         mr_source_quote(a->name, a->len, &name);
     else
         mr_buf_add_text(&name, s->name);
-    return mr_fail(err, MR_BAD_DATA,
-                   "%s: split %s would be empty%s, and nothing was written; --split-map %s= leaves it out%s",
-                   in->options->sources[0], s->name, planned ? ": all of its images are rejected" : "",
-                   mr_buf_text(&name), unlisted ? ", --keep-unlisted takes the images that no annotation lists" : "");
+    return mr_fail(
+        err, MR_BAD_DATA, "%s: split %s would be empty%s, and nothing was written; --split-map %s= leaves it out%s",
+        in->options->sources[0], s->name, planned ? ": all of its images are rejected" : "", mr_buf_text(&name),
+        unlisted ? ", --keep-unlisted includes the images that no annotation lists" : "");
 }
 
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err)

@@ -54,7 +54,7 @@ static void mark_rejected(mr_book *b, uint32_t entry, const char *path, size_t l
         mark_run(b, &begin, NOTED_REJECTED);
 }
 
-/* A note's path is one under the root, or from the top of the source. */
+/* A note's path is one under the root, or from the top level of the source. */
 static void mark(mr_book *b, const char *path, size_t len, uint8_t noted)
 {
     mr_tree whole = mr_tree_at(b->in->source, "", 0);
@@ -143,7 +143,7 @@ static void add_companion(mr_book *b, uint32_t n, mr_companion kind)
                 mr_companion_names[kind]);
 }
 
-/* Class folders make splits whose other images --keep-unlisted takes. */
+/* Class folders make splits whose other images --keep-unlisted includes. */
 static bool is_in_split(const mr_book *b, const mr_entry *e)
 {
     const mr_plan *plan = &b->in->plan;

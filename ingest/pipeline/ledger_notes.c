@@ -63,7 +63,7 @@ static mr_status note_masks(mr_book *b, mr_error *err)
     mr_buf_add_text(&pattern, stem + base);
     mr_source_leave_out(mr_buf_text(&pattern), pattern.len, &option);
     mr_note_add(&b->in->notes, MR_NOTE_INFO, first->path, first->path_len, first->size,
-                "%s sample%s named like the mask of another one; if they are masks, %s leaves those of this folder out",
+                "%s sample%s named like the mask of another; if they are masks, %s leaves those of this folder out",
                 mr_text_count(count, text), count == 1 ? " is" : "s are", mr_buf_text(&option));
     return mr_buf_status(&option, err, "accounting for the source");
 }

@@ -8,9 +8,9 @@
 typedef struct mr_leftover {
     const char *path; /* of the entry */
     uint32_t entry;
-    uint32_t folder;         /* length of the folder that names it; 0: the top of the source */
+    uint32_t folder;         /* length of the folder that names it; 0: the top level of the source */
     const mr_format *format; /* NULL: an image */
-    bool keepable;           /* --keep-unlisted takes it */
+    bool keepable;           /* --keep-unlisted includes it */
     bool skippable;          /* --skip-unmatched leaves it out */
 } mr_leftover;
 
@@ -33,7 +33,7 @@ typedef struct mr_left_folder {
     const mr_book *book;
     const mr_leftover *items; /* those of the folder */
     size_t count;
-    const char *path; /* from the top of the source */
+    const char *path; /* from the top level of the source */
     size_t len;
     size_t images, others; /* others: annotations of further formats */
     size_t odd;            /* of the images: not named like one */

@@ -100,7 +100,7 @@ static void note_folder(mr_book *b, const mr_left_folder *f, mr_buf *sentence)
     MR_AUTO(mr_buf_free) mr_buf advice = {0};
     say_count(f, &what);
     mr_text_escape(&path, f->path, f->len);
-    mr_buf_add_text(&path, f->len ? "/" : "the top of the source");
+    mr_buf_add_text(&path, f->len ? "/" : "the top level of the source");
     mr_left_advise(f, &advice);
     if (!sentence->len) {
         mr_buf_printf(sentence, "%s %s %s would be left out: ", mr_buf_text(&what), f->len ? "in" : "at",

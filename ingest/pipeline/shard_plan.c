@@ -65,7 +65,7 @@ static void choose_size(mr_ingest *in)
 static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
 {
     return mr_fail(err, MR_MISUSE,
-                   "--shard-size %llu: makes more than the %d shards that split '%s' may have; use %lluMiB or more",
+                   "--shard-size %llu: makes more than %d shards, the limit for split '%s'; use %lluMiB or more",
                    (unsigned long long)in->shard_size, MR_SHARDS_MAX, in->plan.splits[split].name,
                    (unsigned long long)(all_bytes(in) / (MR_SHARDS_MAX / 2) >> 20) + 1);
 }

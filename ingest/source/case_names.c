@@ -64,7 +64,7 @@ mr_status mr_list_note_case(list *l, mr_error *err)
     const mr_entry *a = &s->entries[first[0]], *b = &s->entries[first[1]];
     mr_text_escape(&other, b->path, b->path_len);
     mr_note_add(l->notes, MR_NOTE_INFO, a->path, a->path_len, 0,
-                "%s differs only in case (%s such name%s in all): two files here, but only one on a case-insensitive "
+                "%s differs only in case (%s such name%s in total): two files here, but only one on a case-insensitive "
                 "file system",
                 mr_buf_text(&other), mr_text_count(count, text), count == 1 ? "" : "s");
     return mr_buf_status(&other, err, "listing the source");

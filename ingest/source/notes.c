@@ -27,7 +27,7 @@ const char *const mr_note_advice[MR_NOTE_COUNT] = {
     [MR_NOTE_BAD_NAME] = "rename these files in the source",
     [MR_NOTE_COLLISION] =
         "the first is used: rename or remove one of each pair; --max-rejects sets how many may be left out",
-    [MR_NOTE_UNLISTED] = "--keep-unlisted takes them",
+    [MR_NOTE_UNLISTED] = "--keep-unlisted includes them",
     [MR_NOTE_MISSING] = "if the images are elsewhere, give that folder or archive as another SRC",
     [MR_NOTE_LEAK] = "--exclude removes one of each pair; --fail-on-leak makes leaks an error",
     [MR_NOTE_DUPLICATE] = "--exclude removes one of each pair",

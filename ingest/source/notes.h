@@ -12,7 +12,7 @@
     X(BAD_NAME, "bad_names", "unsafe names rejected") /* .., absolute, NUL, empty, too long */                         \
     X(COLLISION, "collisions", "duplicate names")     /* the first is kept */                                          \
     X(NOT_UTF8, "odd_names", "names not UTF-8")       /* kept byte for byte */                                         \
-    X(UNLISTED, "unlisted", "images in no annotation")                                                                 \
+    X(UNLISTED, "unlisted", "images not in any annotation")                                                            \
     X(MISSING, "missing", "annotated but missing")                                                                     \
     X(CLASS, "class_notes", "classes not in every split")                                                              \
     X(LEAK, "leaks", "leaks between splits")                                                                           \
@@ -20,7 +20,7 @@
     X(LEFT_OUT, "left_out", "folders with images or annotations that would be left out")                               \
     X(UNACCOUNTED, "unaccounted", "files that would be left out") /* in these folders; in the report alone */          \
     X(SAME_NAME, "same_names", "same name in two splits")         /* no proof of a leak */                             \
-    X(COMPANION, "companions", "companions not taken")            /* READMEs, checksums, masks ... */                  \
+    X(COMPANION, "companions", "companions left out")             /* READMEs, checksums, masks ... */                  \
     X(IGNORED, "ignored", "other files left out")                                                                      \
     X(INFO, "notes", "remarks")
 

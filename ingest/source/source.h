@@ -88,7 +88,7 @@ mr_status mr_source_check(const mr_source *s, mr_error *err);
 
 /* A symbolic link that is not followed, though it may lead to an image or a folder of images. */
 typedef struct mr_unfollowed_link {
-    const char *path; /* bytes, from the top of the source; lives as long as the source */
+    const char *path; /* bytes, from the top level of the source; lives as long as the source */
     uint32_t len;
 } mr_unfollowed_link;
 

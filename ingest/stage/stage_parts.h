@@ -47,7 +47,7 @@ mr_status mr_folder_unlink(int dir, const char *path, const char *name, mr_error
  * else is there stays. */
 mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, mr_error *err);
 
-/* For this process alone until `dir` is closed.  It is a failure if another one has it, none if there are no locks. */
+/* For this process alone until `dir` is closed.  It is a failure if another has it, none if there are no locks. */
 mr_status mr_folder_lock(int dir, const char *path, mr_error *err);
 
 /* ---- stage_target.c --------------------------------------------------------------------------------------------- */

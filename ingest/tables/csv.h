@@ -25,7 +25,7 @@ typedef struct mr_csv_odd {
  * MR_BAD_DATA, naming the file (`name`) and line: a row with a different number of cells, an unclosed quote, a NUL
  * byte, no header. */
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
-/* The same with another delimiter than the comma: ';' or a tab. */
+/* The same with a delimiter other than the comma: ';' or a tab. */
 mr_status mr_csv_parse_by(mr_buf *text, const char *name, char delimiter, mr_csv *out, mr_error *err);
 /* The same for tables of any origin: a row with more or fewer cells is completed or cut, and listed in `odd`, unless
  * what it has too many or lacks is empty; names of columns may occur twice. */

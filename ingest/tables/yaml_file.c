@@ -11,7 +11,7 @@ mr_status mr_yaml_read(const mr_source *s, uint32_t entry, mr_yaml *out, mr_erro
     const mr_entry *e = mr_source_entry(s, entry);
     mr_text_escape(&name, e->path, e->path_len);
     if (e->size > MR_YAML_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: longer than the 1 MiB that a YAML file may have", mr_buf_text(&name));
+        return mr_fail(err, MR_BAD_DATA, "%s: longer than 1 MiB, the limit for a YAML file", mr_buf_text(&name));
     MR_TRY(mr_source_read(s, entry, &bytes, err));
     return mr_yaml_parse(mr_buf_text(&bytes), bytes.len, mr_buf_text(&name), out, err);
 }

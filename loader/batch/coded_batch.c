@@ -13,8 +13,8 @@ mr_status mr_coded_loading_init(mr_coded_loading *c, const mr_work *w, uint64_t 
     if (!mr_work_is_coded(w))
         return MR_OK;
     if (max > UINT32_MAX)
-        return mr_fail(err, MR_MISUSE, "coded batches of %llu samples per rank; at most %u", (unsigned long long)max,
-                       UINT32_MAX);
+        return mr_fail(err, MR_MISUSE, "coded batches of %llu samples per rank; the maximum is %u",
+                       (unsigned long long)max, UINT32_MAX);
     c->slots = mr_alloc(max ? max : 1, sizeof *c->slots);
     c->descriptions = mr_alloc(max ? max : 1, sizeof *c->descriptions);
     c->late = mr_alloc(max ? max : 1, sizeof *c->late);

@@ -214,7 +214,7 @@ mr_status mr_loader_seek(mr_loader *l, const mr_cursor *cursor, mr_error *err)
     while (q->busy && !l->callers)
         mr_batch_queue_wait(q, &q->ready);
     if (q->work.stop)
-        status = mr_fail(err, MR_MISUSE, "a loader that is stopped cannot seek; open another one");
+        status = mr_fail(err, MR_MISUSE, "a loader that is stopped cannot seek; open another");
     else if (l->callers)
         status = mr_fail(err, MR_MISUSE, "a loader cannot seek while another thread waits for its next batch");
     else

@@ -68,7 +68,7 @@ static mr_status fill_height(mr_loader_options *o, mr_error *err)
     if (o->height == 0)
         o->height = o->transform.size;
     if (o->height > MR_MAX_SIDE)
-        return mr_fail(err, MR_MISUSE, "height of %u pixels; at most %d", o->height, MR_MAX_SIDE);
+        return mr_fail(err, MR_MISUSE, "height of %u pixels; the maximum is %d", o->height, MR_MAX_SIDE);
     const mr_transform *t = &o->transform;
     if (mr_view_is_framed(t->kind) && (o->deliver == MR_DELIVER_CODED || t->unrounded))
         return mr_fail(err, MR_MISUSE, "transform: a letterbox or patch is made of bytes: neither coded nor unrounded");
@@ -195,11 +195,11 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.rank >= o.world)
         return mr_fail(err, MR_MISUSE, "rank %u of a world of %u; ranks count from 0", o.rank, o.world);
     if (o.threads > MR_MAX_THREADS)
-        return mr_fail(err, MR_MISUSE, "%u threads; at most %d", o.threads, MR_MAX_THREADS);
+        return mr_fail(err, MR_MISUSE, "%u threads; the maximum is %d", o.threads, MR_MAX_THREADS);
     if (o.prefetch == 0)
         o.prefetch = 2;
     if (o.prefetch > MR_MAX_PREFETCH)
-        return mr_fail(err, MR_MISUSE, "prefetch of %u batches; at most %d", o.prefetch, MR_MAX_PREFETCH);
+        return mr_fail(err, MR_MISUSE, "prefetch of %u batches; the maximum is %d", o.prefetch, MR_MAX_PREFETCH);
     if (o.epochs == 0)
         o.epochs = 1;
     if (o.max_pixels == 0)

@@ -89,7 +89,7 @@ mr_status mr_order_make(mr_shuffle kind, uint64_t samples, uint64_t seed, uint64
 {
     mr_order o = {.kind = kind, .samples = samples, .seed = seed, .block = 1, .window = 1};
     if (samples > max_samples)
-        return mr_fail(err, MR_MISUSE, "a split of %llu samples; at most 2^40", (unsigned long long)samples);
+        return mr_fail(err, MR_MISUSE, "a split of %llu samples; the maximum is 2^40", (unsigned long long)samples);
     if (kind == MR_SHUFFLE_WINDOW) {
         if (window_bytes == 0)
             return mr_fail(err, MR_MISUSE, "a shuffle window of 0 bytes; give its size, for example window:1GiB");

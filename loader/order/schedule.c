@@ -29,9 +29,9 @@ mr_status mr_schedule_make(const mr_order *order, uint64_t global_batch, unsigne
 {
     mr_schedule s = {.order = *order, .global_batch = global_batch, .world = world ? world : 1, .tail = tail};
     if (global_batch == 0)
-        return mr_fail(err, MR_MISUSE, "a global batch of 0 samples; it needs at least one per rank, %u", s.world);
+        return mr_fail(err, MR_MISUSE, "a global batch of 0 samples; the minimum is one per rank, %u", s.world);
     if (global_batch > max_batch)
-        return mr_fail(err, MR_MISUSE, "a global batch of %llu samples; at most 2^40", (ull)global_batch);
+        return mr_fail(err, MR_MISUSE, "a global batch of %llu samples; the maximum is 2^40", (ull)global_batch);
     if (tail != MR_TAIL_DROP && tail != MR_TAIL_PAD && tail != MR_TAIL_PARTIAL)
         return mr_fail(err, MR_MISUSE, "tail %d is neither drop, pad nor partial", (int)tail);
     MR_TRY(check_world(global_batch, s.world, err));

@@ -121,7 +121,7 @@ class Dataset(Mapping[str, "Split"]):
         self._local, self._local_size = state["local"], state["local_size"]
         self._open()
         if self.digest != state["digest"]:
-            raise BadDataError(f"{self.path}: another dataset than the one that was pickled")
+            raise BadDataError(f"{self.path}: not the dataset that was pickled")
 
     def __getitem__(self, name: str) -> Split:
         if name not in self._counts:

@@ -12,7 +12,8 @@
 mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **out, mr_error *err);
 
 /* Collective, once each rank has read its manifest.  Ranks share out what the manifest lists: copies of which one is
- * out of date would be mixed with the others.  MR_BAD_DATA names the first rank that reads another dataset than rank 0.
+ * out of date would be mixed with the others.  MR_BAD_DATA names the first rank that reads a different dataset from
+ * rank 0.
  */
 mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *err);
 

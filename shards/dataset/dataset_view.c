@@ -33,7 +33,7 @@ static mr_status list_part(const opening *o, mr_view_part *p, const char *split,
     if (list->samples == p->samples && memcmp(list->hash, p->list, sizeof list->hash) == 0)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: the conditions of %s give other samples than those that it was made of; "
+                   "%s: the conditions of %s give samples that differ from those it was made of; "
                    "make it again by `millrace view`",
                    o->path, split);
 }
@@ -164,7 +164,7 @@ static mr_status open_source(const opening *o, size_t i, mr_error *err)
         return mr_fail(err, status, "%s: %s", o->path, why.text);
     if (memcmp(o->datasets[i]->digest, s->digest, sizeof s->digest) == 0)
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%s: %s is another dataset than the view was made of: %s, not %s", o->path, place,
+    return mr_fail(err, MR_BAD_DATA, "%s: %s is not the dataset that the view was made of: %s, not %s", o->path, place,
                    o->datasets[i]->sha256, wanted);
 }
 

@@ -1,5 +1,5 @@
 /* view_classes.c - the classes of a view: those of its datasets, renamed, and joined by name.
- * Invariant: where no dataset needs renumbering, labels and the sources' own numbers of classes stay as they are. */
+ * Invariant: where no dataset needs renumbering, labels and the sources' own class numbers stay as they are. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,7 +19,7 @@ static inline void mr_view_list_free(mr_view_list *l)
 }
 
 /* Reads every index row of the part's split of the dataset, which is not a view, and metas if a condition asks for
- * them. `labels_only`: MR_MISUSE if a meta has numbers of classes, too, where only labels can be renumbered. MR_MISUSE:
+ * them. `labels_only`: MR_MISUSE if a meta has class numbers, too, where only labels can be renumbered. MR_MISUSE:
  * no such split. */
 mr_status mr_view_list_make(const mr_dataset *ds, mr_view_part *p, bool labels_only, mr_view_list *out, mr_error *err);
 

@@ -1,5 +1,5 @@
 /* meta.h - private to this room: in which members the metas of two samples differ.
- * Invariant: numbers of classes and samples do not count, only what they stand for. */
+ * Invariant: class numbers and samples do not count, only what they stand for. */
 #ifndef MR_DIFF_META_H
 #define MR_DIFF_META_H
 

@@ -1,4 +1,4 @@
-/* class_names.c - makes the names of classes differ: COCO's categories are identified by their ids, and may share
+/* class_names.c - makes the class names differ: COCO's categories are identified by their ids, and may share
  * names. Invariant: the work is linear in the number of classes, however many share a name. */
 #include "shards/export/class_names.h"
 

@@ -1,4 +1,4 @@
-/* class_names.h - names of classes for formats in which a name stands for one class.
+/* class_names.h - class names for formats in which a name stands for one class.
  * Invariant: where they have to differ, no two are equal; a name that no earlier class has is kept as it is. */
 #ifndef MR_CLASS_NAMES_H
 #define MR_CLASS_NAMES_H

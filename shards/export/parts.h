@@ -6,27 +6,27 @@
 /* The word of JSON, and for people: "what of the dataset is counted". */
 #define MR_EXPORT_PARTS(X)                                                                                             \
     X(UNLABELLED, "unlabelled", "samples without a label")                                                             \
-    X(LABEL, "labels", "labels of samples")                                                                            \
+    X(LABEL, "labels", "sample labels")                                                                                \
     X(LABELS, "several_labels", "samples with several labels")                                                         \
-    X(CAPTIONS, "captions", "captions of samples")                                                                     \
+    X(CAPTIONS, "captions", "sample captions")                                                                         \
     X(COLUMNS, "columns", "samples with further columns of the source")                                                \
     X(OBJECTS, "objects", "objects")                                                                                   \
     X(CLASSLESS, "objects_without_class", "objects without a class")                                                   \
     X(BOXLESS, "objects_without_box", "objects without a box, or with an empty one")                                   \
     X(BOXES, "boxes", "objects that have only a box")                                                                  \
     X(POLYGONS, "polygons", "objects with polygons")                                                                   \
-    X(RINGS, "several_polygons", "objects of several polygons")                                                        \
+    X(RINGS, "several_polygons", "objects with several polygons")                                                      \
     X(MASKS, "masks", "objects with a run-length encoded mask in the source")                                          \
     X(ORIENTED, "oriented_boxes", "objects with an oriented box")                                                      \
     X(KEYPOINTS, "keypoints", "objects with keypoints")                                                                \
     X(CROWDS, "crowds", "objects marked as crowds")                                                                    \
-    X(IDS, "ids", "ids of objects")                                                                                    \
+    X(IDS, "ids", "object ids")                                                                                        \
     X(OUTSIDE, "outside", "objects that extend beyond their image")                                                    \
     X(TURNED, "turned", "objects in images that EXIF rotates")                                                         \
     X(EMPTY_CLASSES, "empty_classes", "classes without a sample")                                                      \
-    X(CLASS_NUMBERS, "class_numbers", "numbers of classes")                                                            \
-    X(CLASS_NAMES, "class_names", "names of classes")                                                                  \
-    X(SPLIT_NAMES, "split_names", "names of splits")                                                                   \
+    X(CLASS_NUMBERS, "class_numbers", "class numbers")                                                                 \
+    X(CLASS_NAMES, "class_names", "class names")                                                                       \
+    X(SPLIT_NAMES, "split_names", "split names")                                                                       \
     X(NAMES, "names", "file names")
 
 typedef enum mr_export_part {

@@ -106,11 +106,11 @@ mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects 
     X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their image")                             \
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REVERSED, "reversed", "boxes whose sides were in the wrong order (xmax < xmin); \"objects\" has them in order")  \
-    X(REPEATED, "repeated", "objects with the same class and box as another one of their image")                       \
+    X(REPEATED, "repeated", "objects with the same class and box as another object of the same image")                 \
     X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
     X(TURNED, "turned", "objects in images that EXIF rotates; \"objects\" places them in the image as stored")         \
-    X(RESIZED, "resized", "objects in images of another size than the source states")                                  \
-    X(MASK_RESIZED, "masks_resized", "masks of another size than their image")                                         \
+    X(RESIZED, "resized", "objects in images of a different size from the source states")                              \
+    X(MASK_RESIZED, "masks_resized", "masks of a different size from their image")                                     \
     X(MASK_UNREADABLE, "masks_unreadable", "masks that are not intact PNGs of at most 64 MiB, which \"masks\" lacks")
 
 typedef enum mr_object_oddity {

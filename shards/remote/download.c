@@ -184,7 +184,7 @@ static bool join(mr_download *d, bool whole)
 
 mr_status mr_download_end(mr_download *d, mr_status status, mr_error *err)
 {
-    /* What is damaged may be another file than the expected one: that is the better reason, and worth the wait. */
+    /* What is damaged may not be the expected file: that is the better reason, and worth the wait. */
     bool whole = status == MR_OK || (status == MR_BAD_DATA && d->hasher);
     mr_error other = {.status = MR_OK};
     if (d->started && join(d, whole)) {

@@ -25,7 +25,7 @@ typedef struct mr_reply { /* what the last answer's head says, and what became o
     uint64_t range_from, length; /* length UINT64_MAX: not stated */
     unsigned retry_after;        /* seconds */
     char etag[MR_ETAG_MAX];
-    bool changed;   /* the file is another one than at the first attempt */
+    bool changed;   /* the file is not that of the first attempt */
     uint64_t sent;  /* of what is PUT, in this attempt */
     mr_status sunk; /* of the sink */
     mr_error *err;

@@ -26,7 +26,7 @@ mr_status mr_push_open(const char *text, mr_push **out, mr_error *err)
         return mr_fail_memory(err, text);
     mr_status status = mr_url_parse(text, &url, err);
     if (status == MR_OK && url.scheme == MR_SCHEME_hf) {
-        status = mr_fail(err, MR_MISUSE, "%s: the hub takes files through git; upload the folder with: hf upload",
+        status = mr_fail(err, MR_MISUSE, "%s: the hub accepts files through git; upload the folder with: hf upload",
                          url.shown);
         mr_url_free(&url);
     }

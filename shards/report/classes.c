@@ -198,7 +198,7 @@ mr_status mr_splits_add(const mr_report_facts *f, mr_buf *out, mr_error *err)
     MR_TRY(mr_class_bars(f, "Samples by class", f->labels.counts, f->labels.width, splits, f->m->class_count, heads,
                          out, err));
     if (f->lists)
-        MR_TRY(mr_class_bars(f, "Samples whose list of labels has the class", f->listed, 0, 1, f->m->class_count, heads,
+        MR_TRY(mr_class_bars(f, "Samples with the class in their label list", f->listed, 0, 1, f->m->class_count, heads,
                              out, err));
     for (size_t i = 1; i < splits && i < 4; i++)
         MR_TRY(add_balance(f, i, out, err));

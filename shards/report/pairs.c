@@ -68,9 +68,9 @@ static mr_status add_kind(section *s, mr_similar_kind kind, mr_buf *out, mr_erro
 static void add_note(const section *s, bool bytes_only, mr_buf *out)
 {
     if (bytes_only)
-        mr_buf_add_text(out,
-                        "<p class=\"note\">Only equal files were looked for: the dataset is too large to decode all of "
-                        "it for a page. <code>millrace inspect --near-duplicates</code> does.</p>\n");
+        mr_buf_add_text(
+            out, "<p class=\"note\">Only identical files were looked for: the dataset is too large to decode all of "
+                 "it for a page. <code>millrace inspect --near-duplicates</code> does.</p>\n");
     else if (!s->found->equal && !s->found->leaks && !s->found->duplicates)
         mr_buf_add_text(out, "<p>No two images look alike.</p>\n");
 }

@@ -61,7 +61,7 @@ static void drop_overlaps(mr_verify_job *job, pieces *list)
         const piece p = list->items[i];
         if (p.offset < end) {
             mr_problem_add(&job->out->problems, MR_PROBLEM_INDEX, job->shard->name, job->shard->first + p.tag / 2, NULL,
-                           "%s: its record overlaps another one", job->idx_name);
+                           "%s: its record overlaps another", job->idx_name);
             mark_damaged(job, &p);
             continue;
         }

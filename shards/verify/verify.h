@@ -22,8 +22,8 @@
     X(MISSING, "missing", "a file that the manifest lists does not exist")                                             \
     X(NOT_A_FILE, "not-a-file", "a folder, FIFO or device, or a link to one, is where a file should be")               \
     X(UNREADABLE, "unreadable", "the system cannot read the file, or a part of it")                                    \
-    X(SIZE, "size", "a file does not have the size that the manifest states")                                          \
-    X(DIGEST, "digest", "a file does not have the digest that the manifest states")                                    \
+    X(SIZE, "size", "a file's size differs from the manifest")                                                         \
+    X(DIGEST, "digest", "a file's digest differs from the manifest")                                                   \
     X(INDEX, "index", "the index does not describe the shard")                                                         \
     X(RECORD, "record", "a sample's bytes differ from their hash")                                                     \
     X(STRUCTURE, "structure", "every record is intact, but LMDB's own pages are not")                                  \

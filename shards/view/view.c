@@ -322,6 +322,6 @@ mr_status mr_view_refuse(const char *path, mr_error *err)
     if (!mr_view_is_at(path))
         return MR_OK;
     MR_TRY(mr_view_read(path, &v, err));
-    return mr_fail(err, MR_MISUSE, "%s: is a view, which this command does not take; name the dataset that it is of",
+    return mr_fail(err, MR_MISUSE, "%s: is a view, which this command does not accept; name the dataset that it is of",
                    path);
 }

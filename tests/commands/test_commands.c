@@ -290,7 +290,7 @@ static void test_reports_in_what_is_made(void **state)
     support_result r = support_run((const char *[]){"sh", "-c", script, support_millrace_path(), NULL},
                                    &(support_limits){.directory = dir});
     support_assert_status(&r, 2);
-    assert_string_equal(r.err, "millrace: --report drawn.tar: standard input reads this file; name another one\n");
+    assert_string_equal(r.err, "millrace: --report drawn.tar: standard input reads this file; name another file\n");
     support_result_free(&r);
 }
 

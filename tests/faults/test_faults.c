@@ -291,7 +291,7 @@ static void run_again(const scene *s, const char *fault, bool libraries, const e
     uint64_t is = target_is(s, &wrong);
     char *command = support_path("%s%s", s->command, is && s->force ? s->force : "");
     if ((is && !s->force) || (s->model && is == e->after && !s->prepare))
-        command[0] = '\0'; /* a finished run; another one goes to another place */
+        command[0] = '\0'; /* a finished run; another goes to another place */
     support_result r = {0};
     if (*command)
         r = faulty_run(&(faulty){.directory = t.run}, command);

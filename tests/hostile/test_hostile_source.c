@@ -77,7 +77,7 @@ static void test_bombs(void **state)
     free(zeros);
 }
 
-/* A bomb in a bomb in a bomb: one layer is opened, and no archive inside another one. */
+/* A bomb in a bomb in a bomb: one layer is opened, and no archive inside another. */
 static void test_archives_in_archives(void **state)
 {
     (void)state;
@@ -505,8 +505,7 @@ static void test_many_names(void **state)
         {40000, {"ds/train/a/", ".jpg", "x", add_noisy, "--label-column=noisy", "images are rejected", false}},
         {50000, {"ds/c", "/train-00000-of-00001.parquet", "", NULL, "--quiet", "choose one with --config", false}},
         {20000, {captions, dev, coco, NULL, "--quiet", "without images", false}},
-        {20000,
-         {captions, dev, coco, add_image, "--quiet", "more than the 1000 splits that a dataset may have", false}},
+        {20000, {captions, dev, coco, add_image, "--quiet", "more than 1000 splits, the limit for a dataset", false}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         support_assert_linear(cases[i].kind.words, cost_of_many, &cases[i].kind, cases[i].size / part);

@@ -242,8 +242,8 @@ if [ -e "$no_locks" ]; then
     kill -CONT "$stopped" "$(ps -o ppid= -p "$stopped" | tr -d ' ')"
     code=0
     wait "$first" || code=$?
-    [ "$code" = 3 ] || fail "exit code $code instead of 3 for a run whose folder another one had"
-    grep -q "^millrace: run: lost ownership of this folder: its lock file .millrace-owner was removed" first || fail "a run whose folder another one had"
+    [ "$code" = 3 ] || fail "exit code $code instead of 3 for a run whose folder another had"
+    grep -q "^millrace: run: lost ownership of this folder: its lock file .millrace-owner was removed" first || fail "a run whose folder another had"
     echo "ok: a dead owner's folder is taken over, one that only slept ends"
 fi
 

@@ -337,7 +337,7 @@ support_result support_mpirun_in(unsigned ranks, const char *const *argv, const 
         support_cannot("ranks", "mpirun is not installed");
         skip();
     }
-    /* An mpirun that starts while another one removes the folder that both would share fails with "File exists". */
+    /* An mpirun that starts while another removes the folder that both would share fails with "File exists". */
     const char *given = getenv("OMPI_MCA_orte_tmpdir_base");
     char *own = given ? NULL : support_tmpdir();
     char *base = support_path("OMPI_MCA_orte_tmpdir_base=%s", own ? own : given);

@@ -167,7 +167,7 @@ static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, cons
                        size, want->bytes);
     MR_TRY(mr_file_digest(fd, size, false, name, &have, err));
     if (memcmp(have.xxh3_128, want->xxh3_128, sizeof have.xxh3_128) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged", name);
+        return mr_fail(err, MR_BAD_DATA, "%s: does not match its digest in state.json; it is damaged", name);
     return MR_OK;
 }
 

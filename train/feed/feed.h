@@ -1,5 +1,5 @@
 /* feed.h - batches of the loader as micro-batches on the device.
- * Invariant: at most one batch is held, and another one whose images are decoded ahead; the pointers of a micro-batch
+ * Invariant: at most one batch is held, and another whose images are decoded ahead; the pointers of a micro-batch
  * are valid until the next one. A sample's dropout key and its caption depend on (seed, epoch, item) alone, where the
  * item is the sample's number or, with options.items, the number in that list: so they are the same on every rank.
  *

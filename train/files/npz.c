@@ -246,7 +246,7 @@ mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err)
 {
     uint8_t beyond;
     if (!r->met)
-        return mr_fail(err, MR_MISUSE, "%s: no array to take", mr_buf_text(&r->name));
+        return mr_fail(err, MR_MISUSE, "%s: no array to read", mr_buf_text(&r->name));
     if (bytes != mr_npz_bytes(&r->array))
         return mr_fail(err, MR_MISUSE, "%s: %s has %llu bytes, not %zu", mr_buf_text(&r->name), mr_buf_text(&r->member),
                        (unsigned long long)mr_npz_bytes(&r->array), bytes);

@@ -154,7 +154,7 @@ static bool take_descr(literal *l, mr_npz_array *array)
         }
     if (len && *text == '>')
         return fault(l, "is big-endian; save it with astype('<f4')");
-    return fault(l, "has elements of another type than '<f4', '<i8' and '|u1'; save it with astype('<f4')");
+    return fault(l, "has elements of a type other than '<f4', '<i8' and '|u1'; save it with astype('<f4')");
 }
 
 static bool take_order(literal *l)

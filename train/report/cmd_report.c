@@ -104,7 +104,7 @@ const mr_command mr_cmd_report = {
         "  millrace report coco --seed 7 -o - > coco.html\n"
         "  millrace report run -o run.html\n"
         "\n"
-        "The page is at most about 5 MB.  Objects, captions and lists of labels are counted in up to 50,000 samples, "
+        "The page is at most about 5 MB.  Objects, captions and label lists are counted in up to 50,000 samples, "
         "chosen evenly; the page says so.\n"
         "\n"
         "Exit status: 0 done; 1 the dataset or the run is damaged; 2 usage error, or no dataset or run there; 3 system "

@@ -35,7 +35,7 @@ typedef struct mr_run_facts { /* a zeroed one is empty */
     json_t *results; /* train_results.json; NULL: none */
     mr_curve curves[MR_CURVES];
     mr_outcomes outcomes;
-    mr_dataset *ds;        /* NULL: not there, or another one */
+    mr_dataset *ds;        /* NULL: not there, or another */
     mr_buf no_dataset;     /* why, in a sentence */
     const mr_split *split; /* of ds: that of the outcomes */
 } mr_run_facts;

@@ -17,7 +17,7 @@ static const char *reason_of(const mr_sums_facts *all, unsigned world, unsigned 
             return all[*rank].how;
     for (*rank = 1; *rank < world; ++*rank) {
         if (all[*rank].version != all[0].version)
-            return "it has another version than rank 0";
+            return "its version differs from that of rank 0";
         for (unsigned i = 0; i < *rank; i++)
             if (memcmp(all[i].device, all[*rank].device, sizeof all[i].device) == 0)
                 return "it shares its device with another rank";

@@ -53,7 +53,7 @@ static mr_status load_run(mr_trainer *t, float *start, mr_error *err)
     return load_with_head(t, mr_buf_text(&weights), &older, found, start, err);
 }
 
-/* From a file, with the classes of its head in another one. */
+/* From a file, with the classes of its head in another. */
 static mr_status load_named(mr_trainer *t, float *start, mr_error *err)
 {
     const mr_settings *s = t->settings;

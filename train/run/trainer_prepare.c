@@ -144,7 +144,7 @@ static mr_status set_schedule(mr_trainer *t, const mr_split *train, mr_error *er
         t->evaluation_due = t->restored.evaluation_due && t->eval_split;
     }
     char number[4][40];
-    mr_buf_printf(&t->remarks, "%s samples, %s per update, %s updates per epoch, %s in all\n",
+    mr_buf_printf(&t->remarks, "%s samples, %s per update, %s updates per epoch, %s in total\n",
                   mr_text_count(samples, number[0]), mr_text_count(global_batch(t), number[1]),
                   mr_text_count(per_epoch, number[2]), mr_text_count(t->updates, number[3]));
     return MR_OK;

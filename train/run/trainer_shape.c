@@ -135,10 +135,10 @@ static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
     if (c->card->text)
         return c->frozen
                    ? MR_OK
-                   : mr_fail(err, MR_MISUSE, "--freeze %s: %s takes none, images, text or both", s->freeze, s->model);
+                   : mr_fail(err, MR_MISUSE, "--freeze %s: %s accepts none, images, text or both", s->freeze, s->model);
     bool backbone = strcmp(s->freeze, "backbone") == 0;
     if (!backbone && (!mr_text_parse_u64(s->freeze, &blocks) || blocks < 1 || blocks > c->layers))
-        return mr_fail(err, MR_MISUSE, "--freeze %s: %s takes none, backbone, or a number of blocks from 1 to %u",
+        return mr_fail(err, MR_MISUSE, "--freeze %s: %s accepts none, backbone, or a number of blocks from 1 to %u",
                        s->freeze, s->model, c->layers);
     c->frozen_layers = backbone ? c->layers + 1 : (uint32_t)blocks;
     return MR_OK;

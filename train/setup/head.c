@@ -52,6 +52,6 @@ mr_status mr_head_take(const mr_checkpoint *from, const char *path, const mr_man
                        "--pretrained-classes, to start from the rest of it",
                        path);
     say(taken, m, path, mr_buf_text(&others), count, said);
-    MR_TRY(mr_buf_status(&others, err, "taking a head"));
-    return mr_buf_status(said, err, "taking a head");
+    MR_TRY(mr_buf_status(&others, err, "loading a head"));
+    return mr_buf_status(said, err, "loading a head");
 }

@@ -127,7 +127,7 @@ typedef enum mr_setting_life {
       "example 0.999 (0: off)")                                                                                        \
     X(MR_ARG_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED, "dropout rate")                                   \
     X(MR_ARG_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                           \
-      "bridgetower: equal images in a batch are not negatives of one another", .rare = true)                           \
+      "bridgetower: identical images in a batch are not negatives of one another", .rare = true)                       \
     X(MR_ARG_FLAG, bool, gather_negatives, "gather-negatives", NULL, "", MR_FIXED,                                     \
       "bridgetower: take negatives from all ranks, not from the rank's own batch only", .rare = true)                  \
     X(MR_ARG_COUNT, uint64_t, seed, "seed", "N", "42", MR_FIXED, "random seed")                                        \

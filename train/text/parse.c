@@ -20,7 +20,7 @@ static mr_status refuse(const reader *r, const char *what, const json_t *value, 
     MR_AUTO(mr_scope_free)
     char *text = json_is_object(value) || json_is_array(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
     const char *type = json_string_value(json_object_get(value, "type"));
-    return mr_fail(r->err, MR_BAD_DATA, "%s: %s is %.80s; this tokenizer takes %s", r->name, what,
+    return mr_fail(r->err, MR_BAD_DATA, "%s: %s is %.80s; this tokenizer requires %s", r->name, what,
                    text     ? text
                    : type   ? type
                    : !value ? "missing"

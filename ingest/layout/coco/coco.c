@@ -77,7 +77,7 @@ static void bid_signed(const mr_tree *t, const mr_layout_options *o, const mr_co
     mr_buf name = {0};
     mr_text_escape(&name, path, len);
     bid->score = o->annotation_count ? 100 : has_image_anywhere(t) ? 86 : 40;
-    snprintf(bid->why, sizeof bid->why, "%.160s, %zu annotation file%s in all%s", mr_buf_text(&name), st->part_count,
+    snprintf(bid->why, sizeof bid->why, "%.160s, %zu annotation file%s in total%s", mr_buf_text(&name), st->part_count,
              st->part_count == 1 ? "" : "s", o->annotation_count ? " (--annotations)" : "");
     if (bid->score == 40)
         snprintf(bid->refusal, sizeof bid->refusal,
@@ -105,7 +105,7 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
     mr_buf name = {0};
     mr_text_escape(&name, part->split, part->split_len);
     bid->score = (images ? 90 : 60) - (*st->dir ? 0 : 5);
-    snprintf(bid->why, sizeof bid->why, "%s%s%s_%.60s.json, %zu annotation file%s in all%s%.120s", st->dir,
+    snprintf(bid->why, sizeof bid->why, "%s%s%s_%.60s.json, %zu annotation file%s in total%s%.120s", st->dir,
              *st->dir ? "/" : "", mr_coco_kinds[part->kind], mr_buf_text(&name), st->part_count,
              st->part_count == 1 ? "" : "s", images ? ", images in " : ", no images", images ? images : "");
     if (!images)

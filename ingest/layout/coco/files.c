@@ -138,7 +138,7 @@ static mr_status list_split_dirs(const mr_tree *t, mr_coco_state *st, mr_error *
     return MR_OK;
 }
 
-/* Under the root, or from the top of the source. */
+/* Under the root, or from the top level of the source. */
 static uint32_t find_given(const mr_tree *t, const char *path)
 {
     size_t len = strlen(path);

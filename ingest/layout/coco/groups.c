@@ -101,7 +101,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
     mr_coco_state *st = b->st;
     if (st->group_count == MR_SPLITS_MAX)
-        return mr_fail(b->err, MR_BAD_DATA, "annotation files of more than the %d splits that a dataset may have",
+        return mr_fail(b->err, MR_BAD_DATA, "annotation files of more than %d splits, the limit for a dataset",
                        MR_SPLITS_MAX);
     const mr_coco_part *part = &st->parts[first];
     mr_coco_group g = {.first = first, .count = count, .split = MR_NO_ENTRY};
@@ -152,10 +152,10 @@ static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
         mr_source_quote(a->path, a->path_len, &one);
         mr_source_quote(c->path, c->path_len, &two);
         mr_fail(b->err, MR_BAD_DATA,
-                "%s and %s are both the %s of split %.*s; --annotations %s --annotations %s takes both", a->path,
+                "%s and %s are both the %s of split %.*s; --annotations %s --annotations %s reads both", a->path,
                 c->path, mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split, mr_buf_text(&one),
                 mr_buf_text(&two));
-        return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
+        return mr_source_dispensable(s, p[i].entry, "keeps the other", MR_BAD_DATA, b->err);
     }
     return MR_OK;
 }

@@ -295,8 +295,9 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     if (g->any)
         mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0, "image id %s of split %s: %s",
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder,
-                    kind == MR_NAME_FOREIGN ? "no image below the root ends with this path of another place"
-                                            : "no such file");
+                    kind == MR_NAME_FOREIGN
+                        ? "this path is from another machine, and no image under the root ends with it"
+                        : "no such file");
     return MR_OK;
 }
 
@@ -346,7 +347,7 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
     }
     if (status == MR_OK && !g->any && m.missing)
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
-                    "none of the %" PRIu64 " images of this split exists (looked in %s/, images/%s/, images/ and "
+                    "none of the %" PRIu64 " images of this split exist (looked in %s/, images/%s/, images/ and "
                     "beside the annotation files)",
                     m.missing, g->folder, g->folder);
     return status;

@@ -57,7 +57,8 @@ static mr_status plan_classes(const mr_coco_build *b)
     return status == MR_OK ? mark_classes(b) : status;
 }
 
-/* ---- images in no annotation file ----------------------------------------------------------------------------- */
+/* ---- images not in any annotation file -----------------------------------------------------------------------------
+ */
 
 static const char *const flat_dirs[] = {"", "images/", "annotations/", "data/"};
 
@@ -143,8 +144,8 @@ static mr_status plan_unlisted(const mr_coco_build *b)
             continue;
         bool keep = b->options->keep_unlisted;
         mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, n)->size, "%s",
-                    keep ? "taken without annotation (--keep-unlisted)"
-                         : "in no annotation file of its split: left out (--keep-unlisted takes it)");
+                    keep ? "included without annotations (--keep-unlisted)"
+                         : "not in any annotation file of its split: left out (--keep-unlisted includes it)");
         if (keep)
             status = add_unlisted(b, g, n);
     }

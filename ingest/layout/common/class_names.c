@@ -179,7 +179,7 @@ static mr_status refuse_nesting(const mr_tree *t, const mr_split_dir *dir, const
     else
         mr_fail(err, MR_BAD_DATA,
                 "%s/: class folders hold no image themselves, only folders with other names (%s): "
-                "--class-depth 1 takes the outer folders (%s) as classes, --class-depth 2 the inner ones",
+                "--class-depth 1 uses the outer folders (%s) as classes, --class-depth 2 the inner ones",
                 mr_buf_text(&place), mr_buf_text(&below), mr_buf_text(&outer));
     mr_buf_free(&place);
     mr_buf_free(&below);

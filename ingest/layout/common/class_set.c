@@ -22,8 +22,7 @@ mr_status mr_class_set_add(mr_class_set *set, mr_plan *plan, const char *name, s
     if (mr_string_map_find(&set->map, text_of, plan, text, set->text.len) != SIZE_MAX)
         return MR_OK;
     if (plan->class_count == MR_CLASS_SET_MAX)
-        return mr_fail(err, MR_BAD_DATA,
-                       "the annotations name more than the %d classes that a dataset of them may have",
+        return mr_fail(err, MR_BAD_DATA, "the annotations name more than %d classes, the limit for a dataset",
                        MR_CLASS_SET_MAX);
     mr_status status = mr_plan_class(plan, name, len, false, 0, err);
     if (status == MR_OK && !mr_string_map_add(&set->map, text_of, plan, text, set->text.len))

@@ -26,7 +26,7 @@ mr_status mr_folder_unlisted(const mr_tree *t, const mr_layout_options *o, mr_pl
     size_t len;
     const char *path = mr_tree_path(t, entry, &len);
     mr_note_add(plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(t->source, entry)->size, "%s%s", why,
-                o->keep_unlisted ? ": kept without label" : "");
+                o->keep_unlisted ? ": kept without a label" : "");
     plan->used[entry] = 1;
     if (!o->keep_unlisted)
         return MR_OK;

@@ -13,7 +13,7 @@
 typedef enum mr_value_kind {
     MR_VALUE_NONE,   /* empty, or a word for it: NaN, None, null, N/A ... */
     MR_VALUE_WHOLE,  /* a whole number */
-    MR_VALUE_NUMBER, /* another one */
+    MR_VALUE_NUMBER, /* another */
     MR_VALUE_TEXT,
 } mr_value_kind;
 

@@ -156,7 +156,7 @@ static mr_status join_refs(build *b)
                     "%zu more entries for images that already have one: their annotations are joined", joined);
     if (repeats)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "%zu entries are exact copies of another one of their image, and are used once", repeats);
+                    "%zu entries are exact copies of another entry for the same image, and are used once", repeats);
     return MR_OK;
 }
 

@@ -147,7 +147,7 @@ mr_status mr_hub_configs_read(const mr_tree *t, mr_hub_configs *card, mr_error *
         return mr_fail_memory(err, card_name);
     if (!find_configs(all, &from, &len))
         return MR_OK;
-    return mr_source_dispensable(t->source, entry, "takes splits and configs from the names of the files",
+    return mr_source_dispensable(t->source, entry, "takes splits and configs from the file names",
                                  parse(card, from, len, err), err);
 }
 
@@ -262,7 +262,7 @@ static mr_status find_rule(const mr_hub_configs *card, const char *config, const
         if (*rule && r->split && (*rule)->split && strcmp((*rule)->split, r->split) != 0)
             return mr_fail(err, MR_BAD_DATA,
                            "%.*s: is in two splits of config %s, %s and %s, as %s says; --exclude %s takes splits and "
-                           "configs from the names of the files",
+                           "configs from the file names",
                            (int)f->path.len, f->path.text, config, (*rule)->split, r->split, card_name, card_name);
         *rule = *rule ? *rule : r;
     }
@@ -274,10 +274,10 @@ static mr_status in_no_config(const mr_hub_file *f, mr_error *err)
     MR_AUTO(mr_buf_free) mr_buf name = {0}, option = {0};
     mr_text_show(&name, f->path.text, f->path.len);
     mr_source_leave_out(f->path.text, f->path.len, &option);
-    return mr_fail(err, MR_BAD_DATA,
-                   "%s: is in no config of %s; %s leaves it out, --exclude %s takes splits and configs from the names "
-                   "of the files",
-                   mr_buf_text(&name), card_name, mr_buf_text(&option), card_name);
+    return mr_fail(
+        err, MR_BAD_DATA,
+        "%s: is not in any config of %s; %s leaves it out, --exclude %s takes splits and configs from the file names",
+        mr_buf_text(&name), card_name, mr_buf_text(&option), card_name);
 }
 
 mr_status mr_hub_configs_apply(const mr_hub_configs *card, const char *wanted, mr_hub_files *files, mr_error *err)

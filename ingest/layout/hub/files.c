@@ -251,7 +251,7 @@ static mr_status check_splits(const mr_hub_files *files, mr_error *err)
         mr_source_quote(f->stem.text, f->stem.len, &stem);
         mr_source_leave_out(f->path.text, f->path.len, &option);
         return mr_fail(err, MR_BAD_DATA,
-                       "%s: its name gives %s; --split-map %s=train takes it as split train, %s leaves it out",
+                       "%s: its name gives %s; --split-map %s=train adds it to split train, %s leaves it out",
                        mr_buf_text(&name), f->several ? "more than one split" : "no split, where those beside it do",
                        mr_buf_text(&stem), mr_buf_text(&option));
     }

@@ -62,7 +62,7 @@ void mr_hub_map_splits(mr_hub_files *files, const mr_layout_options *o);
  * whose split is not known, where those of others are. */
 mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_error *err);
 
-/* In plan(): a file that was not opened is of another config than the requested one, or of a split that is left out. */
+/* In plan(): a file that was not opened is of a config other than the requested one, or of a split that is left out. */
 void mr_hub_mark_left_out(const mr_tree *t, mr_plan *plan);
 
 /* MR_BAD_DATA: a split lacks one of its numbered files, or has one twice; names it. */

@@ -14,7 +14,7 @@ mr_status mr_hub_reader(const mr_layout_options *o, mr_layout_files *out, mr_err
         {"--image-column", o->image_column}, {"--label-column", o->label_column}, {"--text-column", o->text_column}};
     mr_script script;
     size_t n = 0;
-    mr_status status = mr_script_find("parquet_rows.py", MR_HUB_READER, "the reader of Parquet files", &script, err);
+    mr_status status = mr_script_find("parquet_rows.py", MR_HUB_READER, "the Parquet reader", &script, err);
     if (status != MR_OK)
         return status;
     out->owned[0] = script.owned;

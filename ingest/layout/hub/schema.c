@@ -55,7 +55,7 @@ static mr_status parse_label(const json_t *label, mr_hub_schema *s, const char *
         if (strcmp(words[k], kind) == 0)
             s->kind = (mr_hub_kind)k;
     if (s->kind == MR_HUB_NO_LABEL && strcmp(kind, "none") != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: a label of kind \"%s\" is not known", name, kind);
+        return mr_fail(err, MR_BAD_DATA, "%s: unknown kind of label \"%s\"", name, kind);
     if (s->kind == MR_HUB_NAMES)
         status = parse_names(json_object_get(label, "names"), &s->names, name, err);
     s->column = strdup(column);
@@ -106,13 +106,13 @@ mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s
                               mr_error *err)
 {
     if ((s->objects || first->objects) && !json_equal(s->objects, first->objects))
-        return mr_fail(err, MR_BAD_DATA, "%.*s: its objects have other classes than those of the files before it",
+        return mr_fail(err, MR_BAD_DATA, "%.*s: its objects have different classes from those of the files before it",
                        (int)file->path.len, file->path.text);
     if (s->kind == first->kind && (s->kind == MR_HUB_NO_LABEL || strcmp(s->column, first->column) == 0) &&
         (s->kind != MR_HUB_NAMES || json_equal(s->names, first->names)))
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%.*s: its labels (%s) are not those of the files before it (%s)%s; choose a column that is the "
+                   "%.*s: its labels (%s) differ from those of the files before it (%s)%s; choose a column that is the "
                    "same in all with --label-column",
                    (int)file->path.len, file->path.text, s->column ? s->column : "none",
                    first->column ? first->column : "none",

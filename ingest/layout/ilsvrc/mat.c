@@ -277,7 +277,7 @@ static mr_status inflate_all(const element *e, size_t *budget, mr_buf *out, mr_e
     if (out->failed || r == Z_MEM_ERROR)
         return mr_fail_memory(err, "reading meta.mat");
     if (out->len > *budget)
-        return mr_fail(err, MR_BAD_DATA, "unpacks to more than the 64 MiB that all of meta.mat may have");
+        return mr_fail(err, MR_BAD_DATA, "unpacks to more than 64 MiB, the limit for meta.mat");
     *budget -= out->len;
     return r == Z_STREAM_END ? MR_OK : mr_fail(err, MR_BAD_DATA, "damaged: its compressed data cannot be unpacked");
 }
@@ -295,7 +295,7 @@ static mr_status read_compressed(const element *e, bool *found, size_t *budget, 
 static mr_status check_header(const uint8_t *bytes, size_t len, mr_error *err)
 {
     if (len > MR_MAT_MAX)
-        return mr_fail(err, MR_BAD_DATA, "longer than the 16 MiB that it may have");
+        return mr_fail(err, MR_BAD_DATA, "longer than 16 MiB, the limit");
     if (len >= 10 && !memcmp(bytes, "MATLAB 7.3", 10))
         return mr_fail(err, MR_BAD_DATA,
                        "a MAT-file of version 7.3, of which only version 5 is read: save it with -v7");

@@ -101,7 +101,7 @@ static mr_status check_twice(const build *b)
                 loose->split != MR_NO_ENTRY)
                 return mr_fail(b->err, MR_BAD_DATA,
                                "split %s occurs twice: in the folder %.*s, and at the top (from an archive, perhaps); "
-                               "--exclude '%s%s' takes only the folder",
+                               "--exclude '%s%s' keeps only the folder",
                                b->plan->splits[folder->split].name, (int)folder->name_len, folder->name, b->where.data,
                                loose->kind == MR_ILSVRC_TRAIN ? "n[0-9]*" : "ILSVRC2012_*.JPEG");
         }
@@ -203,7 +203,7 @@ static bool is_contradicted(const build *b, uint32_t entry, const char *folder, 
         mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, size, "%s says %.9s, %s says %.9s", row->file,
                     row->synset, row->rivals == row->file ? "another row of it" : row->rivals, row->rival);
     else
-        mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, size, "%s and %s have different boxes of it", row->file,
+        mr_note_add(b->plan->notes, MR_NOTE_REJECT, path, len, size, "%s and %s have different boxes for it", row->file,
                     row->rivals == row->file ? "another row of it" : row->rivals);
     return true;
 }
@@ -232,12 +232,13 @@ static mr_status need_labels(const build *b, const place *p)
                        "order is not that of a sorted list): add meta.mat of ILSVRC2012_devkit_t12.tar.gz, or "
                        "LOC_val_solution.csv",
                        mr_source_entry(b->tree->source, truth)->path);
-    return mr_fail(b->err, MR_BAD_DATA,
-                   "%.*s: its images are in no class folder, and no table has their labels: add "
-                   "LOC_val_solution.csv, or ILSVRC2012_devkit_t12.tar.gz as another SRC%s; --keep-unlisted takes the "
-                   "images without labels, --split-map %.*s= leaves the split out",
-                   (int)p->name_len, p->name, b->where.tiny ? ", or for Tiny ImageNet val/val_annotations.txt" : "",
-                   (int)p->name_len, p->name);
+    return mr_fail(
+        b->err, MR_BAD_DATA,
+        "%.*s: its images are in no class folder, and no table has their labels: add "
+        "LOC_val_solution.csv, or ILSVRC2012_devkit_t12.tar.gz as another SRC%s; --keep-unlisted includes the "
+        "images without labels, --split-map %.*s= leaves the split out",
+        (int)p->name_len, p->name, b->where.tiny ? ", or for Tiny ImageNet val/val_annotations.txt" : "",
+        (int)p->name_len, p->name);
 }
 
 /* An image in no class folder. */

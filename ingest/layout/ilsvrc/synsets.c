@@ -136,7 +136,7 @@ static mr_status read_mat(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st,
     mr_error why = {0};
     mr_status status = MR_BAD_DATA;
     if (e->size > MR_MAT_MAX)
-        mr_fail(&why, status, "longer than the 16 MiB that it may have");
+        mr_fail(&why, status, "longer than 16 MiB, the limit");
     else
         MR_TRY(mr_source_read(t->source, entry, &bytes, err));
     if (e->size <= MR_MAT_MAX)

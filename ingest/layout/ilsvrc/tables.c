@@ -35,7 +35,7 @@ static mr_status read_text(const mr_tree *t, uint32_t entry, mr_buf *text, mr_er
 {
     const mr_entry *e = mr_source_entry(t->source, entry);
     if (e->size > table_max)
-        return mr_fail(err, MR_BAD_DATA, "%s: longer than the 1 GiB that a table may have", e->path);
+        return mr_fail(err, MR_BAD_DATA, "%s: longer than 1 GiB, the limit for a table", e->path);
     MR_TRY(mr_source_read(t->source, entry, text, err));
     if (text->len && memchr(text->data, '\0', text->len))
         return mr_fail(err, MR_BAD_DATA, "%s: contains a NUL byte, so it is not a text file", e->path);

@@ -92,7 +92,7 @@ static mr_status label_by_folder(const mr_tree *t, mr_plan *plan, mr_error *err)
         plan->samples[i].label = mr_plan_class_find(plan, name, len);
         plan->samples[i].flags &= ~(uint32_t)MR_FLAG_UNANNOTATED;
     }
-    mr_note_add(plan->notes, MR_NOTE_INFO, "metadata", 8, 0, "no column of labels: the folders are the classes");
+    mr_note_add(plan->notes, MR_NOTE_INFO, "metadata", 8, 0, "no label column: the folders are the classes");
     return MR_OK;
 }
 

@@ -56,7 +56,8 @@ static mr_status read_csv(const mr_tree *t, const char *name, uint32_t entry, mr
     mr_buf text = {0};
     uint64_t size = mr_source_entry(t->source, entry)->size;
     if (size > csv_max)
-        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than the 1 GiB a CSV file may have", name, size);
+        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than 1 GiB, the limit for a CSV file", name,
+                       size);
     mr_status status = mr_source_read(t->source, entry, &text, err);
     if (status == MR_OK)
         status = mr_csv_parse(&text, name, csv, err);
@@ -139,7 +140,7 @@ static mr_status choose_column(const table *tab, const char *name, const char *w
     for (size_t c = 0; c < tab->csv.columns; c++)
         if (c != tab->path_column && has_labels(tab, c, plan))
             mr_buf_printf(&there, "%s%s", there.len ? ", " : "", tab->csv.header[c]);
-    mr_fail(err, MR_MISUSE, "--label-column %s: %s has no such column of labels; it has: %s", wanted, name,
+    mr_fail(err, MR_MISUSE, "--label-column %s: %s has no such label column; it has: %s", wanted, name,
             mr_buf_text(&there));
     mr_buf_free(&there);
     return MR_MISUSE;
@@ -238,7 +239,7 @@ static mr_status label_samples(const mr_tree *t, table *tab, const char *name, i
         s->label = -1;
         s->flags |= MR_FLAG_UNANNOTATED;
         mr_note_add(plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(t->source, s->entry)->size,
-                    "no row in %s: kept without label", name);
+                    "not listed in %s: kept without a label", name);
     }
     if (without && column < 0)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0, "%zu of %zu images have no row", without,

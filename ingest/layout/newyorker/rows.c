@@ -37,7 +37,7 @@ static mr_status find_image(const build *b, int64_t number, uint32_t *entry)
         if (found != MR_NO_ENTRY && *entry != MR_NO_ENTRY) {
             mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the image of contest %" PRId64,
                     mr_source_entry(s, *entry)->path, mr_source_entry(s, found)->path, number);
-            return mr_source_dispensable(s, found, "takes the other", MR_BAD_DATA, b->err);
+            return mr_source_dispensable(s, found, "keeps the other", MR_BAD_DATA, b->err);
         }
         if (found != MR_NO_ENTRY)
             *entry = found;

@@ -109,7 +109,7 @@ static mr_status read_tokens(const mr_tree *t, mr_plan *plan, const mr_split_dir
     const char *name = mr_tree_path(t, entry, &name_len);
     mr_status status = MR_OK;
     if (mr_source_entry(t->source, entry)->size > TOKENS_MAX)
-        status = mr_fail(err, MR_BAD_DATA, "%s: longer than the 64 MiB a file of captions may have", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: longer than 64 MiB, the limit for a caption file", name);
     if (status == MR_OK)
         status = mark_present(t, plan, dir, present, &folders, err);
     if (status == MR_OK)

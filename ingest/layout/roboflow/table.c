@@ -56,7 +56,7 @@ static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
     sh->filename = (size_t)filename;
     sh->label_of = mr_alloc(sh->csv.columns, sizeof *sh->label_of);
     if (!sh->label_of)
-        return mr_fail_memory(err, "reading a table of classes");
+        return mr_fail_memory(err, "reading a class table");
     mr_status status = mr_plan_classes_place(plan, err); /* the names in a header differ */
     for (size_t c = 0; c < sh->csv.columns && status == MR_OK; c++) {
         const char *name = sh->csv.header[c];
@@ -84,7 +84,7 @@ static mr_status read_sheet(const mr_tree *t, mr_plan *plan, const mr_split_dir 
     sh->name = mr_tree_path(t, entry, &len);
     uint64_t size = mr_source_entry(t->source, entry)->size;
     if (size > csv_max)
-        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than the 1 GiB a CSV file may have", sh->name,
+        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than 1 GiB, the limit for a CSV file", sh->name,
                        size);
     mr_status status = mr_source_read(t->source, entry, &text, err);
     if (status == MR_OK)
@@ -102,7 +102,7 @@ static mr_status note_other_headers(const struct mr_rf_table *table, size_t coun
         const sheet *sh = &table->sheets[i];
         uint8_t *present = sh->label_of ? mr_alloc(plan->class_count, 1) : NULL;
         if (!present && sh->label_of)
-            return mr_fail_memory(err, "comparing tables of classes");
+            return mr_fail_memory(err, "comparing class tables");
         for (size_t c = 0; present && c < sh->csv.columns; c++)
             if (sh->label_of[c] >= 0)
                 present[sh->label_of[c]] = 1;
@@ -219,7 +219,7 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
             if (judge_row(sh, row - 1, mr_tree_path(t, e, &len), plan, &s))
                 status = mr_plan_add(plan, &s, err);
         } else if (mr_folder_image(t, e, dir->len + 1)) {
-            status = mr_folder_unlisted(t, o, plan, dir->split, e, "in no row of _classes.csv", mr_rf_group, err);
+            status = mr_folder_unlisted(t, o, plan, dir->split, e, "not listed in _classes.csv", mr_rf_group, err);
         }
     }
     free(row_of);
@@ -239,7 +239,7 @@ mr_status mr_rf_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan
                            mr_rf_state *state, mr_error *err)
 {
     struct mr_rf_table *table = state->table = mr_alloc(1, sizeof *table);
-    mr_status status = table ? MR_OK : mr_fail_memory(err, "reading a table of classes");
+    mr_status status = table ? MR_OK : mr_fail_memory(err, "reading a class table");
     /* Classes are in the order of their first appearance: in train's header, then in val's, then in test's. */
     for (uint32_t split = 0; split < plan->split_count; split++)
         for (size_t i = 0; i < dirs->count && status == MR_OK; i++)

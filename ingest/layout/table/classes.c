@@ -97,7 +97,7 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
     const char *name = st->sheets[0].name;
     if (*st->separators && !o->label_separator && st->census.labels)
         mr_note_add(notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "labels with '%s' are several classes each; --label-separator '' takes them as one",
+                    "labels with '%s' are several classes each; --label-separator '' keeps each as one",
                     st->separators);
 }
 
@@ -170,8 +170,7 @@ static void drop_labels(mr_table_state *st, mr_notes *notes)
         mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "column %.80s has (nearly) as many different values as rows: %s; --label-column '%.80s' makes "
                     "classes of it",
-                    column,
-                    captions ? "they are taken as captions, and samples have no class" : "samples have no class",
+                    column, captions ? "they are used as captions, and samples have no class" : "samples have no class",
                     column);
     }
     mr_label_census_free(&st->census);

@@ -174,7 +174,7 @@ static mr_status add_label(mr_sheet *s, size_t column, mr_error *err)
     if (!s->labels)
         return mr_fail_memory(err, "looking at a table");
     if (s->label_count == MR_SHEET_LABELS_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: more than the %d columns of labels that a table may have", s->name,
+        return mr_fail(err, MR_BAD_DATA, "%s: more than %d label columns, the limit for a table", s->name,
                        MR_SHEET_LABELS_MAX);
     s->labels[s->label_count++] = column;
     return MR_OK;
@@ -248,7 +248,7 @@ static mr_status check_several(mr_sheet *s, mr_error *err)
             strtod(cell, &end);
             if (end != cell && !*end)
                 return mr_fail(err, MR_MISUSE,
-                               "--label-column: several label columns must hold only 0 and 1, or names of classes; row "
+                               "--label-column: several label columns must hold only 0 and 1, or class names; row "
                                "%zu of %s has \"%.40s\" in column %s",
                                r + 1, s->name, cell, s->csv.header[s->labels[i]]);
         }
@@ -283,7 +283,7 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
         mr_buf_printf(&names, "%s%s", i ? ", " : "", s->csv.header[rest[i]]);
     if (count && s->text < 0)
         mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "no column is named like a label: samples have none; --label-column takes one or more of: %s",
+                    "no column is named like a label: samples have none; --label-column accepts one or more of: %s",
                     mr_buf_text(&names));
     return mr_buf_status(&names, err, "looking at a table");
 }

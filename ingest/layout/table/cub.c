@@ -69,7 +69,7 @@ static mr_status read_list(const mr_tree *t, uint32_t entry, const char *name, l
 {
     l->name = name;
     if (mr_source_entry(t->source, entry)->size > LIST_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: larger than the %d MiB that a list may have", name, LIST_MAX >> 20);
+        return mr_fail(err, MR_BAD_DATA, "%s: larger than %d MiB, the limit for a list", name, LIST_MAX >> 20);
     MR_TRY(mr_source_read(t->source, entry, &l->text, err));
     char *at = (char *)mr_buf_text(&l->text), *end = at + l->text.len;
     if (l->text.len && memchr(at, '\0', l->text.len))

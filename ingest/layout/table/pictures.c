@@ -100,7 +100,7 @@ static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others,
     return link_stems(out, err);
 }
 
-/* An image in a folder of masks, of the name of another one that is not, is its mask. */
+/* An image in a folder of masks, of the name of another that is not, is its mask. */
 mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
 {
     MR_TRY(list_pictures(t, NULL, out, err));

@@ -237,7 +237,7 @@ mr_status mr_place_sheet(mr_placing *p, size_t number)
     note_denied(p, s);
     if (p->repeats)
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "rows that are equal to another one of their image: %zu; their captions are kept", p->repeats);
+                    "rows identical to another row of the same image: %zu; their captions are kept", p->repeats);
     if (p->placed)
         return MR_OK;
     if (!s->csv.rows)

@@ -16,7 +16,7 @@ typedef struct mr_placing {
     uint32_t *differs; /* by image: row + 1 of the first with other labels than the first row; 0: none */
     uint8_t *rejected; /* by image */
     size_t placed;     /* rows of the current sheet */
-    size_t repeats;    /* ... that are equal to another one of their image, and whose captions are kept */
+    size_t repeats;    /* ... that are equal to another of their image, and whose captions are kept */
     mr_buf labels, more, path;
     mr_error *err;
 } mr_placing;

@@ -34,7 +34,7 @@ static mr_status find_split(build *b, const char *name, named_split **out)
             return MR_OK;
         }
     if (b->split_count == MR_COUNT(b->splits))
-        return mr_fail(b->p.err, MR_BAD_DATA, "%.100s: the tables name more than the %d splits that a dataset may have",
+        return mr_fail(b->p.err, MR_BAD_DATA, "%.100s: the tables name more than %d splits, the limit for a dataset",
                        name, MR_SPLITS_MAX);
     b->splits[b->split_count] = (named_split){name, len, MR_NO_ENTRY};
     *out = &b->splits[b->split_count++];
@@ -98,7 +98,7 @@ static mr_status add_picture(build *b, size_t picture)
     }
     s.split = split ? split->split : 0;
     if (!row && !b->p.rejected[picture])
-        return mr_folder_unlisted(b->p.tree, b->p.options, b->p.plan, s.split, s.entry, "in no row of a table", NULL,
+        return mr_folder_unlisted(b->p.tree, b->p.options, b->p.plan, s.split, s.entry, "not in any table", NULL,
                                   b->p.err);
     if (!split)
         return MR_OK;

@@ -211,7 +211,7 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
         return parse_head(out->name, &text, size > text.len, &out->csv, err);
     }
     if (size > sheet_max)
-        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than the 1 GiB a table may have", out->name,
+        return mr_fail(err, MR_BAD_DATA, "%s: %" PRIu64 " bytes, more than 1 GiB, the limit for a table", out->name,
                        size);
     MR_TRY(mr_source_read(t->source, entry, &text, err));
     out->utf8 = mr_utf8_valid(mr_buf_text(&text), text.len);

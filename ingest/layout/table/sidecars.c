@@ -81,8 +81,7 @@ mr_status mr_sidecars_are(const mr_tree *t, const mr_picture_index *index, bool 
 /* Without a byte order mark and the blanks at its end.  *fault: what is wrong with it; NULL: nothing. */
 static mr_status read_text(const mr_tree *t, uint32_t entry, mr_buf *text, const char **fault, mr_error *err)
 {
-    *fault =
-        mr_source_entry(t->source, entry)->size > TEXT_MAX ? "larger than the 1 MiB that a caption may have" : NULL;
+    *fault = mr_source_entry(t->source, entry)->size > TEXT_MAX ? "larger than 1 MiB, the limit for a caption" : NULL;
     if (*fault)
         return MR_OK;
     MR_TRY(mr_source_dispensable(t->source, entry, "counts its image as one without a caption",

@@ -19,7 +19,7 @@ typedef struct mr_picture_index { /* the images of a tree by their names without
     size_t count, room;
     size_t masks;    /* images in folders of masks */
     uint32_t *first; /* by stem: an image, as a place in entries */
-    uint32_t *next;  /* by image: another one of this stem; MR_NO_ENTRY: none */
+    uint32_t *next;  /* by image: another of this stem; MR_NO_ENTRY: none */
     mr_string_map stems;
 } mr_picture_index;
 
@@ -36,7 +36,7 @@ typedef enum mr_picture_match {
 /* The image that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
  * without the ending; of an absolute path, or one with backslashes, by the longest end that fits.  `split`: of several,
  * the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries; SEVERAL:
- * found[1] is another one. */
+ * found[1] is another. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
 
 /* Whether a cell has the ending of an image; Flickr8k's tokens add "#0", the number of a caption. */
@@ -88,12 +88,12 @@ typedef struct mr_sheet {
     bool bare;                   /* it has no header */
     bool utf8;                   /* all of it is UTF-8 */
     mr_box_columns boxes;        /* a row is a box */
-    uint32_t *next;         /* by row: another one of its image, counted from 1; 0: the last; NULL: each is alone */
-    bool beside;            /* paths are relative to the file's own folder, and complete */
-    uint64_t *at;           /* rows of JSON lines: where each begins in the file; NULL: a CSV */
-    uint32_t *len;          /* ... and its length */
-    const char *text_name;  /* ... and the member that is a text; NULL: none */
-    mr_sheet_fault *faults; /* ... and rows that are damaged, ascending */
+    uint32_t *next;              /* by row: another of its image, counted from 1; 0: the last; NULL: each is alone */
+    bool beside;                 /* paths are relative to the file's own folder, and complete */
+    uint64_t *at;                /* rows of JSON lines: where each begins in the file; NULL: a CSV */
+    uint32_t *len;               /* ... and its length */
+    const char *text_name;       /* ... and the member that is a text; NULL: none */
+    mr_sheet_fault *faults;      /* ... and rows that are damaged, ascending */
     size_t fault_count;
     bool objects; /* ... and whether some may have objects */
 } mr_sheet;

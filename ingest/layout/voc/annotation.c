@@ -272,7 +272,7 @@ mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr
     if (!parser)
         return mr_fail_memory(err, "reading an annotation");
     if (len > MR_VOC_XML_MAX)
-        return mr_fail(err, MR_BAD_DATA, "longer than the 16 MiB that an annotation may have");
+        return mr_fail(err, MR_BAD_DATA, "longer than 16 MiB, the limit for an annotation file");
     XML_SetUserData(parser, &r);
     XML_SetElementHandler(parser, begin, end);
     XML_SetCharacterDataHandler(parser, add_text);

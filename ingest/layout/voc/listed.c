@@ -57,7 +57,7 @@ mr_status mr_voc_lists_settle(mr_voc_lists *lists, mr_plan *plan, mr_error *err)
     size_t kept = 0, differ = 0, several = 0;
     MR_AUTO(mr_scope_free) mr_voc_listed *from = mr_alloc(lists->count + 1, sizeof *from);
     if (!from)
-        return mr_fail_memory(err, "reading lists of images");
+        return mr_fail_memory(err, "reading image lists");
     if (lists->count) {
         memcpy(from, lists->items, lists->count * sizeof *from);
         qsort(from, lists->count, sizeof *from, by_entry);

@@ -96,7 +96,7 @@ static void leave_out(const mr_voc_build *b, uint32_t entry)
         b->plan->used[found.entries[i]] = MR_USE_LEFT_OUT;
 }
 
-/* In no list, or in no split: left out, or taken as train. */
+/* In no list, or not in any split: left out, or taken as train. */
 static mr_status add_unlisted(mr_voc_build *b, uint32_t entry, const char *why)
 {
     size_t len;
@@ -104,7 +104,7 @@ static mr_status add_unlisted(mr_voc_build *b, uint32_t entry, const char *why)
     bool taken = b->options->keep_unlisted;
     uint32_t split;
     mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, entry)->size, "%s: %s",
-                why, taken ? "taken as train (--keep-unlisted)" : "left out (--keep-unlisted takes it)");
+                why, taken ? "added to train (--keep-unlisted)" : "left out (--keep-unlisted includes it)");
     if (!taken)
         return MR_OK;
     MR_TRY(mr_plan_split_get(b->plan, b->options, "train", strlen("train"), &split, b->err));
@@ -129,7 +129,7 @@ static mr_status add_listed(mr_voc_build *b, const mr_voc_lists *lists, uint32_t
     }
     for (uint32_t e = begin; e < end; e++)
         if (!listed[e - b->tree->begin] && mr_folder_image(b->tree, e, 0))
-            MR_TRY(add_unlisted(b, e, "in no list of ImageSets/"));
+            MR_TRY(add_unlisted(b, e, "not listed in ImageSets/"));
     b->noted[0] = begin;
     b->noted[1] = end;
     return MR_OK;
@@ -202,7 +202,7 @@ static mr_status add_rest(mr_voc_build *b)
     for (uint32_t e = b->tree->begin; e < b->tree->end; e++)
         if (!b->plan->used[e] && (e < b->noted[0] || e >= b->noted[1]) && mr_folder_image(b->tree, e, 0) &&
             !is_mask(b, e))
-            MR_TRY(add_unlisted(b, e, "in no split"));
+            MR_TRY(add_unlisted(b, e, "not in any split"));
     return MR_OK;
 }
 
@@ -240,7 +240,7 @@ static void note_rest(const mr_voc_build *b)
                         "%" PRIu64 " images have no XML, so their objects are unknown", b->plain[i]);
     note_xml(b, b->swapped, b->first_swapped,
              "with the <filename> of another image: the XML's own name decides, not its <filename>");
-    note_xml(b, b->shared, b->first_shared, "of several images, whose names differ only in their endings");
+    note_xml(b, b->shared, b->first_shared, "of several images, whose names differ only in their extensions");
 }
 
 static mr_status plan_all(mr_voc_build *b)

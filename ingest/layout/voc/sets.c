@@ -42,7 +42,7 @@ static mr_status add(const sets *s, const list *l, uint32_t entry, uint32_t spli
 {
     mr_voc_lists *lists = s->lists;
     if (!MR_GROW(lists->items, lists->count, lists->room))
-        return mr_fail_memory(s->err, "reading lists of images");
+        return mr_fail_memory(s->err, "reading image lists");
     lists->items[lists->count++] = (mr_voc_listed){entry, split, l->folder, l->half, l->whole};
     return MR_OK;
 }
@@ -78,7 +78,7 @@ static mr_status add_images(const sets *s, const list *l, const char *name, size
     mr_buf_add(&whole, t->root, t->root_len);
     mr_buf_printf(&whole, "%s.", path);
     const char *prefix = mr_buf_text(&whole);
-    MR_TRY(mr_buf_status(&whole, s->err, "reading lists of images"));
+    MR_TRY(mr_buf_status(&whole, s->err, "reading image lists"));
     for (entry = mr_source_lower(t->source, prefix, whole.len); entry < t->end; entry++) {
         const mr_entry *e = mr_source_entry(t->source, entry);
         if (e->path_len < whole.len || memcmp(e->path, prefix, whole.len) != 0)
@@ -162,7 +162,7 @@ static mr_status read_list(const sets *s, uint32_t entry, mr_buf *text)
     size_t len;
     s->plan->used[entry] = MR_USE_TAKEN;
     if (mr_source_entry(s->tree->source, entry)->size > LIST_MAX)
-        return mr_fail(s->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have",
+        return mr_fail(s->err, MR_BAD_DATA, "%s: longer than 64 MiB, the limit for an image list",
                        mr_tree_path(s->tree, entry, &len));
     MR_TRY(mr_source_read(s->tree->source, entry, text, s->err));
     if (text->len >= 2 && (!memcmp(text->data, "\xFF\xFE", 2) || !memcmp(text->data, "\xFE\xFF", 2)))
@@ -197,7 +197,7 @@ static mr_status has_flags(const sets *s, const list *l, bool *yes)
     const char *line;
     *yes = false;
     if (!len || !mr_buf_reserve(&head, len))
-        return len ? mr_fail_memory(s->err, "reading lists of images") : MR_OK;
+        return len ? mr_fail_memory(s->err, "reading image lists") : MR_OK;
     MR_TRY(mr_source_pread(s->tree->source, l->entry, head.data, len, 0, s->err));
     head.len = len;
     lines at = lines_of(&head);
@@ -294,9 +294,8 @@ static mr_status list_entry(const sets *s, uint32_t entry, all *a)
     set_split(&l, l.name, l.len);
     MR_TRY(has_flags(s, &l, &flags));
     if (flags && !l.whole && !l.half && !set_class_split(s, &l, &redundant)) {
-        mr_note_add(
-            s->plan->notes, MR_NOTE_INFO, path, len, 0,
-            "not read: its lines have flags, as the lists of a class do, but its name does not end with a split");
+        mr_note_add(s->plan->notes, MR_NOTE_INFO, path, len, 0,
+                    "not read: its lines have flags, as class lists do, but its name does not end with a split");
         return MR_OK;
     }
     if (redundant) {
@@ -304,7 +303,7 @@ static mr_status list_entry(const sets *s, uint32_t entry, all *a)
         return MR_OK;
     }
     if (!MR_GROW(a->items, a->count, a->room))
-        return mr_fail_memory(s->err, "reading lists of images");
+        return mr_fail_memory(s->err, "reading image lists");
     a->items[a->count++] = l;
     return MR_OK;
 }

@@ -28,7 +28,7 @@ static mr_status read_xml(mr_voc_build *b, uint32_t xml, bool again, mr_buf *why
         MR_TRY(mr_source_read(b->tree->source, xml, &bytes, b->err));
         status = mr_voc_parse(mr_buf_text(&bytes), bytes.len, &b->annotation, &err);
     } else {
-        mr_fail(&err, MR_BAD_DATA, "longer than the 16 MiB that an annotation may have");
+        mr_fail(&err, MR_BAD_DATA, "longer than 16 MiB, the limit for an annotation file");
     }
     if (status == MR_SYSTEM)
         return mr_fail(b->err, status, "%s", err.text);

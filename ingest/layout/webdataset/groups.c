@@ -65,7 +65,7 @@ mr_status mr_webdataset_group_check(const mr_tree *t, const mr_webdataset_group 
                        "%s and %s differ only in case, and belong to one sample; leave out one of them", a, b);
     return mr_fail(
         err, MR_BAD_DATA,
-        "%s and %s are both the image of one sample; --image-column takes one kind: its name after the first "
+        "%s and %s are both the image of one sample; --image-column selects one kind: its name after the first "
         "dot",
         a, b);
 }

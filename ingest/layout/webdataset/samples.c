@@ -320,7 +320,7 @@ static mr_status check_odd(const build *b)
     const char *first = mr_webdataset_member(b->tree, g, g->odd);
     bool several = g->odd_after != MR_NO_ENTRY;
     return mr_fail(b->err, MR_BAD_DATA,
-                   "%s: samples have no member %s, but %s%s%s; --image-column takes one of them: --image-column %s",
+                   "%s: samples have no member %s, but %s%s%s; --image-column selects one of them: --image-column %s",
                    path_of(b, g->first), b->options->image_column ? b->options->image_column : "jpg, png or webp",
                    first, several ? " and " : "", several ? mr_webdataset_member(b->tree, g, g->odd_after) : "", first);
 }

@@ -73,7 +73,7 @@ enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is the numb
 /* Keeps the label of the next sample: `text` of .cls (len 0: none), and what its JSON says. */
 mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t len, const char *file, mr_error *err);
 /* Makes the classes and gives each sample its own; of the classes that `facts` lists, a label is number or name, and a
- * sample with another one is rejected. */
+ * sample with another is rejected. */
 mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, const mr_tree *t,
                                 mr_plan *plan, mr_error *err);
 void mr_webdataset_labels_free(mr_webdataset_labels *l);

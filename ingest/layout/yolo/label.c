@@ -163,7 +163,7 @@ static mr_status read_parts(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yo
     double class;
     next_word(&at, end, &word, &len);
     if (!read_number(word, len, &class))
-        return refuse_word(r, word, len, "the number of a class");
+        return refuse_word(r, word, len, "a class number");
     mr_status status = check_class(r, rules, class, out);
     while (status == MR_OK && next_word(&at, end, &word, &len))
         status = add_number(r, word, len);
@@ -211,7 +211,7 @@ static mr_status read_text(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
     for (size_t i = 0; i < r->count; i++) {
         mr_milli milli;
         if (!mr_milli_of(r->numbers[i], &milli))
-            return refuse_word(r, out->text, out->len, "a place in an image");
+            return refuse_word(r, out->text, out->len, "a position in an image");
     }
     out->kind = MR_YOLO_TEXT;
     out->class = (uint32_t) class;

@@ -34,10 +34,10 @@ static mr_status take_name(mr_yolo_build *b, const char *name, uint64_t line, si
 {
     MR_AUTO(mr_buf_free) mr_buf path_text = {0};
     if (number == MR_YOLO_CLASSES)
-        return mr_fail(b->err, MR_BAD_DATA, "%s: more than the 65,536 classes that a YOLO dataset may have", name);
+        return mr_fail(b->err, MR_BAD_DATA, "%s: more than 65,536 classes, the limit for a YOLO dataset", name);
     mr_text_escape(&path_text, text, len);
     const char *escaped = mr_buf_text(&path_text);
-    MR_TRY(mr_buf_status(&path_text, b->err, "reading the names of classes"));
+    MR_TRY(mr_buf_status(&path_text, b->err, "reading the class names"));
     if (number < b->plan->class_count)
         return strcmp(b->plan->classes[number].name, escaped) != 0 ? differ(b, name, line, number, text, len) : MR_OK;
     if (b->named_by == b->settings.name)
@@ -52,7 +52,7 @@ mr_status mr_yolo_name_list(mr_yolo_build *b, uint32_t entry)
     uint64_t at_line = 0, before = 0;
     const char *name = mr_tree_path(b->tree, entry, &name_len), *line;
     if (mr_source_entry(b->tree->source, entry)->size > LIST_MAX)
-        return mr_fail(b->err, MR_BAD_DATA, "%s: longer than the 1 MiB that a list of classes may have", name);
+        return mr_fail(b->err, MR_BAD_DATA, "%s: longer than 1 MiB, the limit for a class list", name);
     MR_TRY(mr_source_read(b->tree->source, entry, &text, b->err));
     const char *begin = mr_buf_text(&text), *at = begin;
     while (mr_yolo_list_line(begin, &at, begin + text.len, &line, &len, &at_line)) {
@@ -151,7 +151,7 @@ static mr_status read_label_folders(mr_yolo_build *b, const mr_yolo_dir *d)
         mr_yolo_add_folder(&path, mr_yolo_label_folders[i], found);
         mr_buf_add(&path, found + strlen(images), d->len - (size_t)(found - d->path) - strlen(images));
         const char *dir = mr_buf_text(&path);
-        MR_TRY(mr_buf_status(&path, b->err, "reading the names of classes"));
+        MR_TRY(mr_buf_status(&path, b->err, "reading the class names"));
         MR_TRY(read_folder(b, dir, path.len));
     }
     return MR_OK;

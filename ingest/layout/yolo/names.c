@@ -36,9 +36,9 @@ static mr_status add_class(const mr_yolo_build *b, const mr_yaml_node *node)
 {
     const char *name = mr_yaml_text(&b->settings.yaml, node);
     if (node->kind != MR_YAML_TEXT)
-        return refuse(b, node, "the name of a class is a list or a map, not a string");
+        return refuse(b, node, "a class name is a list or a map, not a string");
     if (b->plan->class_count == MR_YOLO_CLASSES)
-        return refuse(b, node, "more than the 65,536 classes that a YOLO dataset may have");
+        return refuse(b, node, "more than 65,536 classes, the limit for a YOLO dataset");
     return mr_plan_class(b->plan, name, strlen(name), true, (int64_t)b->plan->class_count, b->err);
 }
 
@@ -65,7 +65,7 @@ static mr_status add_map(const mr_yolo_build *b, const mr_yaml_node *names)
             return mr_fail_memory(b->err, "reading data.yaml");
         list[count] = (named){.name = mr_yaml_next(y, key)};
         if (!whole(b, key, MR_YOLO_CLASSES - 1, &list[count].number))
-            return refuse(b, key, "a key of names is not the number of a class");
+            return refuse(b, key, "a key of names is not a class number");
         count++;
     }
     if (count)
@@ -160,7 +160,7 @@ static mr_status add_named_file(mr_yolo_build *b, const mr_yaml_node *names)
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     mr_yolo_resolve(b->tree, &b->settings.yaml, mr_yaml_text(&b->settings.yaml, names), &path);
     uint32_t entry = path.len ? mr_tree_find(b->tree, mr_buf_text(&path), path.len) : MR_NO_ENTRY;
-    MR_TRY(mr_buf_status(&path, b->err, "reading the names of classes"));
+    MR_TRY(mr_buf_status(&path, b->err, "reading the class names"));
     if (entry == MR_NO_ENTRY)
         return refuse(b, names, "names is neither a list nor a map of class names, nor a file that is there");
     b->chosen = true;
@@ -172,7 +172,7 @@ mr_status mr_yolo_names(mr_yolo_build *b)
     const mr_yaml *yaml = &b->settings.yaml;
     const mr_yaml_node *root = mr_yaml_root(yaml), *names = mr_yaml_get(yaml, root, "names");
     if (root && root->kind != MR_YAML_MAP)
-        return refuse(b, root, "not the settings of a dataset (a map of names, train, val ...)");
+        return refuse(b, root, "not dataset settings (a map of names, train, val ...)");
     if (names && names->kind == MR_YAML_TEXT && *mr_yaml_text(yaml, names))
         MR_TRY(add_named_file(b, names));
     else if (names)

@@ -32,7 +32,7 @@ static mr_status check_label(mr_yolo_build *b, uint32_t label, bool *text, uint6
     const char *name = mr_tree_path(b->tree, label, &len);
     if (mr_source_entry(b->tree->source, label)->size > LABEL_MAX) {
         mr_text_escape(why, name, len);
-        mr_buf_add_text(why, ": longer than the 16 MiB that a label file may have");
+        mr_buf_add_text(why, ": longer than 16 MiB, the limit for a label file");
         return MR_OK;
     }
     MR_TRY(mr_source_read(b->tree->source, label, &bytes, b->err));
@@ -140,7 +140,7 @@ static void note_rest(const mr_yolo_build *b)
             continue;
         if (mr_name_is_image(path, len))
             mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, size,
-                        "in no split: left out (--keep-unlisted takes it)");
+                        "not in any split: left out (--keep-unlisted includes it)");
         else if (is_label(path, len))
             mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, len, size,
                         "a label file without an image of the same name in a split");
@@ -185,7 +185,7 @@ static void name_variant(mr_yolo_build *b)
                     st->masks == 1 ? " has" : "s have", st->masks == 1 ? "its" : "their");
     if (st->oriented && st->task != MR_YOLO_OBB)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, b->settings.name, strlen(b->settings.name), 0,
-                    "every label has four points: taken as oriented boxes, not as polygons");
+                    "every label has four points: read as oriented boxes, not as polygons");
     b->plan->variant = st->lines[MR_YOLO_POSE]                   ? "pose"
                        : st->oriented || st->lines[MR_YOLO_TEXT] ? "oriented boxes"
                        : st->lines[MR_YOLO_POLYGON]              ? "segmentation"

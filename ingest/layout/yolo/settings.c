@@ -115,7 +115,7 @@ static mr_status read_data(const mr_tree *t, mr_yolo_settings *s, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf bytes = {0}, text = {0};
     if (mr_source_entry(t->source, s->entry)->size > MR_YAML_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: longer than the 1 MiB that a file of settings may have", s->name);
+        return mr_fail(err, MR_BAD_DATA, "%s: longer than 1 MiB, the limit for a settings file", s->name);
     MR_TRY(mr_source_read(t->source, s->entry, &bytes, err));
     uint64_t number = 0, written = 0;
     const char *begin = mr_buf_text(&bytes), *at = begin, *line;
@@ -154,7 +154,7 @@ static mr_status read_lists(const mr_tree *t, mr_yolo_settings *s, mr_error *err
     s->lists = text.len > 0;
     const char *yaml = mr_buf_text(&text);
     MR_TRY(mr_buf_status(&text, err, "reading settings"));
-    return mr_yaml_parse(yaml, text.len, "the lists of images", &s->yaml, err);
+    return mr_yaml_parse(yaml, text.len, "the image lists", &s->yaml, err);
 }
 
 mr_status mr_yolo_settings_read(const mr_tree *t, mr_yolo_settings *out, mr_error *err)
@@ -167,7 +167,7 @@ mr_status mr_yolo_settings_read(const mr_tree *t, mr_yolo_settings *out, mr_erro
     out->name = mr_tree_path(t, f.entry, &len);
     if (f.second != MR_NO_ENTRY)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s and %s: both have settings of a dataset, and none is called data.yaml; leave one out with "
+                       "%s and %s: both have dataset settings, and none is called data.yaml; leave one out with "
                        "--exclude",
                        out->name, mr_tree_path(t, f.second, &len));
     return yaml.entry == MR_NO_ENTRY ? read_data(t, out, err) : mr_yaml_read(t->source, f.entry, &out->yaml, err);

@@ -121,7 +121,7 @@ static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
     b->plan->used[list] = 1;
     b->lists = true;
     if (mr_source_entry(b->tree->source, list)->size > LIST_MAX)
-        return mr_fail(b->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have", name);
+        return mr_fail(b->err, MR_BAD_DATA, "%s: longer than 64 MiB, the limit for an image list", name);
     MR_TRY(mr_source_read(b->tree->source, list, &text, b->err));
     const char *begin = mr_buf_text(&text), *at = begin, *line;
     size_t len;
@@ -233,7 +233,7 @@ static mr_status add_unlisted(mr_yolo_build *b)
         if (split == MR_NO_ENTRY)
             continue;
         mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, e)->size,
-                    "in no split: taken as %s (--keep-unlisted)", b->plan->splits[split].name);
+                    "not in any split: added to %s (--keep-unlisted)", b->plan->splits[split].name);
         MR_TRY(add_item(b, split, e));
     }
     return MR_OK;

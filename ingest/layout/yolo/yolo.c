@@ -37,7 +37,7 @@ static mr_status yolo_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
         if (status == MR_SYSTEM)
             return status;
     }
-    bool list = settings && mr_name_ends(name, len, ".txt"); /* many datasets have lists of images */
+    bool list = settings && mr_name_ends(name, len, ".txt"); /* many datasets have image lists */
     if (!dirs.count || (!dirs.labels && !dirs.masks && (!settings || list)))
         return MR_OK;
     bid->score = (dirs.labels ? 80 : 60) + 5 * settings + 4 * (dirs.items[0].name != NULL);

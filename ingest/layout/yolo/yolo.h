@@ -32,7 +32,7 @@ typedef struct mr_yolo_settings { /* a zeroed one is empty */
 } mr_yolo_settings;
 
 /* Reads data.yaml, else the root's only other YAML file with settings of a dataset, else its only Darknet *.data, else
- * lists of images.  MR_BAD_DATA: not readable, or several with equal claims, all named. */
+ * image lists.  MR_BAD_DATA: not readable, or several with equal claims, all named. */
 mr_status mr_yolo_settings_read(const mr_tree *t, mr_yolo_settings *out, mr_error *err);
 /* Whether one of these is there, by names and the first bytes of files. */
 bool mr_yolo_settings_found(const mr_tree *t, const char **name, size_t *len);
@@ -73,12 +73,12 @@ void mr_yolo_dirs_named(const mr_tree *t, const mr_yolo_settings *s, mr_yolo_dir
 /* ---- labels.c ---------------------------------------------------------------------------------------------------- */
 
 extern const char *const mr_yolo_label_folders[]; /* that stand for a folder "images"; ends with NULL */
-/* Appends a folder's name in the case of another one, "images": "Labels" beside "Images". */
+/* Appends a folder's name in the case of another, "images": "Labels" beside "Images". */
 void mr_yolo_add_folder(mr_buf *out, const char *word, const char *like);
 
 typedef struct mr_yolo_claim {
     uint32_t label;  /* MR_NO_ENTRY: the image has none */
-    uint32_t second; /* another one; MR_NO_ENTRY: there is none */
+    uint32_t second; /* another; MR_NO_ENTRY: there is none */
     bool text;       /* in labelTxt */
 } mr_yolo_claim;
 

@@ -2,7 +2,7 @@
  *
  *      annotations/instances_train.json  annotations/captions_train.json  train/1.jpg
  *
- * Invariant: an annotation is written as soon as its sample is read; only the list of images waits, in a file. */
+ * Invariant: an annotation is written as soon as its sample is read; only the image list waits, in a file. */
 #ifndef MR_EXPORT_COCO_H
 #define MR_EXPORT_COCO_H
 

@@ -1,6 +1,6 @@
 /* croissant.h - the parts of a Croissant description that a dataset and its exports have in common.
  * Source: Croissant Format Specification 1.1 (MLCommons); schema.org for the names that it takes over.
- * Invariant: names from a dataset or its source appear only in JSON strings; ids are made of names of splits and files
+ * Invariant: names from a dataset or its source appear only in JSON strings; ids are made of split names and files
  * that millrace chose.
  *
  *      head      {"@context":..., "name":..., "distribution":[

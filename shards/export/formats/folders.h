@@ -1,5 +1,5 @@
 /* folders.h - SPLIT/CLASS/ folders of images, for the formats that have them.
- * Invariant: the names of classes are the same in every split. */
+ * Invariant: the class names are the same in every split. */
 #ifndef MR_EXPORT_FOLDERS_H
 #define MR_EXPORT_FOLDERS_H
 

@@ -50,8 +50,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     p->kind = mr_export_row_kind_of(run);
     p->kind.numbers = true;
     p->most = run->options->shard_size ? run->options->shard_size : STANDARD;
-    MR_TRY(
-        mr_script_find("parquet_write.py", "MILLRACE_PARQUET_WRITER", "the writer of Parquet files", &p->script, err));
+    MR_TRY(mr_script_find("parquet_write.py", "MILLRACE_PARQUET_WRITER", "the Parquet writer", &p->script, err));
     MR_TRY(mr_description_open(run, &p->description, err));
     MR_TRY(mr_hub_card_open(run, false, &p->card, err));
     return mr_out_folder(&run->out, "data", err);
@@ -90,7 +89,7 @@ static mr_status put(parquet *p, const void *bytes, size_t len, mr_error *err)
     return status == MR_OK ? MR_OK : stop(p, status, errno == EPIPE, err);
 }
 
-/* The names of classes, and the members of the rows. */
+/* The class names, and the members of the rows. */
 static void add_head(const parquet *p, mr_buf *out)
 {
     const struct {

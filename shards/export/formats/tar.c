@@ -1,6 +1,6 @@
 /* tar.c - a WebDataset tar: the files of a sample are adjacent and share their name up to the dot.
  *
- *    __millrace__/dataset.json   the names of splits and classes; WebDataset's readers skip the folder
+ *    __millrace__/dataset.json   the split names and classes; WebDataset's readers skip the folder
  *    train/00000000.jpg   the encoded bytes      train/00000001.png ...
  *    train/00000000.json  the meta, as stored
  *    train/00000000.cls   the label, if there is exactly one

@@ -35,7 +35,7 @@ void mr_tar_free(mr_tar *t, mr_status status);
 
 /* The name of a sample's file in the tar. */
 void mr_tar_name(const mr_tar *t, const mr_export_sample *s, const char *suffix, char name[MR_TAR_NAME]);
-/* Appends the names of splits and classes as JSON. */
+/* Appends the split names and classes as JSON. */
 void mr_tar_facts(const mr_manifest *m, const mr_export_options *o, mr_buf *text);
 
 #endif

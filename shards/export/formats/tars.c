@@ -1,7 +1,7 @@
 /* tars.c - the exports `webdataset`, and `tar` with --shard-size: OUT is a folder of tars of one split each.
  *
  *      train-000000.tar  train-000001.tar  val-000000.tar     00000000.jpg, 00000000.json, 00000000.cls ...
- *      __millrace__/dataset.json                              the names of splits and classes
+ *      __millrace__/dataset.json                              the split names and classes
  *      __millrace__/train.jsonl  val.jsonl                    label, captions, objects: a line for each image
  *      croissant.json  README.md                              describe all of them
  *

@@ -81,7 +81,7 @@ static void an_unknown_set_is_refused(void **state)
     (void)state;
     setenv("MILLRACE_CPU", "avx1024", 1);
     assert_int_equal(mr_processor_check(&err), MR_MISUSE);
-    assert_string_equal(err.text, "MILLRACE_CPU=avx1024: not a set of instructions; try plain, neon, avx2 or avx512");
+    assert_string_equal(err.text, "MILLRACE_CPU=avx1024: not an instruction set; try plain, neon, avx2 or avx512");
     setenv("MILLRACE_CPU", "", 1);
     assert_int_equal(mr_processor_check(&err), MR_OK);
     unsetenv("MILLRACE_CPU");

@@ -72,7 +72,7 @@ static void with_old_libraries(void **state)
     assert_int_equal(unlink(compiler), 0);
     place(dir, "libnvrtc.so.13", "libnvrtc.so.13");
     place(dir, "libcublasLt.so.13", other);
-    expect(dir, 0, "kernels of millrace, which are slower than cuBLASLt (cuBLASLt lacks cublasLtCreate)");
+    expect(dir, 0, "millrace's own kernels, which are slower than cuBLASLt (cuBLASLt lacks cublasLtCreate)");
     TRAIN_PATH(driver, dir, "libcuda.so.1");
     assert_int_equal(unlink(driver), 0);
     place(dir, "libcuda.so.1", other);

@@ -51,7 +51,7 @@ static void a_run_leaves_what_the_help_says(void **state)
                                        "a", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "Words from image_description, up to 16 tokens of each"));
-    assert_non_null(strstr(r.out, "96 samples, 8 per update, 12 updates per epoch, 24 in all"));
+    assert_non_null(strstr(r.out, "96 samples, 8 per update, 12 updates per epoch, 24 in total"));
     assert_non_null(strstr(r.out, "Training (20 / 24 Steps) (loss="));
     assert_non_null(strstr(r.out, "Validation Results / Global Steps: 24 / Valid Loss: "));
     assert_non_null(strstr(r.out, "Text>Image@1 @5 @10: "));

@@ -78,7 +78,7 @@ static void samples_without_text_are_not_evaluated(void **state)
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "1 sample without a caption is left out\n"));
     assert_non_null(strstr(r.out, "val is evaluated on 4 of its samples, the others have no caption\n"));
-    assert_non_null(strstr(r.out, "50 samples, 8 per update, 7 updates per epoch, 4 in all\n"));
+    assert_non_null(strstr(r.out, "50 samples, 8 per update, 7 updates per epoch, 4 in total\n"));
     support_result_free(&r);
     json_t *one = judged(dir, 0, "data", "val", "3");
     assert_int_equal(json_integer_value(json_object_get(one, "samples")), 4);

@@ -44,7 +44,7 @@ static void each_caption_comes_as_often_as_asked(void **state)
     } cases[] = {
         {"coco", "50", "captions", "--expand-captions", true}, /* every pair, every epoch */
         {".", "96", "image_description", NULL, true},          /* there is one */
-        {".", "96", "caption_choices", NULL, false},           /* one of five, another one an epoch */
+        {".", "96", "caption_choices", NULL, false},           /* one of five, another an epoch */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         TRAIN_PATH(dir, *state, cases[i].folder);
@@ -104,7 +104,7 @@ static void wrong_options_are_reported_at_once(void **state)
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},
-        {"--freeze", "towers", 2, "--freeze towers: bridgetower takes none, images, text or both"},
+        {"--freeze", "towers", 2, "--freeze towers: bridgetower accepts none, images, text or both"},
         {"--scale-min", "0.5", 2,
          "--scale-min: is for classifiers, but --model bridgetower is trained on complete images"},
         {"--flip", NULL, 2, "--flip: is for classifiers"},
@@ -251,7 +251,7 @@ static void samples_without_text_are_left_out(void **state)
     support_result r = train_pairs_run(dir, 0, "--epochs", "3", "--dropout", "0.1", "--output", "all-6", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "\n1 sample without a caption is left out\n"));
-    assert_non_null(strstr(r.out, "\n10 samples, 8 per update, 2 updates per epoch, 6 in all\n"));
+    assert_non_null(strstr(r.out, "\n10 samples, 8 per update, 2 updates per epoch, 6 in total\n"));
     support_result_free(&r);
     train_pairs_expect(0, dir, 0, "--epochs", "3", "--dropout", "0.1", "--output", "all-3", "--stop-after", "3",
                        (char *)NULL);
@@ -287,12 +287,12 @@ static void damaged_checkpoints_are_named(void **state)
     } cases[] = {
         {"tokenizer.json", "printf x >>", "tokenizer.json: has "},
         {"tokenizer.json",
-         "printf x | dd conv=notrunc bs=1 seek=9 status=none of=", "tokenizer.json: does not have the digest"},
+         "printf x | dd conv=notrunc bs=1 seek=9 status=none of=", "tokenizer.json: does not match its digest"},
         {"tokenizer.json", "rm ", "tokenizer.json: is missing; "},
         {"state.json", "printf x >>", "state.json: its seal does not match its text"},
         {"state.json", "rm ", "state.json: is missing"},
         {"model.safetensors",
-         "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=", "model.safetensors: does not have the digest"},
+         "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=", "model.safetensors: does not match its digest"},
         {"config.json", "printf x >>", "config.json: has "},
     };
     const char *dir = *state;

@@ -67,7 +67,7 @@ static void other_ways_give_the_same(void **state)
                                  "--output", "kernels", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(
-        strstr(r.out, "kernels of millrace, which are slower than cuBLASLt (cublasLtCreate fails with code"));
+        strstr(r.out, "millrace's own kernels, which are slower than cuBLASLt (cublasLtCreate fails with code"));
     support_result_free(&r);
     unsetenv("MILLRACE_FAKE_NO_LT");
     setenv("MILLRACE_FAKE_DECLINES", "1", 1);
@@ -77,7 +77,7 @@ static void other_ways_give_the_same(void **state)
     support_assert_status(&r, 0);
     const char *declined = strstr(r.out, "cuBLASLt declined ");
     assert_non_null(declined);
-    assert_non_null(strstr(declined, " in bf16; kernels of millrace, which are slower, computed them\n"));
+    assert_non_null(strstr(declined, " in bf16; millrace's own kernels, which are slower, computed them\n"));
     TRAIN_PATH(results, dir, "declined/train_results.json");
     char *text = (char *)support_read(results, NULL);
     assert_non_null(strstr(text, "\"declined_products\": \"cuBLASLt declined "));

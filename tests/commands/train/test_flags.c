@@ -302,8 +302,8 @@ static void what_does_not_fit_is_refused(void **state)
         {{"--overwrite-output"}, "--overwrite-output: give --output DIR"},
         {{"--overwrite-output", "--resume", "--output", "plain"}, "--overwrite-output starts a new run"},
         {{"--eval-batch", "9999999"}, "--eval-batch 9999999: expected 0 to 1048576"},
-        {{"--freeze", "images"}, "--freeze images: vit takes none, backbone, or a number of blocks from 1 to 2"},
-        {{"--freeze", "3"}, "--freeze 3: vit takes none, backbone, or a number of blocks from 1 to 2"},
+        {{"--freeze", "images"}, "--freeze images: vit accepts none, backbone, or a number of blocks from 1 to 2"},
+        {{"--freeze", "3"}, "--freeze 3: vit accepts none, backbone, or a number of blocks from 1 to 2"},
         {{"--tail", "pad", "--model", "bridgetower-large"},
          "--tail pad: bridgetower-large would use the padding as negatives"},
     };

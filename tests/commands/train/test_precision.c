@@ -54,7 +54,7 @@ static void a_run_in_bf16_is_evaluated_in_it(void **state)
     support_result_free(&r);
 }
 
-/* The same bits with recomputation, other ones than in float32. */
+/* The same bits with recomputation, different ones from those in float32. */
 static void bf16_recomputes_the_same(void **state)
 {
     const char *dir = *state;

@@ -147,7 +147,7 @@ static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
                  "--stop-after", "4", (char *)NULL);
     support_shell(dir, "printf x | dd conv=notrunc bs=1 seek=999 status=none of=hit/step-00000004/optimizer.npz");
     support_result r = train_command(1, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);
-    expect(r.err, "hit/step-00000004/optimizer.npz: does not have the digest that state.json says; it is damaged; move "
+    expect(r.err, "hit/step-00000004/optimizer.npz: does not match its digest in state.json; it is damaged; move "
                   "hit/step-00000004 away to continue without it\n");
     support_result_free(&r);
     /* A new run there is told what a sound one would tell it. */

@@ -29,7 +29,7 @@ static void a_run_leaves_what_the_help_says(void **state)
                                  "--output", "a", "--logging-steps", "5", (char *)NULL);
     support_assert_status(&r, 0);
     /* 84 samples by 8: 11 updates per epoch, the last one of 4 samples. */
-    assert_non_null(strstr(r.out, "84 samples, 8 per update, 11 updates per epoch, 22 in all"));
+    assert_non_null(strstr(r.out, "84 samples, 8 per update, 11 updates per epoch, 22 in total"));
     assert_non_null(strstr(r.out, "Training (20 / 22 Steps) (loss="));
     assert_non_null(strstr(r.out, "Validation Results / Global Steps: 22"));
     assert_non_null(strstr(r.out, "tensorboard --logdir a/tensorboard"));

@@ -41,7 +41,7 @@ static void own_entries(places *p, const fuzz_judgement *want, mr_random *draw)
     FUZZ_MUST(a.len == b.len && a.len <= p->job.len && (made == MR_JPEG_DONE) == (a.len > 0));
     if (made == MR_JPEG_DONE) {
         FUZZ_MUST(memcmp(a.data, b.data, a.len) == 0);
-        bool done = both(p, NULL, 0); /* not, if the size is another one than the caller has */
+        bool done = both(p, NULL, 0); /* not, if the size differs from the caller's */
         FUZZ_MUST(both(p, a.data, a.len) == done);
         FUZZ_MUST(!done || (want->status == MR_OK && memcmp(p->rgb[0], want->rgb, p->rgb_len) == 0));
         for (int i = 0; i < 3; i++) {

@@ -122,7 +122,7 @@ static void test_copies_are_found_and_others_are_not(void **state)
         for (unsigned i = 0; i < PHOTOS; i++) {
             const mr_near_found *copy = &s.found[PHOTOS + i];
             if (s.found[i].kind != MR_NEAR_UNIQUE || (copy->kind != MR_NEAR_UNIQUE && copy->other != i))
-                fail_msg("%s: photograph %u is taken for another one", copies[c].what, i);
+                fail_msg("%s: photograph %u is taken for another", copies[c].what, i);
             found += copy->kind == MR_NEAR_LEAK;
         }
         if (getenv("MILLRACE_TEST_SHOW"))

@@ -169,7 +169,7 @@ static void test_streams(void **state)
         uint8_t *bytes = support_read(path, &len);
         bytes[len - 8] ^= 1;
         support_write(path, bytes, len);
-        expect_refused(path, "cannot be read to its end (7 entries read): ", "checksum mismatch: what gzip unpacked");
+        expect_refused(path, "cannot be read to its end (7 entries read): ", "checksum mismatch: the unpacked data");
         support_result r = support_millrace_under((const char *const[]){"ingest", "-", dst, NULL},
                                                   &(support_limits){.input = bytes, .input_len = len});
         support_expect_refusal(r, "standard input: cannot be read to its end (7 entries read): checksum mismatch");

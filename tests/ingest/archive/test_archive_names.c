@@ -118,7 +118,7 @@ static void test_the_advice_for_absolute_names(void **state)
     (void)state;
     support_archive(path, "tar", entries, 2);
     support_expect_refusal(support_millrace("ingest", path, to, "--quiet", (char *)NULL),
-                           "beside the split folders; --split-map data/train=train takes what is in it");
+                           "beside the split folders; --split-map data/train=train includes what is in it");
     support_expect(0, "ingest", path, to, "--quiet", "--split-map", "data/train=train", (char *)NULL);
     support_expect(0, "show", to, "train", "0", (char *)NULL);
     support_expect(0, "show", to, "val", "0", (char *)NULL);
@@ -195,7 +195,7 @@ static void test_names_that_differ_in_case_are_said(void **state)
     (void)state;
     expect_archive("tar", entries, MR_COUNT(entries),
                    "B/x=1;a.CLS=2;a.cls=3;b/X=4;b/x=5;\xC3\x84=6;\xC3\xA4=7;\n"
-                   "notes x: b/X differs only in case (3 such names in all): two files here, but only one on a "
+                   "notes x: b/X differs only in case (3 such names in total): two files here, but only one on a "
                    "case-insensitive file system");
 }
 

@@ -167,7 +167,7 @@ static void test_bad_class_tars(void **state)
     put_outer(dir, "tar", beside, 2);
     fails(dir, "train.tar", "n01440764.tar (in ");
     fails(dir, "train.tar",
-          "is beside a folder n01440764/: their images would be mixed in one class; --exclude n01440764.tar takes only "
+          "is beside a folder n01440764/: their images would be mixed in one class; --exclude n01440764.tar keeps only "
           "the folder");
     const support_entry twice[] = {nested, nested};
     put_outer(dir, "tar", twice, 2);

@@ -167,10 +167,10 @@ static void test_checks(void **state)
         size_t at;
         const char *words;
     } places[] = {
-        {5, "header does not have the CRC-16"},      {header - 1, "header does not have the CRC-16"},
-        {20, "header does not have the CRC-16"},     {first - 8, "does not have the CRC-32"},
-        {first - 1, "does not have the length"},     {bytes.len - 5, "does not have the CRC-32"},
-        {bytes.len - 4, "does not have the length"},
+        {5, "header does not match its stored CRC-16"},      {header - 1, "header does not match its stored CRC-16"},
+        {20, "header does not match its stored CRC-16"},     {first - 8, "does not match the stored CRC-32"},
+        {first - 1, "does not match the stored length"},     {bytes.len - 5, "does not match the stored CRC-32"},
+        {bytes.len - 4, "does not match the stored length"},
     };
     for (size_t i = 0; i < MR_COUNT(places); i++) {
         bytes.data[places[i].at] ^= 1;

@@ -90,7 +90,7 @@ static void the_way_out_is_named(void **state)
          {"annotations/instances_train2017.JSON", ONE_IMAGE},
          "annotations/instances_train2017.json",
          ONE_IMAGE,
-         "takes the other",
+         "keeps the other",
          "layout coco 90: variant instances"},
         {IMAGES("train/1.jpg", "valid/1.jpg"),
          {"train/_classes.csv", "filename, a\n1.jpg, 1\n"},
@@ -114,7 +114,7 @@ static void the_way_out_is_named(void **state)
          {"m/train.jsonl", "{\"contest_number\":1}\n"},
          "all_contest_images/1.jpg",
          "another image",
-         "takes the other",
+         "keeps the other",
          "layout newyorker 95: variant m"},
     };
     for (size_t i = 0; i < MR_COUNT(tables); i++) {

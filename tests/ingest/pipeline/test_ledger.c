@@ -241,7 +241,7 @@ static void refused(const char *tree, const char *words, unsigned samples)
     const char *at = strstr(v.error, "would be left out");
     while ((at = strstr(at, "--"))) {
         bool clause = at[-2] == ';' || at[-2] == ',';
-        at = clause && !strstr(at, "=NAME takes") ? follow(tree, at, samples) : at + 2;
+        at = clause && !strstr(at, "=NAME makes") ? follow(tree, at, samples) : at + 2;
         followed += clause;
     }
     if (!followed)

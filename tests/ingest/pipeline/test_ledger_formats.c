@@ -32,10 +32,10 @@ static const trial trials[] = {
     {"l/1.txt", "imagesource:GoogleEarth\ngsd:0.15\n1.0 2.0 9.0 2.0 9.0 9.0 1.0 9.0 plane 0\n", "1 DOTA label file"},
     {"l/1.txt", "0 0.5 0.5 0.1 0.1\n1 .5 .5 1 1\n", "1 YOLO label file"},
     {"l/1.txt", "0 0.1 0.1 0.9 0.1 0.9 0.9\n", "1 YOLO label file"},
-    {"train.txt", "data/a/1.jpg\ndata/a/2.jpg\n", "1 list of images"},
-    {"train.txt", "a/1.jpg 0\na/2.jpg 1\n", "1 list of images"},
-    {"train.txt", "a/longer\na/1\n", "1 list of images"}, /* without endings */
-    {"attributes.txt", "3\nBald Blond\n1.jpg -1 1\n2.jpg 1 1\n", "1 list of images"},
+    {"train.txt", "data/a/1.jpg\ndata/a/2.jpg\n", "1 image list"},
+    {"train.txt", "a/1.jpg 0\na/2.jpg 1\n", "1 image list"},
+    {"train.txt", "a/longer\na/1\n", "1 image list"}, /* without endings */
+    {"attributes.txt", "3\nBald Blond\n1.jpg -1 1\n2.jpg 1 1\n", "1 image list"},
     {"train/a/1.txt", "a cat on a mat", "1 caption in train/a/"},
     {"boxes.csv", "a/1.jpg,1,2,9,9,cat\n", "1 CSV file of boxes"},
     {"boxes.csv", "ImageID,Source,LabelName,XMin,XMax\nabc,x,/m/1,0.1,0.2\n", "1 CSV file of boxes"},
@@ -105,7 +105,7 @@ static void masks_of_samples_are_companions(void **state)
     put_image(dir, "extra/2_mask.jpg");
     support_result r = support_millrace("ingest", dir, "--dry-run", (char *)NULL);
     support_assert_status(&r, 0);
-    assert_true(says(r.out, "companions not taken: 3 masks\n"));
+    assert_true(says(r.out, "companions left out: 3 masks\n"));
     support_result_free(&r);
     put_image(dir, "masks/other.jpg"); /* of no sample */
     r = support_millrace("ingest", dir, "--dry-run", (char *)NULL);
@@ -121,7 +121,7 @@ static void masks_among_samples_are_remarked(void **state)
     put_image(dir, "train/b/2_mask.jpg");
     support_result r = support_millrace("ingest", dir, "--dry-run", (char *)NULL);
     support_assert_status(&r, 0);
-    assert_true(says(r.out, "1 sample is named like the mask of another one; if they are masks, --exclude "
+    assert_true(says(r.out, "1 sample is named like the mask of another; if they are masks, --exclude "
                             "'train/b/*_mask.jpg' leaves those of this folder out"));
     support_result_free(&r);
     r = support_millrace("ingest", dir, "--dry-run", "--exclude", "train/b/*_mask.jpg", (char *)NULL);
@@ -147,12 +147,12 @@ static void names_with_classes_are_remarked(void **state)
     for (size_t i = 0; i < MR_COUNT(dirs); i++) {
         support_result r = support_millrace("ingest", dirs[i], "--dry-run", (char *)NULL);
         support_assert_status(&r, i);
-        assert_true(says(i ? r.err : r.out, "--class-pattern '{class}.#' takes the class from them"));
+        assert_true(says(i ? r.err : r.out, "--class-pattern '{class}.#' reads the class from them"));
         support_result_free(&r);
         r = support_millrace("ingest", dirs[i], "--dry-run", "--class-pattern", "{class}.#", (char *)NULL);
         support_assert_status(&r, 0);
         assert_true(says(r.out, "2 classes: cat, dog") && says(r.out, "train        4"));
-        assert_true(!i || says(r.out, "companions not taken: 4 masks in annotations/trimaps/"));
+        assert_true(!i || says(r.out, "companions left out: 4 masks in annotations/trimaps/"));
         support_result_free(&r);
     }
     free(flat);

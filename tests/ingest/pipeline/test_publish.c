@@ -208,7 +208,7 @@ static void test_without_exchange(void **state)
            "said with apart,refused $(ingest $M) --force");
     assert_true(support_tree_hash(dst) == older);
     assert_false(is_there("dst.partial.old"));
-    /* left by a crash between the renames of another one; not all of it is its own */
+    /* left by a crash between the renames of another; not all of it is its own */
     expect("2 millrace: dst.partial.old: the replaced dataset is kept because of 'x', which is not part of "
            "it\n",
            "cp -r older dst.partial.old; touch dst.partial.old/x; said with apart $(ingest $M) --force");
@@ -293,7 +293,7 @@ static void test_names_that_cannot_be_replaced(void **state)
             "said unshare -rm sh -c \"mount -t tmpfs none dst.partial && $(ingest $M)\"");
 }
 
-/* From the rename on DATASET is another one, whatever else is still to be done. */
+/* From the rename on DATASET is another, whatever else is still to be done. */
 static void test_interrupted_after_the_rename(void **state)
 {
     (void)state;

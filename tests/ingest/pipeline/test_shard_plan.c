@@ -248,7 +248,7 @@ static void test_more_shards_than_readers_take(void **state)
     support_result r = ingest(tree, target, "--shard-size=4KiB", "--quiet");
     support_assert_status(&r, 2);
     if (!strstr(r.err,
-                "--shard-size 4096: makes more than the 100000 shards that split 'train' may have; use 1MiB or more"))
+                "--shard-size 4096: makes more than 100000 shards, the limit for split 'train'; use 1MiB or more"))
         fail_msg("%s", r.err);
     support_result_free(&r);
     assert_false(support_exists(parent));

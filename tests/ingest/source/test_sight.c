@@ -1,6 +1,6 @@
 /* test_sight.c - what a host sees of sources.
  * Invariant tested: equal names and sizes give equal sights wherever they are and in whatever order they were made; any
- * difference gives another one. */
+ * difference gives another. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -189,7 +189,7 @@ static void expect_words(support_result r, int status, const char *words)
     support_result_free(&r);
 }
 
-/* How many samples are listed as standing in for `damaged`: another one of weight 1, or itself of weight 0. */
+/* How many samples are listed as standing in for `damaged`: another of weight 1, or itself of weight 0. */
 static size_t marked(const json_t *doc, json_int_t damaged, bool replaced)
 {
     size_t count = 0, at, k;

@@ -133,7 +133,7 @@ def test_pickles_are_the_path(dataset: millrace.Dataset) -> None:
 def test_a_pickle_of_another_dataset_is_refused(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
     kept = pickle.dumps(millrace.ingest(made / "source", to=tmp_path / "d"))
     millrace.ingest(made / "source", to=tmp_path / "d", shuffle=1, force=True)
-    with pytest.raises(millrace.BadDataError, match="another dataset"):
+    with pytest.raises(millrace.BadDataError, match="not the dataset that was pickled"):
         pickle.loads(kept)
 
 

@@ -174,7 +174,7 @@ static void test_read_meta(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* Any byte of any row changed: no sample of the shard, for its own row may be another one too. */
+/* Any byte of any row changed: no sample of the shard, for its own row may be another too. */
 static void test_damaged_rows(void **state)
 {
     (void)state;

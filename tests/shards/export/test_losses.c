@@ -110,7 +110,7 @@ static void the_summary_is_a_table(void **state)
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "task obb (--task): of 8 objects, 2 have polygons, 1 oriented boxes, 1 keypoints\n"));
     assert_non_null(strstr(r.out, "not kept by yolo"));
-    assert_non_null(strstr(r.out, "captions of samples                              2  left out         train 1\n"));
+    assert_non_null(strstr(r.out, "sample captions                                  2  left out         train 1\n"));
     assert_non_null(strstr(r.out, "objects with polygons                            2  oriented boxes   train 3\n"));
     support_result_free(&r);
     free(ds);

@@ -117,7 +117,7 @@ static void options_of_other_formats_are_refused(void **state)
     free(out);
 }
 
-/* ---- the writer of Parquet files ----------------------------------------------------------------------------------
+/* ---- the Parquet writer ----------------------------------------------------------------------------------
  */
 
 static void rows_go_to_the_writer(void **state)

@@ -194,7 +194,7 @@ static void a_damaged_copy_is_replaced_by_the_dataset(void **state)
     place_free(&p);
 }
 
-/* What a copier that was killed left is swept; what another one is writing is left alone. */
+/* What a copier that was killed left is swept; what another is writing is left alone. */
 static void leftovers_are_swept(void **state)
 {
     place p = place_of(state, "swept");

@@ -242,7 +242,7 @@ static void an_upload_goes_on_with_the_parts_that_are_there(void **state)
 static void places_that_cannot_be(void **state)
 {
     (void)state;
-    expect(2, "push", data, "hf://datasets/me/dogs", "the hub takes files through git");
+    expect(2, "push", data, "hf://datasets/me/dogs", "the hub accepts files through git");
     expect(2, "push", data, "folder", "folder: is not a URL");
     expect(2, "pull", data, "folder", "is not a URL; cp -r copies");
 }

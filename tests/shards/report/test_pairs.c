@@ -71,7 +71,7 @@ static void copies_are_shown_in_pairs(void **state)
     found = section_of(ds, MR_PAIRS_PIXELS); /* too large to decode: equal files only, and a word about it */
     assert_non_null(strstr(found, "The same file in two splits: 1"));
     assert_int_equal(support_occurrences(found, "<figure"), 2);
-    assert_non_null(strstr(found, "Only equal files were looked for"));
+    assert_non_null(strstr(found, "Only identical files were looked for"));
     free(found);
     free(ds);
 }

@@ -223,7 +223,7 @@ static bool any_in_warp(uint32_t from, uint32_t to)
     return from < to;
 }
 
-/* From a barrier of the group, or the beginning, to its next one: a warp is there before another one moves, so that no
+/* From a barrier of the group, or the beginning, to its next one: a warp is there before another moves, so that no
  * two are in step. */
 static void run_warps(bool first)
 {

@@ -11,7 +11,7 @@ typedef struct jpeg_coded {
     unsigned restart;          /* MCUs */
     unsigned ladder;           /* 1 to 8: this many codes of 1, 2, 3 ... bits; the others are all 8 bits longer */
     unsigned dc_bits, ac_bits; /* of the largest values, at most 15 */
-    unsigned density;          /* 0 to 100: how many coefficients follow another one */
+    unsigned density;          /* 0 to 100: how many coefficients follow another */
     unsigned quant;            /* the largest quantiser, above 255: in 16 bits */
 } jpeg_coded;
 

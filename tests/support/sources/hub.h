@@ -17,7 +17,7 @@ typedef struct support_row {
 /* Makes DIR/NAME of these rows and this schema ("%zu" in it is their number). */
 void support_hub_file(const char *dir, const char *name, const char *schema, const support_row *rows, size_t count);
 
-/* Makes the shell script PATH and names it to millrace as the reader of Parquet files. */
+/* Makes the shell script PATH and names it to millrace as the Parquet reader. */
 void support_hub_reader(const char *path, const char *script);
 
 /* `count` rows {"label":i%classes,"text":"row i"} with images of widths from `width` on. */

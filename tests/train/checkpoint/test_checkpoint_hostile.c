@@ -282,7 +282,7 @@ static void write_tensors(const char *out, const mr_tensor_source *tensors, size
     seal_tensors(out);
 }
 
-/* The first tensor's type becomes another one of the same size. */
+/* The first tensor's type becomes another of the same size. */
 static void change_type(const char *out)
 {
     char *path = support_path("%s/step-00000010/model.safetensors", out);

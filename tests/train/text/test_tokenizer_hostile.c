@@ -67,9 +67,9 @@ static void test_refusals(void **state)
         {"version", "\"version\":\"2.0\",", "\"2.0\""},
         {"version", "\"version\":\"1.0\",\"speed\":1,", "\"speed\", which this tokenizer does not support"},
         {"version", "\"version\":\"1.0\",\"version\":\"1.0\",", "duplicate key"},
-        {"normalizer", "\"normalizer\":{\"type\":\"Lowercase\"},", "is Lowercase; this tokenizer takes null"},
-        {"pre", "", "\"pre_tokenizer\" is missing; this tokenizer takes ByteLevel"},
-        {"pre", "\"pre_tokenizer\":null,", "takes ByteLevel"},
+        {"normalizer", "\"normalizer\":{\"type\":\"Lowercase\"},", "is Lowercase; this tokenizer requires null"},
+        {"pre", "", "\"pre_tokenizer\" is missing; this tokenizer requires ByteLevel"},
+        {"pre", "\"pre_tokenizer\":null,", "requires ByteLevel"},
         {"pre", "\"pre_tokenizer\":{\"type\":\"Whitespace\"},", "\"pre_tokenizer\" is Whitespace"},
         {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},", "\"add_prefix_space\""},
         {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},", "\"add_prefix_space\" of the pre_tokenizer is missing"},
@@ -92,7 +92,7 @@ static void test_refusals(void **state)
          "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\"},{\"type\":"
          "\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}]},",
          "is Sequence"},
-        {"model", "\"model\":{\"type\":\"WordPiece\",", "\"model\" is WordPiece; this tokenizer takes BPE"},
+        {"model", "\"model\":{\"type\":\"WordPiece\",", "\"model\" is WordPiece; this tokenizer requires BPE"},
         {"model", "\"model\":{\"type\":\"BPE\",\"dropout\":0.1,", "\"dropout\" of the model is 0.1"},
         {"model", "\"model\":{\"byte_fallback\":true,", "\"byte_fallback\""},
         {"model", "\"model\":{\"ignore_merges\":true,", "\"ignore_merges\""},
@@ -134,7 +134,7 @@ static void test_refusals(void **state)
         {"merges", "\"merges\":[\"a b\"]}", "a.json: line"},
         {"merges", "\"merges\":[\"a b\"]}} x", "end of file expected"},
         {"added", "\"added_tokens\":{},", "\"added_tokens\""},
-        {"added", "\"added_tokens\":[0],", "an added token is 0; this tokenizer takes an object"},
+        {"added", "\"added_tokens\":[0],", "an added token is 0; this tokenizer requires an object"},
         {"added", "\"added_tokens\":[{\"id\":0}],", "added token 1 has no text"},
         {"added", "\"added_tokens\":[{\"content\":\"<s>\"}],", "added token 1 has no text, or no id"},
         {"added", "\"added_tokens\":[{\"id\":-5,\"content\":\"<s>\"}],", "added token 1 has no text, or no id"},
@@ -269,7 +269,7 @@ static void test_long_added(void **state)
     }
 }
 
-/* A token of a blank that takes blanks along, before it, after it or both, in a text of nothing else; with another one
+/* A token of a blank that takes blanks along, before it, after it or both, in a text of nothing else; with another
  * between that takes none, and goes back to where it stands itself.  Read for each token, a run would take minutes. */
 static void test_blanks(void **state)
 {

@@ -115,7 +115,7 @@ static const struct {
 static mr_status lacks(const hub *h, const char *key, mr_error *err)
 {
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: has no %s: it describes a model for another task than matching images and texts", h->path, key);
+                   "%s: has no %s: it describes a model for a task other than matching images and texts", h->path, key);
 }
 
 static mr_status read_sizes(hub *h, mr_error *err)

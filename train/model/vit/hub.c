@@ -68,7 +68,7 @@ static mr_status misfit(const loading *l, const mr_tensor *t, const mr_param *p,
     return mr_param_misfit(&wanted, l->path, t->dims, t->shape, OTHER_MODEL, l->err);
 }
 
-/* Another grid than ours: theirs are [1, 1 + from * from, width]. */
+/* A grid that differs from ours: theirs are [1, 1 + from * from, width]. */
 static mr_status take_positions(const loading *l, const mr_tensor *t, const mr_param *p, const mr_vit_tensor *n)
 {
     uint64_t from = t->dims == 3 && t->shape[1] > 1 ? (uint64_t)lround(sqrt((double)(t->shape[1] - 1))) : 0;

@@ -35,7 +35,7 @@ static mr_status misfit(const loading *l, const mr_npz_array *a, const mr_param 
     return mr_param_misfit(p, l->path, a->dims, a->shape, OTHER_MODEL, l->err);
 }
 
-/* [1, 1 + from * from, width] for another grid than ours. */
+/* [1, 1 + from * from, width] for a grid that differs from ours. */
 static mr_status take_positions(loading *l, const mr_npz_array *a, const mr_param *p)
 {
     if (a->dims != 3 || a->shape[0] != 1 || a->shape[2] != p->shape[2] || a->shape[1] < 2 || a->shape[1] > UINT32_MAX)

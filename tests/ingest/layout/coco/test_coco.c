@@ -69,7 +69,7 @@ static void test_full_tree(void **state)
     assert_int_equal(support_notes(&p, MR_NOTE_BAD_NAME), 0);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "../evil.jpg", "id 3"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "/etc/passwd",
-                                 "id 4 of split train2017: no image below the root ends with this path"));
+                                 "id 4 of split train2017: this path is from another machine, and no image"));
     assert_true(support_has_note(&p, MR_NOTE_REJECT, "a\\x00.jpg", "id 8"));
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 3);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "train2017"));

@@ -70,7 +70,7 @@ static void test_a_split_that_is_left_out(void **state)
     uint32_t b = mr_tree_find(&p.tree, "images/b.jpg", strlen("images/b.jpg"));
     assert_int_equal(p.plan.used[b], MR_USE_LEFT_OUT);
     assert_int_equal(p.plan.used[b + 1], MR_USE_NONE);
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/c.jpg", "in no annotation file of its split"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/c.jpg", "not in any annotation file of its split"));
     support_plan_done(&p);
 }
 
@@ -111,7 +111,7 @@ static void test_parts_of_one_split(void **state)
     put_json(dir, given[0], "a.jpg b.jpg", "");
     put_json(dir, given[1], "c.jpg", "");
     support_plan_fails(COCO, *state, NULL, MR_BAD_DATA,
-                       "--annotations train_a.json --annotations train_b.json takes both");
+                       "--annotations train_a.json --annotations train_b.json reads both");
     support_plan p = support_plan_ok(COCO, *state, &both);
     support_assert_samples(&p, "train images/a.jpg -1 0\ntrain images/b.jpg -1 0\ntrain images/c.jpg -1 0\n");
     assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 0);

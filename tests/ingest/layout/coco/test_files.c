@@ -91,8 +91,8 @@ static void tasks_of_the_same_images_are_merged(void **state)
     plan_file("annotations/more.json", ONE("1.jpg"));
     plan_says(NULL, NULL,
               "annotations/boxes.json and annotations/more.json are both the instances of split train; "
-              "--annotations annotations/boxes.json --annotations annotations/more.json takes both; "
-              "--exclude annotations/more.json takes the other");
+              "--annotations annotations/boxes.json --annotations annotations/more.json reads both; "
+              "--exclude annotations/more.json keeps the other");
     plan_file("annotations/captions_train.json", "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],"
                                                  "\"annotations\":[{\"image_id\":1,\"caption\":\"y\"}]}");
     plan_says(NULL, NULL, ",\"captions\":[{\"image_id\":1,\"caption\":\"y\"}]");

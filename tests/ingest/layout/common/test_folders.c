@@ -72,9 +72,9 @@ static void images_outside_of_class_folders_are_reported(void **state)
             "test test/9.png - - U -\n"
             "train train/0.jpg - - U -\n"
             "train train/a/1.jpg a - - -\n"
-            "note unlisted test/8.png: not in a class folder: kept without label\n"
-            "note unlisted test/9.png: not in a class folder: kept without label\n"
-            "note unlisted train/0.jpg: not in a class folder: kept without label\n"
+            "note unlisted test/8.png: not in a class folder: kept without a label\n"
+            "note unlisted test/9.png: not in a class folder: kept without a label\n"
+            "note unlisted train/0.jpg: not in a class folder: kept without a label\n"
             "note class_notes test: no class has an image in split test\n");
 }
 

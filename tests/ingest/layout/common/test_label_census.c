@@ -91,7 +91,7 @@ static void test_what_is_no_list_of_classes(void **state)
     unique("word%d", 6, 5, false, false);
     unique("word%d", 100, 95, true, false);
     unique("word%d", 100, 50, false, false);
-    unique("%d", 100, 100, false, false);   /* numbers of classes */
+    unique("%d", 100, 100, false, false);   /* class numbers */
     unique("0.%d1", 100, 100, true, false); /* measurements */
     unique("a dog runs past %d", 3, 3, true, true);
     unique("great grey owl%d", 4, 4, false, true);

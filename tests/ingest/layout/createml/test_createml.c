@@ -159,7 +159,7 @@ static void test_entries_are_joined(void **state)
                            "{\"label\":0,\"class\":\"7\",\"box\":[0,0,4,4]}]");
     support_assert_objects(&p, 1, 100, 50, "[{\"label\":1,\"class\":\"cat\",\"box\":[0,0,4,4]}]");
     assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 more entries"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 entries are exact copies of another one"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 entries are exact copies of another"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

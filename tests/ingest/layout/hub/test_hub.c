@@ -216,7 +216,7 @@ static void test_plain_files(void **state)
     support_hub_rows(hub_source, "test.parquet", 2, 2, 14);
     hub_ingest(
         1,
-        "my rows.parquet: its name gives no split, where those beside it do; --split-map 'my rows'=train takes it as "
+        "my rows.parquet: its name gives no split, where those beside it do; --split-map 'my rows'=train adds it to "
         "split train, --exclude 'my rows.parquet' leaves it out",
         NULL, NULL);
     hub_ingest(0, "train        3", "--split-map", "my rows=train");
@@ -233,11 +233,10 @@ static void test_words_for_splits(void **state)
     support_expect(0, "show", hub_target, "test", "1", (char *)NULL);
     drop_target();
     support_hub_rows(hub_source, "train_and_test.parquet", 2, 2, 44);
-    hub_ingest(
-        1,
-        "train_and_test.parquet: its name gives more than one split; --split-map train_and_test=train takes it as "
-        "split train, --exclude train_and_test.parquet leaves it out",
-        NULL, NULL);
+    hub_ingest(1,
+               "train_and_test.parquet: its name gives more than one split; --split-map train_and_test=train adds it "
+               "to split train, --exclude train_and_test.parquet leaves it out",
+               NULL, NULL);
     hub_ingest(0, "train        5       5", "--split-map", "train_and_test=train");
 }
 

@@ -73,8 +73,8 @@ static void what_the_card_leaves_open_is_an_error(void **state)
     support_hub_rows(hub_source, "b.parquet", 2, 2, 14);
     put_card("configs:\n- data_files:\n  - split: test\n    path: a.parquet\n");
     hub_ingest(1,
-               "b.parquet: is in no config of README.md; --exclude b.parquet leaves it out, --exclude README.md takes "
-               "splits and configs from the names of the files",
+               "b.parquet: is not in any config of README.md; --exclude b.parquet leaves it out, --exclude README.md "
+               "takes splits and configs from the file names",
                NULL, NULL);
     SPLITS_ARE("--exclude", "b.parquet", "test", "1");
     SPLITS_ARE("--exclude", "README.md", "train", "3");

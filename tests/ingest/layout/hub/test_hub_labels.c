@@ -42,7 +42,7 @@ static void test_labels(void **state)
          1,
          "classes 0 and 1 have the same name, x"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[]}"), {"1", "0", "0"}, 1, "has none"},
-        {SCHEMA("{\"column\":\"label\",\"kind\":\"other\"}"), {"1", "0", "0"}, 1, "of kind \"other\" is not known"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"other\"}"), {"1", "0", "0"}, 1, "unknown kind of label \"other\""},
         {SCHEMA("{\"kind\":\"texts\"}"), {"1", "0", "0"}, 1, "column"},
         {"{\"rows\":-1}", {"1", "0", "0"}, 1, "rows"},
         {"{\"rows\":", {"1", "0", "0"}, 1, "schema.json: line 1"},
@@ -96,8 +96,8 @@ static void test_files_that_disagree(void **state)
     (void)state;
     support_hub_rows(hub_source, "train.parquet", 3, 3, 4);
     support_hub_rows(hub_source, "test.parquet", 3, 2, 14);
-    hub_ingest(1, "its labels (label) are not those of the files before it (label), or have other class names", NULL,
-               NULL);
+    hub_ingest(1, "its labels (label) differ from those of the files before it (label), or have other class names",
+               NULL, NULL);
 }
 
 static void test_captions(void **state)

@@ -175,7 +175,7 @@ static void test_limits(void **state)
     support_plan_fails(ILSVRC, dir, NULL, MR_BAD_DATA, "add meta.mat");
     support_put(dir, "LOC_val_solution.csv", "");
     assert_int_equal(truncate(path, (off_t)TABLE_MAX + 1), 0);
-    support_plan_fails(ILSVRC, dir, NULL, MR_BAD_DATA, "longer than the 1 GiB that a table may have");
+    support_plan_fails(ILSVRC, dir, NULL, MR_BAD_DATA, "longer than 1 GiB, the limit for a table");
     free(path);
 }
 

@@ -39,8 +39,8 @@ static void test_folders_are_classes(void **state)
     plan_says(NULL, NULL,
               "train train/cat/1.png cat - - ,\"columns\":{\"age\":\"3\"}\n"
               "train train/dog/1.png dog - - ");
-    plan_says(NULL, NULL, "no column of labels: the folders are the classes");
-    plan_says(NULL, NULL, "note unlisted train/dog/2.png: in no row of a table");
+    plan_says(NULL, NULL, "no label column: the folders are the classes");
+    plan_says(NULL, NULL, "note unlisted train/dog/2.png: not in any table");
     plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "train train/dog/2.png dog - - -\n");
     plan_says(&(mr_layout_options){.label_column = "age"}, NULL, "classes 0 1 2 3 4\n");
 }

@@ -48,10 +48,11 @@ static void a_column_can_be_the_label(void **state)
     assert_non_null(strstr(text, "\ntrain train/b/2.jpg b - - ,"));
     assert_non_null(strstr(text, "\nval val/a/3.jpg - - U -\n"));
     assert_non_null(strstr(text, "\nval val/b/4.jpg a - - ,"));
-    assert_non_null(strstr(text, "\nnote unlisted val/a/3.jpg: no row in noisy_imagenette.csv: kept without label\n"));
+    assert_non_null(
+        strstr(text, "\nnote unlisted val/a/3.jpg: not listed in noisy_imagenette.csv: kept without a label\n"));
     free(text);
     plan_is(&(mr_layout_options){.label_column = "noisy"},
-            "plan -4: --label-column noisy: noisy_imagenette.csv has no such column of labels; it has: "
+            "plan -4: --label-column noisy: noisy_imagenette.csv has no such label column; it has: "
             "noisy_labels_25\n");
     plan_says(&(mr_layout_options){.label_column = "path"}, NULL, "plan -4: --label-column path: ");
     plan_is(

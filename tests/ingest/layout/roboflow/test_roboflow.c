@@ -69,7 +69,7 @@ static void multi_class_export(void **state)
                   "train train/f.jpg - - M ,\"labels\":[0],\"classes\":[\"stop\"]\n"
                   "note missing train/gone.jpg: row 4 of train/_classes.csv names it\n"
                   "note collisions train/b.jpg: row 5 of train/_classes.csv names it again: row 2 is used\n"
-                  "note unlisted train/e.jpg: in no row of _classes.csv\n"
+                  "note unlisted train/e.jpg: not listed in _classes.csv\n"
                   "note notes f.jpg: row 7 of train/_classes.csv has classes and is Unlabeled, too\n"
                   "unused train/.g.jpg\n");
     plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "\ntrain train/e.jpg - - U -\n");
@@ -103,7 +103,7 @@ static void a_split_without_a_table_is_unlisted(void **state)
     plan_file("train/_classes.csv", "filename, a\n1.jpg, 1\n");
     plan_is(NULL, "layout roboflow 90: variant multi-class, licence -, classes a\n"
                   "train train/1.jpg a - - -\n"
-                  "note unlisted test/2.jpg: in no row of _classes.csv\n");
+                  "note unlisted test/2.jpg: not listed in _classes.csv\n");
 }
 
 static void tables_that_are_none_are_named(void **state)
@@ -156,8 +156,8 @@ static void images_below_their_table_are_found(void **state)
                   "train train/b/3.jpg x - - -\n"
                   "note missing train/2.jpg: row 2 of train/_classes.csv names it, which may be train/a/2.jpg or "
                   "train/b/2.jpg\n"
-                  "note unlisted train/a/2.jpg: in no row of _classes.csv\n"
-                  "note unlisted train/b/2.jpg: in no row of _classes.csv\n");
+                  "note unlisted train/a/2.jpg: not listed in _classes.csv\n"
+                  "note unlisted train/b/2.jpg: not listed in _classes.csv\n");
     plan_tear_down(state);
     plan_set_up(state);
     support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/3.jpg"));

@@ -60,7 +60,7 @@ static void test_several_columns(void **state)
     plan_says(&(mr_layout_options){.label_column = "first,n"}, NULL, "row 1 of a.csv has \"5\" in column n");
     plan_says(&(mr_layout_options){.label_column = "first,no"}, NULL, "--label-column no: a.csv has no such column");
     plan_says(&(mr_layout_options){.label_column = "no"}, NULL, "--label-column no: no table has this column");
-    plan_says(NULL, NULL, "--label-column takes one or more of: first, second, n");
+    plan_says(NULL, NULL, "--label-column accepts one or more of: first, second, n");
     plan_file("a.csv", "image,label,category\n1,a,b\n2,a,b\n");
     plan_says(NULL, NULL, "the columns label and category both look like labels");
 }
@@ -92,7 +92,7 @@ static void test_rows(void **state)
             "note missing a.csv: row 7 of a.csv names no image: the cell is empty\n"
             "note missing no.jpg: row 8 of a.csv names it\n"
             "note rejects i/1.jpg: row 1 of a.csv and row 2 of a.csv give it different labels or splits\n"
-            "note unlisted i/4.jpg: in no row of a table: kept without label\n");
+            "note unlisted i/4.jpg: not in any table: kept without a label\n");
 }
 
 /* Numbers are in numeric order whatever else is among them, and what stands for no label is counted. */
@@ -120,7 +120,7 @@ static void test_texts(void **state)
     plan_file("a.csv", "image,ground_truth\n1,a b c d\n2,e f g; h\n3,i j k l\n4,m n o p\n5,q r s t\n");
     plan_says(NULL, NULL,
               "classes\ntrain 1.jpg - - U ,\"columns\":{\"ground_truth\":\"a b c d\"},\"captions\":[\"a b c d\"]");
-    plan_says(NULL, NULL, "taken as captions, and samples have no class; --label-column 'ground_truth' makes classes");
+    plan_says(NULL, NULL, "used as captions, and samples have no class; --label-column 'ground_truth' makes classes");
     plan_says(&(mr_layout_options){.label_column = "ground_truth", .label_separator = ""}, NULL,
               "train 1.jpg a b c d - -");
     plan_file("a.csv", "image,label\n1,a\n2,b\n3,c\n4,d\n5,e\n");

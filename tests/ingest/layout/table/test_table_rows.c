@@ -15,7 +15,7 @@ static void test_captions(void **state)
                   "train 1.jpg - - U ,\"columns\":[{\"caption\":\"a, b\"},{\"caption\":\"d\"},{\"caption\":\"d\"}],"
                   "\"captions\":[\"a, b\",\"d\",\"d\"]\n"
                   "train 2.jpg - - U ,\"columns\":[{\"caption\":\"c\"},{\"caption\":\"\"}],\"captions\":[\"c\"]\n"
-                  "note notes c.csv: rows that are equal to another one of their image: 1; their captions are kept\n");
+                  "note notes c.csv: rows identical to another row of the same image: 1; their captions are kept\n");
     plan_file("c.csv", "image_name| comment_number| comment\n1.jpg| 0| A dog, and a cat .\n1.jpg| 1| Two .\n"
                        "2.jpg| 0| Three ; four\n2.jpg| 1   five\n");
     plan_says(NULL, NULL, "\"captions\":[\"A dog, and a cat .\",\"Two .\"]\n");

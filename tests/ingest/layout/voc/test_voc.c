@@ -84,7 +84,7 @@ static void test_development_kit(void **state)
     support_assert_objects(&p, 0, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[10,5,10,10.5]}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone", "ImageSets/Main/train.txt names it"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/5.jpg",
-                                 "in no list of ImageSets/: left out (--keep-unlisted takes it)"));
+                                 "not listed in ImageSets/: left out (--keep-unlisted includes it)"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "1 masks of segmentation left out"));
     mr_mask masks[MR_MASKS_MAX];
     assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[0], masks), 0);
@@ -123,7 +123,7 @@ static void test_keep_unlisted(void **state)
     support_plan p = support_plan_ok(VOC, dir, &keep);
     support_assert_samples(&p, "val JPEGImages/1.jpg -1 0\ntrain JPEGImages/2.jpg -1 0\n");
     support_assert_objects(&p, 1, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[10,5,10,10.5]}]");
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/2.jpg", "taken as train (--keep-unlisted)"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/2.jpg", "added to train (--keep-unlisted)"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
     dir = support_tmpdir();
@@ -223,10 +223,10 @@ static void test_long_files(void **state)
     support_put(dir, "ImageSets/Main/train.txt", "a\nb\n");
     put_long(dir, "Annotations/b.xml", MR_VOC_XML_MAX + 1);
     support_plan p = support_plan_ok(VOC, dir, NULL);
-    assert_true(support_has_note(&p, MR_NOTE_REJECT, "JPEGImages/b.jpg", "Annotations/b.xml: longer than the 16 MiB"));
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "JPEGImages/b.jpg", "Annotations/b.xml: longer than 16 MiB"));
     support_plan_done(&p);
     put_long(dir, "ImageSets/Main/train.txt", ((off_t)64 << 20) + 1);
-    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "ImageSets/Main/train.txt: longer than the 64 MiB");
+    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "ImageSets/Main/train.txt: longer than 64 MiB");
     support_tmpdir_remove(dir);
 }
 
@@ -241,7 +241,7 @@ static void test_many_classes(void **state)
     mr_buf_add_text(&text, "</annotation>");
     support_put(dir, "train/a.jpg", "");
     support_put(dir, "train/a.xml", mr_buf_text(&text));
-    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "more than the 65536 classes");
+    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "more than 65536 classes");
     support_tmpdir_remove(dir);
 }
 

@@ -85,7 +85,7 @@ static void test_any_name(void **state)
     expect("0a 1c", &named, lists);
     char *dir = support_tmpdir();
     put_tree(dir, lists);
-    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "not a split: not a valid split name: store it under another one");
+    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "not a split: not a valid split name: store it under another");
     support_tmpdir_remove(dir);
 }
 

@@ -206,7 +206,7 @@ static void images_of_other_members_need_an_option(void **state)
     plan_file("train-000000.tar/1.cls", "0");
     plan_says(NULL, NULL,
               "plan -2: train-000000.tar/1.cls: samples have no member jpg, png or webp, but left.jpg and right.jpg; "
-              "--image-column takes one of them: --image-column left.jpg");
+              "--image-column selects one of them: --image-column left.jpg");
     plan_is(&(mr_layout_options){.image_column = "left.jpg"},
             "layout webdataset 97: variant shards, licence -, classes 0\n"
             "train train-000000.tar/1.left.jpg 0 - - -\n");

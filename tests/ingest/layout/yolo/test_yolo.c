@@ -48,7 +48,7 @@ static void test_roboflow(void **state)
     support_assert_objects(&p, 2, 100, 50, "[]");
     assert_true(support_has_note(&p, MR_NOTE_REJECT, "train/images/d.jpg", "train/labels/d.txt: line 2: 3 numbers"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train/labels/gone.txt", "without an image"));
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "else/f.jpg", "in no split"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "else/f.jpg", "not in any split"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "data.yaml", "test: ../gone/images is not there"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no label file: images without objects"));
     support_plan_done(&p);
@@ -81,14 +81,14 @@ static void test_ultralytics(void **state)
         "\"polygons\":[[0,0,100,0,100,200,0,200]]},"
         "{\"label\":0,\"class\":\"cat\",\"box\":[0,0,100,200]}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "images/gone.jpg", "lists/test.txt names it"));
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "in no split"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "not in any split"));
     support_plan_done(&p);
     support_put(dir, "elsewhere/e.jpg", "");
     p = support_plan_ok(YOLO, dir, &(mr_layout_options){.keep_unlisted = true});
     support_assert_samples(&p, "train elsewhere/e.jpg -1 4\ntrain images/train2017/a.jpg -1 0\n"
                                "val images/val2017/sub/b.jpg -1 0\ntest images/test2017/c.jpg -1 4\n"
                                "test images/test2017/d.jpg -1 4\ntest images/val2017/sub/b.jpg -1 0\n");
-    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "taken as test (--keep-unlisted)"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "added to test (--keep-unlisted)"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -184,7 +184,7 @@ static void test_bad_lines(void **state)
     static const struct {
         const char *line, *why;
     } trials[] = {
-        {"x 0.5 0.5 0.2 0.4", "\"x\" is not the number of a class"},
+        {"x 0.5 0.5 0.2 0.4", "\"x\" is not a class number"},
         {"0.5 0.5 0.5 0.2 0.4", "class 0.5 is not an integer"},
         {"-1 0.5 0.5 0.2 0.4", "class -1"},
         {"2 0.5 0.5 0.2 0.4", "class 2, but the dataset has 2"},
@@ -200,7 +200,7 @@ static void test_bad_lines(void **state)
         {"0", "0 numbers after the class"},
         {"0 0.5 0.5 0.2 0.4 0.9", "5 numbers after the class"},
         {"0 0.5 0.5 0.2 0.4 0.9 0.1 0.1", "7 numbers"},
-        {"\xFF\xFE", "\"\\xFF\\xFE\" is not the number"},
+        {"\xFF\xFE", "\"\\xFF\\xFE\" is not a class number"},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *dir = support_tmpdir(), *text = support_path("0 0.5 0.5 0.2 0.4\n\n%s\n", trials[i].line);
@@ -229,15 +229,15 @@ static void test_bad_yaml(void **state)
         {"names: {0: a, 2: b}\n", "class 2 where one before it is missing"},
         {"names: {0: a, 0: b}\n", "line 1: \"0\" occurs twice"},
         {"names: {0: a, 00: b}\n", "class 0 twice"},
-        {"names: {x: a}\n", "line 1: a key of names is not the number"},
-        {"names: [[a]]\n", "line 1: the name of a class is a list"},
+        {"names: {x: a}\n", "line 1: a key of names is not a class number"},
+        {"names: [[a]]\n", "line 1: a class name is a list"},
         {"names: cat\n", "neither a list nor a map"},
         {"nc: many\n", "nc is not a number"},
         {"nc: 65537\n", "nc is not a number"},
         {"kpt_shape: 17\n", "kpt_shape is not"},
         {"kpt_shape: [17, 4]\n", "kpt_shape is not"},
         {"kpt_shape: [10001, 3]\n", "kpt_shape is not"},
-        {"- a\n", "not the settings of a dataset"},
+        {"- a\n", "not dataset settings"},
         {"names: [a\n", "not YAML"},
         {"a: &x 1\nnames: [*x]\n", "an alias"},
     };
@@ -270,12 +270,12 @@ static void test_long_files(void **state)
     support_put(dir, "list.txt", "images/a.jpg\n");
     put_long(dir, "labels/a.txt", most / 4 + 1);
     support_plan p = support_plan_ok(YOLO, dir, NULL);
-    assert_true(support_has_note(&p, MR_NOTE_REJECT, "images/a.jpg", "labels/a.txt: longer than the 16 MiB"));
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "images/a.jpg", "labels/a.txt: longer than 16 MiB"));
     support_plan_done(&p);
     put_long(dir, "list.txt", most + 1);
-    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "list.txt: longer than the 64 MiB");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "list.txt: longer than 64 MiB");
     put_long(dir, "data.yaml", MR_YAML_MAX + 1);
-    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: longer than the 1 MiB");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: longer than 1 MiB");
     support_tmpdir_remove(dir);
 }
 

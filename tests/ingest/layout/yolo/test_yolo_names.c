@@ -172,7 +172,7 @@ static void settings_of_several_files(void **state)
     support_put(dir, "pets.yml", "path: .\ntrain: images/train\nnames: [cat, dog]\n");
     expect_names(dir, "cat dog", "pets.yml");
     support_put(dir, "more.yaml", "names:\n  0: bird\n");
-    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "more.yaml and pets.yml: both have settings of a dataset");
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "more.yaml and pets.yml: both have dataset settings");
     support_put(dir, "data.yaml", "names: [cat, dog]\nnc: 2.0\n");
     expect_names(dir, "cat dog", "data.yaml");
     support_put(dir, "data.yaml", "names: [cat, dog]\nnc: 2.5\n");

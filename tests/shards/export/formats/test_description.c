@@ -308,7 +308,7 @@ static void classes_of_one_name_are_told_apart(void **state)
     const char *const argv[] = {"export", ds, out, "--to", "parquet", NULL};
     support_result r = support_millrace_under(argv, NULL);
     support_assert_status(&r, 0);
-    assert_non_null(strstr(r.out, "names of classes"));
+    assert_non_null(strstr(r.out, "class names"));
     support_result_free(&r);
     char *text = (char *)support_read(card, NULL);
     assert_front_matter(text, (const char *const[3]){"cat", "cat (1)", "cat (1) (2)"}, "none");
