@@ -25,18 +25,18 @@ bool mr_buf_reserve(mr_buf *buf, size_t more)
         buf->failed = true;
         return false;
     }
-    if (need <= buf->room)
+    if (need <= buf->capacity)
         return true;
-    size_t room = buf->room + buf->room / 2;
-    if (room < need)
-        room = need < 64 ? 64 : need;
-    uint8_t *data = realloc(buf->data, room);
+    size_t capacity = buf->capacity + buf->capacity / 2;
+    if (capacity < need)
+        capacity = need < 64 ? 64 : need;
+    uint8_t *data = realloc(buf->data, capacity);
     if (!data) {
         buf->failed = true;
         return false;
     }
     buf->data = data;
-    buf->room = room;
+    buf->capacity = capacity;
     return true;
 }
 

@@ -10,7 +10,7 @@
 
 typedef struct mr_buf {
     uint8_t *data;
-    size_t len, room;
+    size_t len, capacity;
     bool failed;
 } mr_buf;
 

@@ -18,11 +18,11 @@ static bool inside_character(char c)
 }
 
 /* A path may be longer than err->text: the middle is left out, as the end states what is wrong. */
-static void fit(char *out, size_t room, const char *text)
+static void fit(char *out, size_t capacity, const char *text)
 {
     static const char gap[] = " ... ";
-    size_t len = strlen(text), head = HEAD, tail = room - 1 - HEAD - (sizeof gap - 1);
-    if (len < room) {
+    size_t len = strlen(text), head = HEAD, tail = capacity - 1 - HEAD - (sizeof gap - 1);
+    if (len < capacity) {
         memcpy(out, text, len + 1);
         return;
     }
@@ -36,14 +36,14 @@ static void fit(char *out, size_t room, const char *text)
 }
 
 /* As mr_text_show(), but without allocating; truncates what does not fit. */
-static void copy_printable(char *out, size_t room, const char *text)
+static void copy_printable(char *out, size_t capacity, const char *text)
 {
     size_t at = 0;
     char shown[5];
     while (*text) {
         text += mr_text_next(text, strnlen(text, 4), shown);
         size_t need = strlen(shown);
-        if (need >= room - at)
+        if (need >= capacity - at)
             break;
         memcpy(out + at, shown, need);
         at += need;
@@ -123,13 +123,13 @@ void *mr_realloc(void *old, size_t count, size_t size)
     return realloc(old, bytes ? bytes : 1);
 }
 
-int mr_grow(void **items, size_t *room, size_t size)
+int mr_grow(void **items, size_t *capacity, size_t size)
 {
-    size_t more = *room ? *room * 2 : 16;
-    void *grown = more > *room ? mr_realloc(*items, more, size) : NULL;
+    size_t more = *capacity ? *capacity * 2 : 16;
+    void *grown = more > *capacity ? mr_realloc(*items, more, size) : NULL;
     if (!grown)
         return 0;
     *items = grown;
-    *room = more;
+    *capacity = more;
     return 1;
 }

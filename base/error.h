@@ -56,9 +56,10 @@ void *mr_alloc(size_t count, size_t size); /* zeroed */
 void *mr_realloc(void *old, size_t count, size_t size);
 
 /* Grows an array if it has no room for another item; false: out of memory (the array stays valid).
- *      if (!MR_GROW(list->items, list->count, list->room)) return mr_fail_memory(err, "..."); */
-#define MR_GROW(items, count, room) ((count) < (room) || mr_grow((void **)&(items), &(room), sizeof *(items)))
-int mr_grow(void **items, size_t *room, size_t size);
+ *      if (!MR_GROW(list->items, list->count, list->capacity)) return mr_fail_memory(err, "..."); */
+#define MR_GROW(items, count, capacity)                                                                                \
+    ((count) < (capacity) || mr_grow((void **)&(items), &(capacity), sizeof *(items)))
+int mr_grow(void **items, size_t *capacity, size_t size);
 
 #define MR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

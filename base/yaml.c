@@ -29,7 +29,7 @@ static mr_status refuse(const builder *b, const yaml_event_t *event, const char 
 static mr_status add_node(builder *b, const yaml_event_t *event, mr_yaml_node node)
 {
     mr_yaml *y = b->out;
-    if (!MR_GROW(y->nodes, y->count, y->room))
+    if (!MR_GROW(y->nodes, y->count, y->capacity))
         return mr_fail_memory(b->err, b->name);
     uint32_t number = (uint32_t)y->count;
     node.line = (uint32_t)event->start_mark.line + 1;
@@ -77,10 +77,10 @@ static mr_status check_keys(const builder *b, const mr_yaml_node *map)
 {
     const mr_yaml *y = b->out;
     MR_AUTO(mr_scope_free) map_key *keys = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     const map_key *twice = NULL;
     for (const mr_yaml_node *k = mr_yaml_first(y, map); k; k = mr_yaml_next(y, mr_yaml_next(y, k))) {
-        if (!MR_GROW(keys, count, room))
+        if (!MR_GROW(keys, count, capacity))
             return mr_fail_memory(b->err, b->name);
         keys[count] = (map_key){mr_yaml_text(y, k), k->line};
         count += k->kind == MR_YAML_TEXT;
@@ -156,7 +156,7 @@ mr_status mr_yaml_parse(const void *bytes, size_t len, const char *name, mr_yaml
     builder b = {.out = out, .name = name, .err = err};
     yaml_parser_t parser;
     *out = (mr_yaml){0};
-    if (!MR_GROW(out->nodes, out->count, out->room) || !yaml_parser_initialize(&parser)) {
+    if (!MR_GROW(out->nodes, out->count, out->capacity) || !yaml_parser_initialize(&parser)) {
         mr_yaml_free(out);
         return mr_fail_memory(err, name);
     }

@@ -21,7 +21,7 @@ typedef struct mr_yaml_node {
 
 typedef struct mr_yaml { /* a zeroed one is empty */
     mr_yaml_node *nodes; /* nodes[0] is unused, nodes[1] the document */
-    size_t count, room;
+    size_t count, capacity;
     mr_buf text;
 } mr_yaml;
 

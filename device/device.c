@@ -10,7 +10,7 @@
 
 typedef struct entry {
     const char *word;
-    const mr_device_card *card;
+    const mr_device_iface *iface;
 } entry;
 
 static const entry devices[] = {
@@ -19,9 +19,9 @@ static const entry devices[] = {
 #undef X
 };
 
-const mr_device_card *mr_device_card_at(size_t i)
+const mr_device_iface *mr_device_iface_at(size_t i)
 {
-    return i < MR_COUNT(devices) ? devices[i].card : NULL;
+    return i < MR_COUNT(devices) ? devices[i].iface : NULL;
 }
 
 /* Of "word:N", N; `options` as they are without it. */
@@ -39,14 +39,14 @@ static mr_status parse_index(const char *word, size_t len, mr_device_options *op
 }
 
 /* The device of "word" or "word:N". */
-static mr_status find(const char *word, const mr_device_card **out, mr_error *err)
+static mr_status find(const char *word, const mr_device_iface **out, mr_error *err)
 {
     const char *words[MR_COUNT(devices) + 1] = {0};
     size_t len = strcspn(word, ":");
     for (size_t i = 0; i < MR_COUNT(devices); i++) {
         words[i] = devices[i].word;
         if (strlen(words[i]) == len && strncmp(words[i], word, len) == 0) {
-            *out = devices[i].card;
+            *out = devices[i].iface;
             return MR_OK;
         }
     }
@@ -64,9 +64,9 @@ mr_type mr_type_of(const char *word)
 
 mr_status mr_device_computes(const char *word, mr_type type, mr_error *err)
 {
-    const mr_device_card *card = NULL;
-    MR_TRY(find(word, &card, err));
-    if (card->types & 1U << type)
+    const mr_device_iface *iface = NULL;
+    MR_TRY(find(word, &iface, err));
+    if (iface->types & 1U << type)
         return MR_OK;
     return mr_fail(err, MR_MISUSE, "--precision %s: --device %s does not support it; use --precision %s",
                    mr_type_word(type), word, mr_type_word(type == MR_BF16 ? MR_F32 : MR_BF16));
@@ -74,15 +74,15 @@ mr_status mr_device_computes(const char *word, mr_type type, mr_error *err)
 
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
-    const mr_device_card *card = NULL;
+    const mr_device_iface *iface = NULL;
     mr_device_options chosen = *options;
-    MR_TRY(find(word, &card, err));
+    MR_TRY(find(word, &iface, err));
     MR_TRY(parse_index(word, strcspn(word, ":"), &chosen, err));
-    return card->open(&chosen, out, err);
+    return iface->open(&chosen, out, err);
 }
 
 void mr_device_close(mr_device *d)
 {
     if (d)
-        d->card->close(d);
+        d->iface->close(d);
 }

@@ -1,6 +1,6 @@
-/* device.h - where tensors are and what can be done with them: one card per device; the CPU's is the reference.
- * Invariant: models, optimizer and trainer use device memory only through this card and never ask which device it is.
- * Work may be queued: only `wait` reports that it is done, and whether it succeeded. */
+/* device.h - where tensors are and what can be done with them: one interface per device; the CPU's is the reference.
+ * Invariant: models, optimizer and trainer use device memory through this interface alone and never ask which device it
+ * is. Work may be queued: only `wait` reports that it is done, and whether it succeeded. */
 #ifndef MR_DEVICE_H
 #define MR_DEVICE_H
 
@@ -47,7 +47,7 @@ typedef struct mr_sums_facts { /* all zero first, as it is compared */
     uint8_t device[16]; /* which no other device has, on any host */
     char how[160];      /* "NCCL 2.28.9"; if it cannot: why */
 } mr_sums_facts;
-typedef struct mr_sums_card {
+typedef struct mr_sums_iface {
     void (*look)(mr_device *d, mr_sums_facts *out);
     /* Creates the rendezvous id, on one process. */
     mr_status (*invite)(mr_device *d, uint8_t id[MR_SUMS_ID], mr_error *err);
@@ -57,7 +57,7 @@ typedef struct mr_sums_card {
     /* Whether all sums are; after a failure, which wait() reports, they are left, and it is true. */
     bool (*done)(mr_device *d);
     void (*leave)(mr_device *d); /* ends sums that wait for a process that does not come; no others follow */
-} mr_sums_card;
+} mr_sums_iface;
 
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
@@ -65,7 +65,7 @@ typedef struct mr_device_options {
     unsigned local_rank; /* number of this process on its host: processes take turns at the devices from `index` on */
 } mr_device_options;
 
-typedef struct mr_device_card {
+typedef struct mr_device_iface {
     const char *name; /* "cpu" */
     const char *what;
     unsigned types; /* bit (1 << mr_type) for each supported type of activations */
@@ -101,18 +101,18 @@ typedef struct mr_device_card {
     const mr_second_queue *second; /* NULL: there is one queue */
     const mr_recorder *recorder;   /* NULL: such devices record nothing */
     const mr_clock *clock;         /* NULL: the host's, around what is waited for */
-    const mr_sums_card *sums;      /* NULL: such devices do not sum */
-} mr_device_card;
+    const mr_sums_iface *sums;     /* NULL: such devices do not sum */
+} mr_device_iface;
 
 struct mr_device { /* first member of every device's own struct */
-    const mr_device_card *card;
+    const mr_device_iface *iface;
 };
 
 /* mr_run_NAME(d, arguments), for each operation. */
 #define X(name, arguments, ...)                                                                                        \
     static inline void mr_run_##name(mr_device *d, const arguments *a)                                                 \
     {                                                                                                                  \
-        d->card->run(d, &(mr_op){MR_OP_##name, a});                                                                    \
+        d->iface->run(d, &(mr_op){MR_OP_##name, a});                                                                   \
     }
 MR_OPERATIONS(X)
 #undef X
@@ -127,11 +127,11 @@ static inline double mr_squares_of(mr_device *d, size_t count, const float *x)
 
 /* All devices, one word each, as for --device. */
 #define MR_DEVICES(X) X(cpu) X(opencl) X(cuda)
-#define X(word)       extern const mr_device_card mr_device_##word;
+#define X(word)       extern const mr_device_iface mr_device_##word;
 MR_DEVICES(X)
 #undef X
 
-const mr_device_card *mr_device_card_at(size_t i); /* in their order; NULL: past the last */
+const mr_device_iface *mr_device_iface_at(size_t i); /* in their order; NULL: past the last */
 
 /* A word of --precision; any other one is float32: options check theirs. */
 mr_type mr_type_of(const char *word);

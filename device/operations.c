@@ -39,17 +39,17 @@ static size_t patches(size_t side, size_t patch)
 #define AT(member) .pointer = (void *const *)(const void *)&x->member
 #define WITHIN(member, how, of, n, all)                                                                                \
     {                                                                                                                  \
-        AT(member), .use = how, .size = of, .count = n, .room = all                                                    \
+        AT(member), .use = how, .size = of, .count = n, .capacity = all                                                \
     }
 #define ALL(member, how, of, n) WITHIN(member, how, of, n, n)
 #define IDS(member, how, n, end)                                                                                       \
     {                                                                                                                  \
-        AT(member), .use = how, .size = F, .count = n, .room = n, .entries = end                                       \
+        AT(member), .use = how, .size = F, .count = n, .capacity = n, .entries = end                                   \
     }
 #define KEYS(of, n)                                                                                                    \
     {                                                                                                                  \
         .pointer = (void *const *)(const void *)&(of)->dropout.keys, .use = IN, .size = sizeof(uint64_t),              \
-        .count = (of)->dropout.rate > 0 ? n : 0, .room = (of)->dropout.rate > 0 ? n : 0                                \
+        .count = (of)->dropout.rate > 0 ? n : 0, .capacity = (of)->dropout.rate > 0 ? n : 0                            \
     }
 #define LINES(transposed, m, n, stride) (transposed ? span(n, m, stride) : span(m, n, stride))
 #define HEADS(of, member, how, rows, stride)                                                                           \

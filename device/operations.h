@@ -2,7 +2,7 @@
  * Invariant: its row of MR_OPERATIONS is all that anything but the operation itself knows of it: devices, measuring and
  * tests are loops over the table.
  *
- * Types: activations are of `type` (MR_F32, or MR_BF16 if the card's `types` includes it); parameters, gradients,
+ * Types: activations are of `type` (MR_F32, or MR_BF16 if the interface's `types` includes it); parameters, gradients,
  * statistics (mean, rstd), losses and the sums inside every operation are float32.  All matrices are row-major.
  * A stride of 0 means dense.  Operations do not allocate: what one needs beyond its arguments is reserved when it is
  * planned.  The same arguments on the same device give bit-identical results with any number of threads. */
@@ -297,7 +297,7 @@ typedef enum mr_family {
  *
  *      ALL(member, use, size, count)               all of it: `count` elements of `size` bytes; T: of x->type,
  *                                                  F: of a float
- *      WITHIN(member, use, size, count, room)      so many of `room` elements; count 0: how many follows from data
+ *      WITHIN(member, use, size, count, capacity)  so many of `capacity` elements; count 0: how many follows from data
  *      IDS(member, use, count, entries)            int32 numbers from 0 to entries - 1
  *      HEADS, KEYS                                 rows of all heads of attention; the keys of dropout
  *      use                                         IN, OUT, ADD (both), SET(adds) (OUT or ADD); MAYBE: or NULL
@@ -395,10 +395,10 @@ enum { MR_IN = 1, MR_OUT = 2, MR_OPTIONAL = 4 };
 typedef struct mr_operand {
     void *const *pointer; /* the member of the arguments */
     unsigned use;
-    size_t size;    /* of an element, in bytes */
-    size_t count;   /* elements that are read or written; 0: none, or not known */
-    size_t room;    /* elements from the pointer to the end of the last one; 0: it is not used */
-    size_t entries; /* int32 ids of 0 .. entries - 1; 0: numbers */
+    size_t size;     /* of an element, in bytes */
+    size_t count;    /* elements that are read or written; 0: none, or not known */
+    size_t capacity; /* elements from the pointer to the end of the last one; 0: it is not used */
+    size_t entries;  /* int32 ids of 0 .. entries - 1; 0: numbers */
 } mr_operand;
 
 enum { MR_OPERANDS_MAX = 14 };

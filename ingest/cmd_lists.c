@@ -11,15 +11,15 @@
 #include "shards/manifest/manifest.h"
 #include "ingest/sample/sample.h"
 
-mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err)
+mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t capacity, size_t *count, mr_error *err)
 {
     char *rest;
     for (char *pair = strtok_r(text, ",", &rest); pair; pair = strtok_r(NULL, ",", &rest)) {
         char *equal = strchr(pair, '=');
         if (!equal || equal == pair)
             return mr_fail(err, MR_MISUSE, "--split-map %s: use FROM=TO, for example --split-map test=val", pair);
-        if (*count == room)
-            return mr_fail(err, MR_MISUSE, "--split-map %s: more than %zu splits to map", pair, room);
+        if (*count == capacity)
+            return mr_fail(err, MR_MISUSE, "--split-map %s: more than %zu splits to map", pair, capacity);
         *equal = '\0';
         for (size_t i = 0; i < *count; i++)
             if (strcmp(maps[i].from, pair) == 0)

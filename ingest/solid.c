@@ -46,7 +46,7 @@ typedef struct cutting {
     solid *s;
     mr_split *split;
     uint64_t bytes; /* of the last shard */
-    size_t room;
+    size_t capacity;
 } cutting;
 
 static mr_status begin_shard(cutting *c, uint64_t first, mr_error *err)
@@ -55,7 +55,7 @@ static mr_status begin_shard(cutting *c, uint64_t first, mr_error *err)
     if (split->shard_count == MR_SHARDS_MAX)
         return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than %d shards, the limit for split '%s'",
                        (unsigned long long)c->s->o->shard_size, MR_SHARDS_MAX, split->name);
-    if (!MR_GROW(split->shards, split->shard_count, c->room))
+    if (!MR_GROW(split->shards, split->shard_count, c->capacity))
         return mr_fail_memory(err, "planning shards");
     mr_shard *s = &split->shards[split->shard_count];
     *s = (mr_shard){.first = first};

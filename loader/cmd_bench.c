@@ -75,7 +75,7 @@ static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, 
 /* ---- the bottleneck --------------------------------------------------------------------------------------------- */
 
 /* One sentence: idle threads first, otherwise the most expensive step. */
-static void bottleneck(const request *q, const mr_bench_result *r, unsigned world, char *out, size_t room)
+static void bottleneck(const request *q, const mr_bench_result *r, unsigned world, char *out, size_t capacity)
 {
     struct {
         const char *what;
@@ -95,12 +95,12 @@ static void bottleneck(const request *q, const mr_bench_result *r, unsigned worl
             top = i;
     }
     if (busy < 0.75)
-        snprintf(out, room,
+        snprintf(out, capacity,
                  "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, because there are "
                  "more threads than free processors or they wait for the disk.",
                  busy * 100);
     else
-        snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms per image (%.0f %%).",
+        snprintf(out, capacity, "The bottleneck is the processor, %s: %.3f of %.3f ms per image (%.0f %%).",
                  steps[top].what, steps[top].ms, sum, sum > 0 ? 100 * steps[top].ms / sum : 0);
 }
 
@@ -231,7 +231,7 @@ static mr_status print_device(const request *q, const mr_bench_on_device *d, mr_
     MR_AUTO(mr_buf_free) mr_buf work = {0};
     const mr_device *device = q->bench.device;
     double all = (double)(d->counts.device + d->counts.host);
-    printf("  decoded on %s: %.1f %% of the images, %llu of %llu flagged\n", device->card->name,
+    printf("  decoded on %s: %.1f %% of the images, %llu of %llu flagged\n", device->iface->name,
            100 * (double)d->counts.device / all, (unsigned long long)d->counts.flagged,
            (unsigned long long)(d->counts.device + d->counts.host));
     printf("  per image: %.1f us of a host thread to read and hash, %.1f us to describe or decode; %.1f us of the "

@@ -23,10 +23,10 @@ const mr_option mr_cmd_decoding_options[] = {
 static bool is_host(const char *word)
 {
     size_t len = strcspn(word, ":");
-    const mr_device_card *card;
-    for (size_t i = 0; (card = mr_device_card_at(i)); i++)
-        if (strlen(card->name) == len && strncmp(card->name, word, len) == 0)
-            return card->host_memory;
+    const mr_device_iface *iface;
+    for (size_t i = 0; (iface = mr_device_iface_at(i)); i++)
+        if (strlen(iface->name) == len && strncmp(iface->name, word, len) == 0)
+            return iface->host_memory;
     return false;
 }
 

@@ -25,17 +25,17 @@ static const mr_option arguments[] = {{0}};
 
 /* Device `index` of the kind, opened and closed again: "here" is its description, "missing" the reason why it cannot be
  * used.  NULL: out of memory. */
-static json_t *look_at(const mr_device_card *card, unsigned index, mr_status *status)
+static json_t *look_at(const mr_device_iface *iface, unsigned index, mr_status *status)
 {
     const mr_device_options one = {.index = index};
     char name[64];
     mr_device *d = NULL;
     mr_error why = {0};
-    snprintf(name, sizeof name, index ? "%s:%u" : "%s", card->name, index);
-    json_t *facts = json_pack("{ssss}", "name", name, "what", card->what);
-    *status = mr_device_open(card->name, &one, &d, &why);
+    snprintf(name, sizeof name, index ? "%s:%u" : "%s", iface->name, index);
+    json_t *facts = json_pack("{ssss}", "name", name, "what", iface->what);
+    *status = mr_device_open(iface->name, &one, &d, &why);
     if (facts && *status == MR_OK)
-        json_object_set_new(facts, "here", json_string(card->describe(d)));
+        json_object_set_new(facts, "here", json_string(iface->describe(d)));
     else if (facts)
         json_object_set_new(facts, "missing", json_string(why.text));
     mr_device_close(d);
@@ -43,11 +43,11 @@ static json_t *look_at(const mr_device_card *card, unsigned index, mr_status *st
 }
 
 /* The first device of the kind, here or missing, and the others that are here. */
-static bool look_at_all(const mr_device_card *card, json_t *all)
+static bool look_at_all(const mr_device_iface *iface, json_t *all)
 {
     mr_status status = MR_OK;
     for (unsigned index = 0; status == MR_OK; index++) {
-        json_t *one = look_at(card, index, &status);
+        json_t *one = look_at(iface, index, &status);
         if (!one)
             return false;
         if (index && status != MR_OK)
@@ -104,11 +104,11 @@ static mr_status list(const request *q, mr_error *err)
 {
     json_t *all = json_array();
     MR_AUTO(release) json_t *doc = json_pack("{so}", "devices", all);
-    const mr_device_card *card;
+    const mr_device_iface *iface;
     if (!doc)
         return mr_fail_memory(err, "listing devices");
-    for (size_t i = 0; (card = mr_device_card_at(i)); i++)
-        if (!look_at_all(card, all))
+    for (size_t i = 0; (iface = mr_device_iface_at(i)); i++)
+        if (!look_at_all(iface, all))
             return mr_fail_memory(err, "listing devices");
     return q->json ? mr_json_print(doc, err) : print_table(all, err);
 }

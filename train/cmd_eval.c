@@ -126,7 +126,7 @@ static json_t *path(const char *bytes)
 static mr_status print(const request *q, const mr_session *t, const mr_evaluation *r, const mr_scores *s, mr_error *err)
 {
     const char *split = t->evaluator.loader.split;
-    bool pairs = t->checkpoint.model.card->text;
+    bool pairs = t->checkpoint.model.iface->text;
     if (q->json) {
         json_t *doc = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:f}", "dataset", path(q->trained.dataset),
                                 "checkpoint", path(t->path), "split", split, "update", (json_int_t)t->checkpoint.update,
@@ -157,7 +157,7 @@ static mr_status print(const request *q, const mr_session *t, const mr_evaluatio
 /* Before the first image is decoded. */
 static mr_status check_labels(const request *q, const mr_session *t, mr_ranks *ranks, mr_error *err)
 {
-    if (t->checkpoint.model.card->text)
+    if (t->checkpoint.model.iface->text)
         return MR_OK;
     const mr_split *split = mr_manifest_split(mr_dataset_manifest(t->ds), t->evaluator.loader.split);
     if (t->several)

@@ -141,7 +141,7 @@ static mr_status predict_classes(request *q, mr_session *t, mr_error *err)
 
 static mr_status check_options(const mr_predict_request *q, const mr_session *t, mr_error *err)
 {
-    if (t->checkpoint.model.card->text)
+    if (t->checkpoint.model.iface->text)
         return MR_OK;
     if (q->embeddings || q->find)
         return mr_fail(err, MR_MISUSE, "%s: is a classifier; --embeddings and --find are for image-text models",
@@ -158,7 +158,7 @@ static mr_status predict(request *q, mr_ranks *ranks, mr_session *t, mr_error *e
 {
     MR_TRY(mr_session_open(&q->asked.trained, ranks, t, err));
     MR_TRY(check_options(&q->asked, t, err));
-    if (t->checkpoint.model.card->text)
+    if (t->checkpoint.model.iface->text)
         MR_TRY(mr_predict_pairs(&q->asked, t, err));
     else if (t->several)
         MR_TRY(mr_predict_labels(&q->asked, t, err));

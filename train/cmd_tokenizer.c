@@ -102,19 +102,19 @@ typedef struct counting {
     const mr_tokenizer *tokenizer;
     mr_tokenizer_scratch *scratch;
     int32_t *ids;
-    size_t room;
+    size_t capacity;
 } counting;
 
 static mr_status count_text(void *ctx, const char *text, size_t len, mr_error *err)
 {
     counting *c = ctx;
     size_t most = len + 2, count = 0; /* no byte of a caption, which is UTF-8, has more than one */
-    if (most > c->room) {
+    if (most > c->capacity) {
         int32_t *grown = mr_realloc(c->ids, 2 * most, sizeof *grown);
         if (!grown)
             return mr_fail_memory(err, "counting tokens");
         c->ids = grown;
-        c->room = 2 * most;
+        c->capacity = 2 * most;
     }
     mr_status status = mr_tokenizer_encode(c->tokenizer, c->scratch, text, len, most, c->ids, &count, err);
     c->q->tokens += count;

@@ -30,8 +30,8 @@ static void print_recompute(const mr_trainer *t)
     mr_model_costs less, more;
     char bytes[2][32];
     keeping.recompute = false;
-    t->config.card->costs(&t->config, mr_trainer_rows(t), true, &less);
-    t->config.card->costs(&keeping, mr_trainer_rows(t), true, &more);
+    t->config.iface->costs(&t->config, mr_trainer_rows(t), true, &less);
+    t->config.iface->costs(&keeping, mr_trainer_rows(t), true, &more);
     printf("recompute: %s of activations per rank instead of %s\n", mr_text_bytes(less.activation_bytes, bytes[0]),
            mr_text_bytes(more.activation_bytes, bytes[1]));
 }
@@ -44,10 +44,10 @@ static void print_start(mr_trainer *t)
     mr_term_text(stdout, shape);
     printf(", %s parameters\n", mr_text_count(t->params.elements, number));
     printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
-           t->device->card->describe(t->device));
+           t->device->iface->describe(t->device));
     if (t->config.compute != MR_F32)
         printf("%s: products by %s\n", mr_type_word(t->config.compute),
-               t->device->card->products(t->device, t->config.compute));
+               t->device->iface->products(t->device, t->config.compute));
     if (t->config.recompute)
         print_recompute(t);
     fputs(mr_buf_text(&t->remarks), stdout);

@@ -39,14 +39,14 @@ static mr_status write_weights(int dir, const mr_checkpoint *c, mr_error *err)
 {
     mr_output o;
     MR_TRY(mr_output_open(dir, "model.safetensors", &o, err));
-    return mr_output_close(&o, c->model.card->hub->write(&c->params, c->values, o.fd, "model.safetensors", err), err);
+    return mr_output_close(&o, c->model.iface->hub->write(&c->params, c->values, o.fd, "model.safetensors", err), err);
 }
 
 static mr_status write_folder(const request *q, const mr_checkpoint *c, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf config = {0}, images = {0};
     MR_AUTO(mr_scope_close) int dir = -1;
-    MR_TRY(c->model.card->hub->describe(&c->model, c->facts, &config, &images, err));
+    MR_TRY(c->model.iface->hub->describe(&c->model, c->facts, &config, &images, err));
     MR_TRY(mr_dir_make(q->folder, err));
     dir = open(q->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
@@ -63,9 +63,9 @@ static mr_status run(const request *q, mr_error *err)
     MR_AUTO(mr_checkpoint_release) mr_checkpoint c = {0};
     MR_AUTO(mr_scope_free) char *found = NULL;
     MR_TRY(mr_checkpoint_read(q->run, q->best, false, &c, &found, err));
-    if (!c.model.card->hub)
+    if (!c.model.iface->hub)
         return mr_fail(err, MR_MISUSE, "%s: is a model of %s, whose checkpoints are in the hub's format already", found,
-                       c.model.card->name);
+                       c.model.iface->name);
     MR_TRY(write_folder(q, &c, err));
     if (!q->quiet)
         printf("%s: %s after update %llu, for ViTForImageClassification.from_pretrained()\n", q->folder, c.model.name,

@@ -24,7 +24,7 @@ void mr_plan_shape(const mr_model_config *m, char *text, size_t size)
                      m->patch, m->hidden, m->layers, m->heads, m->mlp, m->image, m->image);
     if (n < 0 || (size_t)n >= size)
         return;
-    if (m->card->text)
+    if (m->iface->text)
         snprintf(text + n, size - (size_t)n, "%u tokens of %u, %u cross layers, embeddings of %u", m->text, m->vocab,
                  m->cross_layers, m->embed);
     else
@@ -37,7 +37,7 @@ static sums sums_of(const mr_trainer *t)
     sums m = {.update_flops = 0};
     unsigned world = mr_ranks_world(t->ranks), slots = mr_checkpoint_slots(t->update_rule.kind, s->ema > 0);
     uint64_t buffer = t->params.total * sizeof(float), image = (uint64_t)12 * t->config.image * t->config.image;
-    t->config.card->costs(&t->config, mr_trainer_rows(t), true, &m.costs);
+    t->config.iface->costs(&t->config, mr_trainer_rows(t), true, &m.costs);
     m.update_flops = m.costs.training_flops * (double)(s->batch * s->grad_accum * world);
     m.weights = 2 * buffer;
     m.optimizer = slots * buffer;

@@ -25,7 +25,7 @@ enum { PROGRAM_MAX = 1 << 30 };
 
 static mr_status add_entry(mr_cli_line *l, const char *name, const mr_option *row, void *request, mr_error *err)
 {
-    if (!MR_GROW(l->entries, l->count, l->room))
+    if (!MR_GROW(l->entries, l->count, l->capacity))
         return mr_fail_memory(err, "reading the command line");
     l->entries[l->count++] = (mr_cli_entry){.name = name, .row = row, .request = request};
     return MR_OK;

@@ -32,7 +32,7 @@ typedef enum mr_option_kind {               /* what the value is, and the type o
 
 typedef struct mr_cli_list {
     char **items; /* the command frees this array */
-    size_t count, room;
+    size_t count, capacity;
 } mr_cli_list;
 
 typedef struct mr_option {

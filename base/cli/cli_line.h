@@ -18,7 +18,7 @@ typedef struct mr_cli_line {
     const mr_command *command;
     void *request;
     mr_cli_entry *entries;
-    size_t count, room;
+    size_t count, capacity;
     const mr_option *argument; /* the next one to read */
     uint64_t agreed;
     bool look; /* nothing is stored: which options are there? */

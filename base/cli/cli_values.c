@@ -107,7 +107,7 @@ static mr_status find_word(const mr_option *row, const char *text, uint64_t *num
 
 static mr_status take_item(mr_cli_list *list, const char *text, mr_error *err)
 {
-    if (!MR_GROW(list->items, list->count, list->room))
+    if (!MR_GROW(list->items, list->count, list->capacity))
         return mr_fail_memory(err, "reading the command line");
     list->items[list->count++] = (char *)text; /* lists have no defaults, so `text` is in argv */
     return MR_OK;

@@ -96,7 +96,7 @@ void mr_term_warn(const char *text)
 
 struct mr_table {
     char **cells;
-    size_t columns, count, room;
+    size_t columns, count, capacity;
     bool failed;
 };
 
@@ -116,7 +116,7 @@ void mr_table_row(mr_table *t, ...)
     va_start(args, t);
     for (size_t i = 0; i < t->columns; i++) {
         const char *cell = va_arg(args, const char *);
-        if (!MR_GROW(t->cells, t->count, t->room) || !(t->cells[t->count] = strdup(cell)))
+        if (!MR_GROW(t->cells, t->count, t->capacity) || !(t->cells[t->count] = strdup(cell)))
             t->failed = true;
         else
             t->count++;

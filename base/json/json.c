@@ -18,10 +18,10 @@ typedef struct json_text {
 } json_text;
 
 /* Supplies no more text after a failed allocation. */
-static size_t feed(void *to, size_t room, void *ctx)
+static size_t feed(void *to, size_t capacity, void *ctx)
 {
     json_text *t = ctx;
-    size_t len = mr_json_refused() != t->refused ? 0 : t->len < room ? t->len : room;
+    size_t len = mr_json_refused() != t->refused ? 0 : t->len < capacity ? t->len : capacity;
     if (len)
         memcpy(to, t->bytes, len);
     t->bytes += len;

@@ -1,9 +1,9 @@
 /* json.h - JSON as a tree (jansson), with limits and error messages in millrace's form.
  * Invariant: untrusted JSON is parsed with a depth limit (jansson's 2048), and duplicate keys are rejected.
  *
- * The room reads JSON in two ways: as a tree (this header) if a document is small, and as a stream of tokens
+ * The module reads JSON in two ways: as a tree (this header) if a document is small, and as a stream of tokens
  * (json_stream.h) if it is large or read often.  Both explain invalid JSON by json_oddity.h; json_memory.h handles
- * out-of-memory for the tree.  The room uses only base/. */
+ * out-of-memory for the tree.  The module uses only base/. */
 #ifndef MR_JSON_H
 #define MR_JSON_H
 

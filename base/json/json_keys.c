@@ -15,7 +15,7 @@ typedef struct mr_json_key {
 
 bool mr_json_keys_begin(mr_json_keys *k)
 {
-    if (!MR_GROW(k->begins, k->depth, k->begin_room))
+    if (!MR_GROW(k->begins, k->depth, k->begin_capacity))
         return false;
     k->seed = k->seed ? k->seed : mr_hash_seed() | 1;
     k->begins[k->depth++] = k->count;
@@ -26,7 +26,7 @@ mr_json_keys_verdict mr_json_keys_add(mr_json_keys *k, const void *text, size_t 
 {
     size_t begin = k->begins[k->depth - 1];
     uint64_t hash = mr_hash64_seeded(text, len, k->seed);
-    if (!MR_GROW(k->items, k->count, k->room))
+    if (!MR_GROW(k->items, k->count, k->capacity))
         return MR_JSON_KEYS_NO_MEMORY;
     for (size_t i = begin; i < k->count && k->count - begin <= FEW; i++)
         if (k->items[i].hash == hash)

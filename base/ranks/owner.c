@@ -28,7 +28,7 @@ enum {
 struct mr_owner {
     mr_owner_options o;
     char *name, *path;
-    mr_owner_card card;
+    mr_owner_identity identity;
     int dirfd, fd, bell;
     pthread_t thread;
     bool started;
@@ -40,7 +40,7 @@ struct mr_owner {
 static mr_status make_file(mr_owner *w, mr_error *err)
 {
     char text[MR_OWNER_TEXT];
-    size_t len = mr_owner_text(&w->card, text);
+    size_t len = mr_owner_text(&w->identity, text);
     w->fd = openat(w->dirfd, w->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (w->fd < 0 && errno == EEXIST)
         return mr_fail(err, MR_AGAIN, "another process");
@@ -58,7 +58,8 @@ static mr_status is_used(const mr_owner_file *file, mr_error *err)
 {
     if (!file->known)
         return mr_fail(err, MR_AGAIN, "another process");
-    return mr_fail(err, MR_AGAIN, "process %llu on %s", (unsigned long long)file->card.process, file->card.host);
+    return mr_fail(err, MR_AGAIN, "process %llu on %s", (unsigned long long)file->identity.process,
+                   file->identity.host);
 }
 
 /* A tick, during which the other ranks wait for this one. */
@@ -102,11 +103,11 @@ static bool has_lock(const mr_owner *w)
 /* MR_OK: the owner has ended. */
 static mr_status judge(const mr_owner *w, const mr_owner_file *file, mr_error *err)
 {
-    bool here = file->known && mr_owner_same_boot(&file->card, &w->card);
+    bool here = file->known && mr_owner_same_boot(&file->identity, &w->identity);
     if (here && has_lock(w))
         return MR_OK;
-    if (here && file->card.space == w->card.space)
-        return mr_owner_runs(&file->card) ? is_used(file, err) : MR_OK;
+    if (here && file->identity.space == w->identity.space)
+        return mr_owner_runs(&file->identity) ? is_used(file, err) : MR_OK;
     return watch(w, file, err);
 }
 
@@ -150,7 +151,7 @@ mr_status mr_owner_check(const mr_owner *w, mr_error *err)
                        "%s: lost ownership of this folder: its lock file %s was removed, or another process took over "
                        "because this one did not respond for %d s; stopping",
                        w->path, w->name, MR_OWNER_TICKS);
-    if (status != MR_OK || !file.known || strcmp(file.card.id, w->card.id) == 0)
+    if (status != MR_OK || !file.known || strcmp(file.identity.id, w->identity.id) == 0)
         return MR_OK;
     is_used(&file, &who);
     return mr_fail(err, MR_SYSTEM, "%s: %s took over, because this process did not respond for %d s; stopping", w->path,
@@ -161,8 +162,8 @@ mr_status mr_owner_check(const mr_owner *w, mr_error *err)
 static void beat(mr_owner *w)
 {
     char text[MR_OWNER_TEXT];
-    w->card.beats++;
-    size_t len = mr_owner_text(&w->card, text);
+    w->identity.beats++;
+    size_t len = mr_owner_text(&w->identity, text);
     ssize_t n = pwrite(w->fd, text, len, 0);
     int again = dup(w->fd);
     (void)n; /* a file that cannot be written looks like a dead owner, and its folder will be taken over */
@@ -215,7 +216,7 @@ static mr_status begin(mr_owner *w, const mr_owner_options *o, mr_error *err)
     w->dirfd = fcntl(o->dirfd, F_DUPFD_CLOEXEC, 0);
     if (w->dirfd < 0)
         return mr_fail_errno(err, errno, "%s", o->path);
-    MR_TRY(mr_owner_self(&w->card, err));
+    MR_TRY(mr_owner_self(&w->identity, err));
     MR_TRY(take(w, err));
     return w->fd >= 0 ? start(w, err) : MR_OK;
 }
@@ -245,7 +246,7 @@ void mr_owner_release(mr_owner *w)
         pthread_join(w->thread, NULL);
     }
     if (w->fd >= 0 && mr_owner_look(w->dirfd, w->name, w->path, &file, NULL) == MR_OK && file.known &&
-        strcmp(file.card.id, w->card.id) == 0)
+        strcmp(file.identity.id, w->identity.id) == 0)
         unlinkat(w->dirfd, w->name, 0);
     mr_scope_close(&w->fd);
     mr_scope_close(&w->bell);
@@ -261,7 +262,8 @@ static mr_status look_for(const char *file, const char *id, mr_ranks *ranks, mr_
 {
     for (int i = 0; i < SEEN_TRIES; i++) {
         mr_owner_file seen;
-        if (mr_owner_look(AT_FDCWD, file, file, &seen, NULL) == MR_OK && seen.known && strcmp(seen.card.id, id) == 0)
+        if (mr_owner_look(AT_FDCWD, file, file, &seen, NULL) == MR_OK && seen.known &&
+            strcmp(seen.identity.id, id) == 0)
             return MR_OK;
         nanosleep(&(struct timespec){.tv_nsec = SEEN_MS * 1000000}, NULL);
     }
@@ -273,7 +275,7 @@ mr_status mr_owner_seen(const mr_owner *w, const char *file, mr_ranks *ranks, mr
 {
     MR_AUTO(mr_buf_free) mr_buf id = {0};
     if (w)
-        mr_buf_add_text(&id, w->card.id);
+        mr_buf_add_text(&id, w->identity.id);
     MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&id, err, file), err));
     MR_TRY(mr_ranks_share(ranks, &id, err));
     bool looks = id.len && mr_ranks_rank(ranks) != 0 && mr_ranks_local_rank(ranks) == 0;

@@ -43,11 +43,11 @@ static bool started(uint64_t process, uint64_t *start)
     return found == 2 && state != 'Z' && state != 'X';
 }
 
-mr_status mr_owner_self(mr_owner_card *out, mr_error *err)
+mr_status mr_owner_self(mr_owner_identity *out, mr_error *err)
 {
     uint8_t random[MR_OWNER_ID / 2];
     struct stat space;
-    *out = (mr_owner_card){.process = (uint64_t)getpid()};
+    *out = (mr_owner_identity){.process = (uint64_t)getpid()};
     if (getrandom(random, sizeof random, 0) != sizeof random)
         return mr_fail_errno(err, errno, "no random bytes");
     mr_hex(random, sizeof random, out->id);
@@ -62,18 +62,19 @@ mr_status mr_owner_self(mr_owner_card *out, mr_error *err)
     return MR_OK;
 }
 
-size_t mr_owner_text(const mr_owner_card *card, char text[MR_OWNER_TEXT])
+size_t mr_owner_text(const mr_owner_identity *identity, char text[MR_OWNER_TEXT])
 {
-    int n = snprintf(
-        text, MR_OWNER_TEXT,
-        "millrace owner\nbeats %020" PRIu64 "\nhost %s\nboot %s\nprocess %" PRIu64 " %" PRIu64 " %" PRIu64 "\nid %s\n",
-        card->beats, *card->host ? card->host : "-", card->boot, card->process, card->start, card->space, card->id);
+    int n = snprintf(text, MR_OWNER_TEXT,
+                     "millrace owner\nbeats %020" PRIu64 "\nhost %s\nboot %s\nprocess %" PRIu64 " %" PRIu64 " %" PRIu64
+                     "\nid %s\n",
+                     identity->beats, *identity->host ? identity->host : "-", identity->boot, identity->process,
+                     identity->start, identity->space, identity->id);
     return n > 0 && n < MR_OWNER_TEXT ? (size_t)n : 0;
 }
 
 mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_file *out, mr_error *err)
 {
-    mr_owner_card *c = &out->card;
+    mr_owner_identity *c = &out->identity;
     *out = (mr_owner_file){.known = false};
     if (!read_small(dirfd, name, out->text, sizeof out->text, &out->len))
         return errno == ENOENT ? MR_END : mr_fail_errno(err, errno, "%s: cannot read the lock file %s", path, name);
@@ -85,13 +86,13 @@ mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_
     return MR_OK;
 }
 
-bool mr_owner_same_boot(const mr_owner_card *a, const mr_owner_card *b)
+bool mr_owner_same_boot(const mr_owner_identity *a, const mr_owner_identity *b)
 {
     return strcmp(a->boot, "-") != 0 && strcmp(a->boot, b->boot) == 0;
 }
 
-bool mr_owner_runs(const mr_owner_card *card)
+bool mr_owner_runs(const mr_owner_identity *identity)
 {
     uint64_t start;
-    return started(card->process, &start) && start == card->start;
+    return started(identity->process, &start) && start == identity->start;
 }

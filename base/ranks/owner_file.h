@@ -7,28 +7,28 @@
 
 enum { MR_OWNER_ID = 32, MR_OWNER_TEXT = 512 };
 
-typedef struct mr_owner_card {
+typedef struct mr_owner_identity {
     uint64_t beats;
     char host[65], boot[41];        /* boot "-": unknown, and equal to no other */
     uint64_t process, start, space; /* its number, when it started, and the namespace in which that is its number */
     char id[MR_OWNER_ID + 1];       /* chosen at random */
-} mr_owner_card;
+} mr_owner_identity;
 
 typedef struct mr_owner_file {
     char text[MR_OWNER_TEXT];
     size_t len;
-    bool known; /* `card` is filled: the text is an owner's */
-    mr_owner_card card;
+    bool known; /* `identity` is filled: the text is an owner's */
+    mr_owner_identity identity;
 } mr_owner_file;
 
 /* This process, with a new id.  MR_SYSTEM: no random bytes. */
-mr_status mr_owner_self(mr_owner_card *out, mr_error *err);
-size_t mr_owner_text(const mr_owner_card *card, char text[MR_OWNER_TEXT]);
+mr_status mr_owner_self(mr_owner_identity *out, mr_error *err);
+size_t mr_owner_text(const mr_owner_identity *identity, char text[MR_OWNER_TEXT]);
 /* MR_END: there is no file `name`.  `path`: of what is owned, for the message. */
 mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_file *out, mr_error *err);
 
-bool mr_owner_same_boot(const mr_owner_card *a, const mr_owner_card *b);
+bool mr_owner_same_boot(const mr_owner_identity *a, const mr_owner_identity *b);
 /* Of the same boot, and in the same namespace of processes: whether its process runs. */
-bool mr_owner_runs(const mr_owner_card *card);
+bool mr_owner_runs(const mr_owner_identity *identity);
 
 #endif

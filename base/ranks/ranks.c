@@ -58,7 +58,7 @@ static void release(mr_ranks *r)
 /* Loads MPI without starting it: without a server, MPI_Init would end the program with its own message. */
 static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
-    const mr_ranks_card *(*entry)(void) = NULL;
+    const mr_ranks_iface *(*entry)(void) = NULL;
     dlerror();
     r->library = open_library();
     if (!r->library) {
@@ -66,8 +66,8 @@ static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
         return mr_fail(err, MR_SYSTEM, "%s: millrace_mpi.so cannot be loaded (%s); build with Open MPI installed",
                        launch->by, why ? why : "not found");
     }
-    r->card = mr_library_find(r->library, "millrace_ranks_card", &entry) ? entry() : NULL;
-    if (!r->card || r->card->abi != MR_RANKS_ABI)
+    r->iface = mr_library_find(r->library, "millrace_ranks_iface", &entry) ? entry() : NULL;
+    if (!r->iface || r->iface->abi != MR_RANKS_ABI)
         return mr_fail(err, MR_SYSTEM,
                        "%s: millrace_mpi.so is from a different build; install both from the same build", launch->by);
     return launch->unserved ? mr_launch_joined(launch, 1, err) : MR_OK;
@@ -84,7 +84,7 @@ static mr_status meet(mr_ranks *r, mr_error *err)
     mine[sizeof mine - 1] = '\0';
     for (unsigned i = 0; i < r->world; i++)
         lens[i] = sizeof mine;
-    if (mr_ranks_card_gather(r, mine, sizeof mine, r->hosts, lens) != 0)
+    if (mr_ranks_iface_gather(r, mine, sizeof mine, r->hosts, lens) != 0)
         return mr_ranks_failed(err);
     for (unsigned i = 1; i < r->world; i++)
         r->several = r->several || strcmp(r->hosts[i], r->hosts[0]) != 0;
@@ -94,18 +94,18 @@ static mr_status meet(mr_ranks *r, mr_error *err)
 static mr_status join(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
     void *here = NULL;
-    if (r->card->start(&r->group, &r->rank, &r->world, &r->threads) != 0)
+    if (r->iface->start(&r->group, &r->rank, &r->world, &r->threads) != 0)
         return mr_fail(err, MR_SYSTEM, "%s: MPI did not start", launch->by);
     mr_status status = mr_launch_joined(launch, r->world, err);
-    if (status == MR_OK && r->card->split(r->group, MR_RANKS_SAME_HOST, &here, &r->here, &r->beside) != 0)
+    if (status == MR_OK && r->iface->split(r->group, MR_RANKS_SAME_HOST, &here, &r->here, &r->beside) != 0)
         status = mr_ranks_failed(err);
-    r->card->forget(here);
+    r->iface->forget(here);
     if (status == MR_OK && !alloc_verdicts(r, r->world))
         status = mr_fail_memory(err, "starting");
     if (status == MR_OK && r->world > 1)
         status = meet(r, err);
     if (status != MR_OK && r->world == 1) /* otherwise the launcher ends the others when this one ends */
-        r->card->stop();
+        r->iface->stop();
     return status;
 }
 
@@ -119,7 +119,7 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err)
     mr_status status = MR_OK;
     if (launch.by && !launch.apart)
         status = load(r, &launch, err);
-    if (status == MR_OK && r->card)
+    if (status == MR_OK && r->iface)
         status = join(r, &launch, err);
     if (status == MR_OK)
         *out = r;
@@ -132,16 +132,16 @@ void mr_ranks_end(mr_ranks *r)
 {
     if (!r)
         return;
-    if (r->card && r->broken && !r->part) {
+    if (r->iface && r->broken && !r->part) {
         if (!r->reports)
             nanosleep(&(struct timespec){.tv_sec = MR_RANKS_REPORT_SECONDS}, NULL);
-        r->card->abort(3);
+        r->iface->abort(3);
     }
-    if (r->card)
-        r->card->forget(r->group);
-    if (r->card && !r->part) {
+    if (r->iface)
+        r->iface->forget(r->group);
+    if (r->iface && !r->part) {
         mr_watch_waits(r->watch, true);
-        mr_ranks_waited(r, r->card->stop());
+        mr_ranks_waited(r, r->iface->stop());
         mr_watch_end(r->watch);
     }
     release(r); /* the library stays loaded: MPI leaves threads and exit handlers behind */
@@ -176,13 +176,13 @@ mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *e
 {
     mr_ranks *part = mr_alloc(1, sizeof *part);
     if (part)
-        *part = (mr_ranks){.world = 1, .card = r->card, .library = r->library, .watch = r->watch, .part = true};
-    bool none = color == MR_RANKS_NONE, ready = part && (!r->card || alloc_verdicts(part, r->world));
+        *part = (mr_ranks){.world = 1, .iface = r->iface, .library = r->library, .watch = r->watch, .part = true};
+    bool none = color == MR_RANKS_NONE, ready = part && (!r->iface || alloc_verdicts(part, r->world));
     mr_status status = ready ? MR_OK : mr_fail_memory(err, "grouping the ranks by host");
-    if (r->card)
+    if (r->iface)
         status = mr_ranks_all_have(r, ready, "grouping the ranks by host", err);
     mr_watch_waits(r->watch, true);
-    if (status == MR_OK && r->card && r->card->split(r->group, color, &part->group, &part->rank, &part->world) != 0)
+    if (status == MR_OK && r->iface && r->iface->split(r->group, color, &part->group, &part->rank, &part->world) != 0)
         status = mr_ranks_failed(err);
     mr_watch_waits(r->watch, false);
     if (none || status != MR_OK)

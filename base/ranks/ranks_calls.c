@@ -17,22 +17,22 @@ int mr_ranks_waited(mr_ranks *r, int code)
     return code;
 }
 
-int mr_ranks_card_gather(mr_ranks *r, const void *mine, uint64_t len, void *all, const uint64_t *lens)
+int mr_ranks_iface_gather(mr_ranks *r, const void *mine, uint64_t len, void *all, const uint64_t *lens)
 {
     mr_watch_waits(r->watch, true);
-    return mr_ranks_waited(r, r->card->gather(r->group, mine, len, all, lens));
+    return mr_ranks_waited(r, r->iface->gather(r->group, mine, len, all, lens));
 }
 
 static int share(mr_ranks *r, void *bytes, uint64_t len)
 {
     mr_watch_waits(r->watch, true);
-    return mr_ranks_waited(r, r->card->share(r->group, bytes, len));
+    return mr_ranks_waited(r, r->iface->share(r->group, bytes, len));
 }
 
 static int reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count)
 {
     mr_watch_waits(r->watch, true);
-    return mr_ranks_waited(r, r->card->reduce(r->group, op, values, count));
+    return mr_ranks_waited(r, r->iface->reduce(r->group, op, values, count));
 }
 
 void mr_ranks_waits(mr_ranks *r, bool begins)
@@ -52,15 +52,15 @@ mr_status mr_ranks_all_have(mr_ranks *r, bool mine, const char *what, mr_error *
 
 mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err)
 {
-    if (!r->card)
+    if (!r->iface)
         return MR_OK;
     mr_watch_waits(r->watch, true);
-    return mr_ranks_waited(r, r->card->barrier(r->group)) != 0 ? mr_ranks_failed(err) : MR_OK;
+    return mr_ranks_waited(r, r->iface->barrier(r->group)) != 0 ? mr_ranks_failed(err) : MR_OK;
 }
 
 mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t *lens, mr_error *err)
 {
-    if (!r->card) {
+    if (!r->iface) {
         mr_buf_add(all, mine->data, mine->len);
         if (lens)
             lens[0] = mine->len;
@@ -72,12 +72,12 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
     MR_TRY(mr_ranks_all_have(r, each && sizes, "gathering", err));
     for (unsigned i = 0; i < r->world; i++)
         sizes[i] = sizeof len;
-    if (mr_ranks_card_gather(r, &len, sizeof len, each, sizes) != 0)
+    if (mr_ranks_iface_gather(r, &len, sizeof len, each, sizes) != 0)
         return mr_ranks_failed(err);
     for (unsigned i = 0; i < r->world; i++)
         total += each[i];
     MR_TRY(mr_ranks_all_have(r, mr_buf_reserve(all, total), "gathering", err));
-    if (mr_ranks_card_gather(r, mine->data, len, all->data + all->len, each) != 0)
+    if (mr_ranks_iface_gather(r, mine->data, len, all->data + all->len, each) != 0)
         return mr_ranks_failed(err);
     all->len += total;
     if (lens)
@@ -87,7 +87,7 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
 
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
 {
-    if (!r->card)
+    if (!r->iface)
         return MR_OK;
     uint64_t len = bytes->len;
     if (share(r, &len, sizeof len) != 0)
@@ -113,7 +113,7 @@ static bool same_failure(const mr_ranks *r)
 mr_status(mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
 {
     uint64_t failed = mine < 0;
-    if (!r->card)
+    if (!r->iface)
         return mine;
     /* The usual answer takes 8 bytes a rank; the verdicts, a kilobyte each to every rank, would be a gigabyte in the
      * network where 1,024 ranks agree. */
@@ -124,7 +124,7 @@ mr_status(mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
     mr_ranks_verdict *all = r->verdicts, one = {.status = mine};
     if (mine < 0 && err)
         memcpy(one.text, err->text, sizeof one.text);
-    if (mr_ranks_card_gather(r, &one, sizeof one, all, r->verdict_lens) != 0)
+    if (mr_ranks_iface_gather(r, &one, sizeof one, all, r->verdict_lens) != 0)
         return mr_ranks_failed(err);
     for (unsigned i = 0; i < r->world; i++) {
         bool named = r->several && !same_failure(r);
@@ -139,7 +139,7 @@ mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned 
 {
     MR_AUTO(mr_buf_free) mr_buf mine = {0}, theirs = {0};
     *other = 0;
-    if (!r->card)
+    if (!r->iface)
         return MR_OK;
     mr_buf_add(&mine, bytes, len);
     MR_TRY(mr_ranks_agree(r, mr_buf_status(&mine, err, "comparing"), err));
@@ -158,7 +158,7 @@ mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned 
 mr_status mr_ranks_reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, mr_error *err)
 {
     uint64_t size = op == MR_RANKS_SUM ? sizeof(float) : sizeof(uint64_t), piece = (uint64_t)1 << 28;
-    for (uint64_t at = 0; r->card && at < count; at += piece)
+    for (uint64_t at = 0; r->iface && at < count; at += piece)
         if (reduce(r, op, (char *)values + at * size, count - at < piece ? count - at : piece) != 0)
             return mr_ranks_failed(err);
     return MR_OK;
@@ -168,28 +168,28 @@ mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint6
                                 mr_error *err)
 {
     *request = NULL;
-    return r->card && r->card->reduce_begin(r->group, op, values, count, request) != 0 ? mr_ranks_failed(err) : MR_OK;
+    return r->iface && r->iface->reduce_begin(r->group, op, values, count, request) != 0 ? mr_ranks_failed(err) : MR_OK;
 }
 
 mr_status mr_ranks_scatter_begin(mr_ranks *r, const uint16_t *mine, uint64_t count, uint16_t *all, void **request,
                                  mr_error *err)
 {
     *request = NULL;
-    if (!r->card)
+    if (!r->iface)
         memcpy(all, mine, count * sizeof *all);
-    return r->card && r->card->scatter_begin(r->group, mine, count, all, request) != 0 ? mr_ranks_failed(err) : MR_OK;
+    return r->iface && r->iface->scatter_begin(r->group, mine, count, all, request) != 0 ? mr_ranks_failed(err) : MR_OK;
 }
 
 mr_status mr_ranks_spread_begin(mr_ranks *r, uint16_t *values, uint64_t count, void **request, mr_error *err)
 {
     *request = NULL;
-    return r->card && r->card->spread_begin(r->group, values, count, request) != 0 ? mr_ranks_failed(err) : MR_OK;
+    return r->iface && r->iface->spread_begin(r->group, values, count, request) != 0 ? mr_ranks_failed(err) : MR_OK;
 }
 
 bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err)
 {
     int done = 1;
-    *status = r->card && *request && r->card->reduce_test(request, &done) != 0 ? mr_ranks_failed(err) : MR_OK;
+    *status = r->iface && *request && r->iface->reduce_test(request, &done) != 0 ? mr_ranks_failed(err) : MR_OK;
     return done || *status != MR_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ranks/ranks_card.h"
+#include "base/ranks/ranks_iface.h"
 
 #define PIECE ((uint64_t)1 << 30)
 
@@ -246,9 +246,9 @@ static void give_up(int code)
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-const mr_ranks_card *millrace_ranks_card(void)
+const mr_ranks_iface *millrace_ranks_iface(void)
 {
-    static const mr_ranks_card card = {
+    static const mr_ranks_iface iface = {
         .abi = MR_RANKS_ABI,
         .start = start,
         .stop = stop,
@@ -264,5 +264,5 @@ const mr_ranks_card *millrace_ranks_card(void)
         .reduce_test = reduce_test,
         .abort = give_up,
     };
-    return &card;
+    return &iface;
 }

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/ranks/ranks_card.h"
+#include "base/ranks/ranks_iface.h"
 #include "base/ranks/watch.h"
 
 enum { MR_RANKS_HOST_MAX = 65, MR_RANKS_REPORT_SECONDS = 5 }; /* for the rank that reports, before the others end */
@@ -17,9 +17,9 @@ typedef struct mr_ranks_verdict {
 
 struct mr_ranks {
     unsigned rank, world, here, beside;
-    mr_ranks_verdict *verdicts; /* [world], for agree(), which must work without memory; NULL: alone */
-    uint64_t *verdict_lens;     /* [world] */
-    const mr_ranks_card *card;  /* NULL: alone */
+    mr_ranks_verdict *verdicts;  /* [world], for agree(), which must work without memory; NULL: alone */
+    uint64_t *verdict_lens;      /* [world] */
+    const mr_ranks_iface *iface; /* NULL: alone */
     void *library, *group;
     char (*hosts)[MR_RANKS_HOST_MAX]; /* [world]; NULL: alone, or a part */
     bool several;                     /* hosts */
@@ -34,8 +34,8 @@ struct mr_ranks {
 mr_status mr_ranks_failed(mr_error *err);
 /* Collective; allocates nothing.  Whether all ranks have the memory that the next call needs. */
 mr_status mr_ranks_all_have(mr_ranks *r, bool mine, const char *what, mr_error *err);
-/* The card's, as the watch is to know them. */
-int mr_ranks_card_gather(mr_ranks *r, const void *mine, uint64_t len, void *all, const uint64_t *lens);
+/* The interface's, as the watch is to know them. */
+int mr_ranks_iface_gather(mr_ranks *r, const void *mine, uint64_t len, void *all, const uint64_t *lens);
 int mr_ranks_waited(mr_ranks *r, int code); /* ends a wait; returns `code` */
 
 #endif

@@ -33,7 +33,7 @@ static void on_stall(void *ctx, const mr_stall *stall, bool speaks)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
     if (pthread_create(&timer, NULL, end_later, NULL) != 0)
         _exit(3);
-    r->card->abort(3);
+    r->iface->abort(3);
     _exit(3);
 }
 
@@ -47,8 +47,8 @@ void mr_ranks_quit(mr_ranks *r, const mr_error *why)
     pthread_t timer;
     if (r->tell)
         r->tell(why);
-    if (r->card && pthread_create(&timer, NULL, end_later, NULL) == 0)
-        r->card->abort(3);
+    if (r->iface && pthread_create(&timer, NULL, end_later, NULL) == 0)
+        r->iface->abort(3);
     _exit(3);
 }
 

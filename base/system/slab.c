@@ -1,6 +1,6 @@
 /* slab.c - large blocks of memory that are reused.
  *
- *   mmap of room + 2 MiB:   | unmapped |  room, aligned to 2 MiB, MADV_HUGEPAGE  | unmapped |
+ *   mmap of capacity + 2 MiB:   | unmapped |  capacity, aligned to 2 MiB, MADV_HUGEPAGE  | unmapped |
  */
 #include "base/system/slab.h"
 
@@ -39,26 +39,26 @@ static void release(mr_slab *s, const mr_allocator *allocator)
     if (s->data && s->mapped)
         munmap(s->data, s->mapped);
     else if (s->data && allocator)
-        allocator->free(allocator->ctx, s->data, s->room);
+        allocator->free(allocator->ctx, s->data, s->capacity);
 }
 
 mr_status mr_slab_reserve(mr_slab *s, size_t bytes, size_t keep, const mr_allocator *allocator, mr_error *err)
 {
-    if (bytes <= s->room)
+    if (bytes <= s->capacity)
         return MR_OK;
     if (bytes > SIZE_MAX / 4)
         return mr_fail_memory(err, "making a batch");
     /* Batches differ a little in size: an eighth of slack avoids growing for each larger one. */
-    size_t room = bytes + (keep || s->room ? bytes / 8 : 0);
-    mr_slab grown = {.room = (room + ALIGN - 1) / ALIGN * ALIGN};
+    size_t capacity = bytes + (keep || s->capacity ? bytes / 8 : 0);
+    mr_slab grown = {.capacity = (capacity + ALIGN - 1) / ALIGN * ALIGN};
     /* With nothing to keep, the old memory is freed first: never both at once. */
     if (keep == 0)
         mr_slab_free(s, allocator);
     if (allocator) {
-        grown.data = allocator->alloc(allocator->ctx, grown.room);
+        grown.data = allocator->alloc(allocator->ctx, grown.capacity);
     } else {
-        grown.data = map(&grown.room);
-        grown.mapped = grown.room;
+        grown.data = map(&grown.capacity);
+        grown.mapped = grown.capacity;
     }
     if (!grown.data)
         return mr_fail(err, MR_SYSTEM, "making a batch of %zu bytes: out of memory; use a smaller batch or prefetch",

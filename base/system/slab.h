@@ -8,7 +8,7 @@
 
 typedef struct mr_slab { /* zeroed: empty and valid */
     uint8_t *data;       /* 64-byte aligned */
-    size_t room;
+    size_t capacity;
     size_t mapped; /* bytes of the mapping; 0: from an allocator */
 } mr_slab;
 

@@ -1,4 +1,4 @@
-/* bf16.h - private to this room: matrix products with operands or results of bf16.
+/* bf16.h - private to this module: matrix products with operands or results of bf16.
  * Invariant: without oneDNN, or on a processor without such products, operands are widened to float32 instead. */
 #ifndef MR_CPU_BF16_H
 #define MR_CPU_BF16_H

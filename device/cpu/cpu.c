@@ -77,7 +77,7 @@ static mr_status open_cpu(const mr_device_options *options, mr_device **out, mr_
     mr_cpu *d = mr_alloc(1, sizeof *d);
     if (!d)
         return mr_fail_memory(err, "opening the CPU");
-    d->device.card = &mr_device_cpu;
+    d->device.iface = &mr_device_cpu;
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
         *out = &d->device;
@@ -97,7 +97,7 @@ static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, voi
 {
     mr_cpu_memory *m = &mr_cpu_of(device)->memory;
     mr_slab slab = {0};
-    if (!MR_GROW(m->items, m->count, m->room) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
+    if (!MR_GROW(m->items, m->count, m->capacity) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
         return mr_fail(err, MR_SYSTEM, "cpu: no memory left for %zu bytes of %s; use a smaller batch or model", bytes,
                        purpose);
     m->items[m->count++] = slab;
@@ -165,7 +165,7 @@ static void run(mr_device *device, const mr_op *op)
     }
 }
 
-const mr_device_card mr_device_cpu = {
+const mr_device_iface mr_device_cpu = {
     .name = "cpu",
     .what = "the processors of this machine",
     .types = 1U << MR_F32 | 1U << MR_BF16,

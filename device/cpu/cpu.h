@@ -1,10 +1,10 @@
-/* cpu.h - private to this room: the CPU device.
+/* cpu.h - private to this module: the CPU device.
  * Invariant: an operation divides its work by the arguments' shape alone, never by the number of threads; every task
  * writes its own part, and partial sums are added in order.  So any number of threads gives the same bits.
  *
- * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss, pairs and decode are its operations;
- * they share share.c, and use the inner loops of kernels.c on the rows of lines.h, the threads of team.c, OpenBLAS
- * through gemm.c and oneDNN through onednn.c; bf16.c converts operands of products. */
+ * This module: cpu.c is the interface; gemm, attention, norm, elements, tokens, loss, pairs and decode are its
+ * operations, they share share.c, and use the inner loops of kernels.c on the rows of lines.h, the threads of team.c,
+ * OpenBLAS through gemm.c and oneDNN through onednn.c; bf16.c converts operands of products. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
 
@@ -42,7 +42,7 @@ typedef struct mr_cpu_bf16 {
 
 typedef struct mr_cpu_memory {
     mr_slab *items;
-    size_t count, room;
+    size_t count, capacity;
 } mr_cpu_memory;
 
 typedef struct mr_cpu {
@@ -71,7 +71,7 @@ static inline mr_cpu *mr_cpu_of(mr_device *device)
 size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work);
 mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 /* Whether this many bytes of address space can be had: libraries that lack them end the program, or retry forever. */
-bool mr_cpu_has_room(size_t bytes);
+bool mr_cpu_can_map(size_t bytes);
 
 /* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message tells how to install it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);

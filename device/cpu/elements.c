@@ -46,7 +46,7 @@ static void drop_row(const mr_lines *l, const mr_activate *a, size_t row, const 
         mr_line_copy(l, a->d_y, at, a->d_x, at);
         return;
     }
-    float *d_x = mr_line_room(l, 1, a->d_x, at);
+    float *d_x = mr_line_out(l, 1, a->d_x, at);
     l->d->kernels->mask(a->width, mask, e, mr_line_read(l, 0, a->d_y, at), d_x);
     mr_line_write(l, d_x, a->d_x, at);
 }
@@ -67,7 +67,7 @@ static void activate_row(const mr_lines *l, const mr_activate *a, size_t row, co
 {
     const mr_cpu_kernels *k = l->d->kernels;
     size_t at = row * a->width;
-    float *y = mr_line_room(l, 1, a->y, at);
+    float *y = mr_line_out(l, 1, a->y, at);
     k->activate(a->width, a->kind, mr_line_read(l, 0, a->x, at), y);
     if (mask->threshold)
         k->mask(a->width, mask, e, y, y);
@@ -83,7 +83,7 @@ static void activate_back_row(const mr_lines *l, const mr_activate *a, size_t ro
 {
     const mr_cpu_kernels *k = l->d->kernels;
     size_t at = row * a->width;
-    float *d_x = mr_line_room(l, 2, a->d_x, at);
+    float *d_x = mr_line_out(l, 2, a->d_x, at);
     k->activate_back(a->width, a->kind, mr_line_read(l, 0, a->x, at), mr_line_read(l, 1, a->d_y, at), d_x);
     if (mask->threshold)
         k->mask(a->width, mask, e, d_x, d_x);
@@ -123,7 +123,7 @@ static void add_part(void *ctx, size_t task, unsigned member)
     const mr_add *x = j->add;
     size_t at, count = part(j, task, &at);
     const mr_lines l = {.d = j->d, .member = member, .type = x->type, .width = count};
-    float *sum = mr_line_room(&l, 2, x->sum, at);
+    float *sum = mr_line_out(&l, 2, x->sum, at);
     j->d->kernels->add(count, mr_line_read(&l, 0, x->a, at), mr_line_read(&l, 1, x->b, at), sum);
     mr_line_write(&l, sum, x->sum, at);
 }

@@ -47,7 +47,7 @@ mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_erro
     void *(*take)(int) = NULL;
     void (*give_back)(void *) = NULL;
     void *buffers[BUFFERS_MAX];
-    if (!mr_cpu_has_room(threads * buffer))
+    if (!mr_cpu_can_map(threads * buffer))
         return mr_fail(err, MR_SYSTEM,
                        "cpu: not enough memory or address space: OpenBLAS needs 128 MiB for each of %u threads; "
                        "use fewer --threads or raise `ulimit -v`",

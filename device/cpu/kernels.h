@@ -1,4 +1,4 @@
-/* kernels.h - private to this room: the inner loops of the CPU device, one table per instruction set.
+/* kernels.h - private to this module: the inner loops of the CPU device, one table per instruction set.
  * Invariant: a kernel's result for an element depends on its position in the row and on the row's width, not on the
  * row's address: so a sample's results depend neither on its batch nor on the number of threads.
  *

@@ -1,4 +1,4 @@
-/* lines.h - private to this room: rows of activations as the kernels want them, in float32.
+/* lines.h - private to this module: rows of activations as the kernels want them, in float32.
  * Invariant: a row of float32 is used where it is; one of bf16 is copied into a line of the thread that works on it,
  * and written back by mr_line_write() alone.  So an operation is written once for both types, and may work in place.
  *
@@ -26,7 +26,7 @@ static inline uint8_t *mr_line_place(mr_type type, const void *base, size_t at)
 }
 
 /* Where the float32 values of base[at, at + width) are put: written back by mr_line_write(). */
-static inline float *mr_line_room(const mr_lines *l, unsigned slot, void *base, size_t at)
+static inline float *mr_line_out(const mr_lines *l, unsigned slot, void *base, size_t at)
 {
     assert(slot < MR_CPU_LINES && (l->type == MR_F32 || l->width <= MR_CPU_LINE));
     if (l->type == MR_F32)
@@ -40,7 +40,7 @@ static inline const float *mr_line_read(const mr_lines *l, unsigned slot, const 
 {
     if (!base || l->type == MR_F32)
         return base ? (const float *)base + at : NULL;
-    float *line = mr_line_room(l, slot, NULL, 0);
+    float *line = mr_line_out(l, slot, NULL, 0);
     l->d->kernels->widen(l->width, (const uint16_t *)base + at, line);
     return line;
 }

@@ -39,14 +39,14 @@ static void norm_row(const mr_lines *l, const mr_norm *n, size_t row)
         mr_cpu_mask mask = mr_cpu_mask_of(&n->dropout, n->sample_rows ? row / n->sample_rows : 0);
         mr_cpu_norm_row sum = {.x = mr_line_read(l, 0, x, at),
                                .residual = mr_line_read(l, 1, n->residual, at),
-                               .total = mr_line_room(l, 2, n->total, at)};
+                               .total = mr_line_out(l, 2, n->total, at)};
         k->norm(n->width, &sum, &mask, (uint32_t)(in_sample * n->width));
         mr_line_write(l, sum.total, n->total, at);
         x = n->total;
     }
     if (n->y) {
         mr_cpu_norm_row r = {.x = mr_line_read(l, 0, x, at),
-                             .y = mr_line_room(l, 1, n->y, at),
+                             .y = mr_line_out(l, 1, n->y, at),
                              .gain = n->gain,
                              .bias = n->bias,
                              .eps = n->eps};
@@ -139,7 +139,7 @@ static void norm_back_part(void *ctx, size_t task, unsigned member)
         mr_cpu_norm_row r = {
             .x = mr_line_read(&l, 0, n->total, at), .gain = n->gain, .mean = n->mean[row], .rstd = n->rstd[row]};
         const float *d_y = mr_line_read(&l, 1, n->d_y, at), *d_residual = mr_line_read(&l, 2, n->d_residual, at);
-        float *d_total = mr_line_room(&l, 3, n->d_total, at);
+        float *d_total = mr_line_out(&l, 3, n->d_total, at);
         j->d->kernels->norm_back(j->width, &r, d_y, d_residual, d_total, d_gain, d_bias);
         mr_line_write(&l, d_total, n->d_total, at);
     }

@@ -43,7 +43,7 @@ mr_status mr_cpu_onednn_reserve(const mr_cpu_onednn *o, mr_error *err)
     if (!o->gemm_f32)
         return MR_OK;
     MR_AUTO(mr_scope_free)
-    float *operands = mr_cpu_has_room((size_t)64 << 20) ? mr_alloc(3 * AREA, sizeof *operands) : NULL;
+    float *operands = mr_cpu_can_map((size_t)64 << 20) ? mr_alloc(3 * AREA, sizeof *operands) : NULL;
     if (!operands)
         return mr_fail(err, MR_SYSTEM,
                        "cpu: not enough memory or address space: oneDNN needs 64 MiB; raise `ulimit -v`");

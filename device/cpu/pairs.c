@@ -41,7 +41,7 @@ static void lookup_rows(void *ctx, size_t task, unsigned member)
     size_t first = task * j->per_task, last = first + j->per_task < l->rows ? first + j->per_task : l->rows;
     const mr_lines lines = {.d = j->d, .member = member, .type = l->type, .width = l->width};
     for (size_t row = first; row < last; row++) {
-        float *y = mr_line_room(&lines, 1, l->y, row * l->width);
+        float *y = mr_line_out(&lines, 1, l->y, row * l->width);
         if (!is_entry(l, row)) {
             if (!l->accumulate)
                 mr_line_write(&lines, memset(y, 0, l->width * sizeof *y), l->y, row * l->width);

@@ -24,11 +24,11 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample)
     return m;
 }
 
-bool mr_cpu_has_room(size_t bytes)
+bool mr_cpu_can_map(size_t bytes)
 {
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
+    void *probe = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED)
         return false;
-    munmap(room, bytes);
+    munmap(probe, bytes);
     return true;
 }

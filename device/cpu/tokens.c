@@ -68,7 +68,7 @@ static void tokens_rows(void *ctx, size_t task, unsigned member)
     for (size_t i = first; i < last; i++) {
         size_t sample = i / t->rows, row = i % t->rows;
         const float *x = row ? mr_line_read(&l, 0, t->x, (sample * (t->rows - 1) + row - 1) * t->width) : t->first;
-        float *y = mr_line_room(&l, 1, t->y, i * t->width);
+        float *y = mr_line_out(&l, 1, t->y, i * t->width);
         mr_cpu_mask mask = mr_cpu_mask_of(&t->dropout, sample);
         j->d->kernels->add(t->width, x, t->position + row * t->width, y);
         if (mask.threshold)
@@ -115,7 +115,7 @@ static void token_back(const mr_lines *l, const mr_tokens *t, size_t sample, siz
         mr_line_copy(l, t->d_y, from, t->d_x, to);
         return;
     }
-    float *d_x = mr_line_room(l, 1, t->d_x, to);
+    float *d_x = mr_line_out(l, 1, t->d_x, to);
     k->mask(t->width, &mask, (uint32_t)(row * t->width), d_y, d_x);
     k->add(t->width, d_position, d_x, d_position);
     mr_line_write(l, d_x, t->d_x, to);
@@ -162,7 +162,7 @@ static void pick_rows(void *ctx, size_t task, unsigned member)
             mr_line_copy(&l, r->from, from, r->to, to);
             continue;
         }
-        float *sum = mr_line_room(&l, 2, r->to, to);
+        float *sum = mr_line_out(&l, 2, r->to, to);
         j->d->kernels->add(r->width, mr_line_read(&l, 0, r->to, to), mr_line_read(&l, 1, r->from, from), sum);
         mr_line_write(&l, sum, r->to, to);
     }

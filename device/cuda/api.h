@@ -1,4 +1,4 @@
-/* api.h - private to this room: the parts that are used of NVIDIA's driver, of its compiler NVRTC, and of its libraries
+/* api.h - private to this module: the parts in use of NVIDIA's driver, of its compiler NVRTC, and of its libraries
  * of matrix products and of sums over devices, loaded when they are needed.
  * Invariant: nothing is linked and no header of CUDA is needed to build; names, types and numbers are those of
  *

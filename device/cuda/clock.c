@@ -7,7 +7,7 @@
 static bool has_event(mr_cuda *d, size_t n)
 {
     while (d->stamp_count <= n) {
-        if (!MR_GROW(d->stamps, d->stamp_count, d->stamp_room)) {
+        if (!MR_GROW(d->stamps, d->stamp_count, d->stamp_capacity)) {
             mr_cuda_fail(d, &(mr_error){.text = "no memory for events"});
             return false;
         }

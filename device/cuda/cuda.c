@@ -1,4 +1,4 @@
-/* cuda.c - the card of the device `cuda`: NVIDIA GPUs, with kernels of our own and the products of cuBLASLt.
+/* cuda.c - the interface of the device `cuda`: NVIDIA GPUs, with kernels of our own and the products of cuBLASLt.
  * Invariant: devices are numbered as by the driver (CUDA_VISIBLE_DEVICES); a device that cannot be used says in one
  * sentence what is missing. */
 #include <stdio.h>
@@ -109,7 +109,7 @@ static mr_status open_cuda(const mr_device_options *options, mr_device **out, mr
     if (!d)
         return mr_fail_memory(err, "opening the device");
     mr_cuda_slabs_open(d);
-    d->launcher = (mr_launcher){.device = {&mr_device_cuda}, .card = &mr_cuda_launches, .wrong = d->wrong};
+    d->launcher = (mr_launcher){.device = {&mr_device_cuda}, .iface = &mr_cuda_launches, .wrong = d->wrong};
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
         *out = &d->launcher.device;
@@ -152,7 +152,7 @@ static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, voi
     return mr_cuda_alloc(device, bytes, purpose, out, err);
 }
 
-const mr_device_card mr_device_cuda = {
+const mr_device_iface mr_device_cuda = {
     .name = "cuda",
     .what = "an NVIDIA GPU",
     .types = 1U << MR_F32 | 1U << MR_BF16,

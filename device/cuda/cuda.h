@@ -1,8 +1,8 @@
-/* cuda.h - private to this room: a CUDA device.
+/* cuda.h - private to this module: a CUDA device.
  * Invariant: all operations of a device are in one stream, in the order of the calls; the first failure is kept, later
  * operations do nothing, and wait() reports it.
  *
- *      cuda.c        the card: devices, opening, describing
+ *      cuda.c        the interface: devices, opening, describing
  *      failure.c     the first failure, which is kept
  *      memory.c      tensors
  *      copies.c      copies by way of pinned memory
@@ -60,7 +60,7 @@ typedef struct mr_cuda {
     mr_cu_module modules[MR_LAUNCH_TYPES];
     mr_cu_function functions[MR_LAUNCH_TYPES][MR_KERNEL_COUNT];
     mr_cuda_block *blocks; /* by address */
-    size_t count, room;
+    size_t count, capacity;
     uint64_t used, memory; /* bytes of tensors; of the device */
     uint64_t freed;        /* tensors so far */
     bool records;
@@ -68,22 +68,22 @@ typedef struct mr_cuda {
     mr_cu_stream sums;         /* NULL: not yet */
     mr_cu_event given, summed; /* in `stream`: what the last sum is of; in `sums`: that it is done */
     mr_cu_event *stamps;       /* of the clock, by number */
-    size_t stamp_count, stamp_room;
+    size_t stamp_count, stamp_capacity;
     uint8_t *pinned; /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
     mr_cu_event copied[MR_CUDA_PIECES];
     unsigned turn;
     mr_allocator allocator; /* of slabs */
     pthread_mutex_t guard;  /* of the two members below */
     mr_cuda_slab *slabs;
-    size_t slab_count, slab_room;
+    size_t slab_count, slab_capacity;
     mr_cu_stream copies; /* of uploads from slabs; NULL until the first */
     mr_cu_event arrived; /* in `copies` */
     mr_cuda_stage stages[MR_CUDA_STAGES];
     unsigned stage_turn;
     mr_lt_handle lt; /* NULL: products are computed by kernels */
     mr_cuda_plan *plans;
-    size_t plan_count, plan_room;
-    void *workspace, *narrowed[3]; /* of products: room; a, b and bias where they were rounded to bf16 */
+    size_t plan_count, plan_capacity;
+    void *workspace, *narrowed[3]; /* of products: scratch; a, b and bias where they were rounded to bf16 */
     size_t narrowed_bytes[3];
     char name[128], text[320], products[320];
     char declined[200];          /* of mr_cuda_declined */
@@ -148,12 +148,12 @@ mr_status mr_cuda_compile(const mr_cuda *d, const mr_cuda_target *t, mr_buf *mad
 /* program.c.  Compiles the kernels, or loads them from the cache. */
 mr_status mr_cuda_program_open(mr_cuda *d, mr_error *err);
 void mr_cuda_program_close(mr_cuda *d);
-extern const mr_launch_card mr_cuda_launches;
+extern const mr_launch_iface mr_cuda_launches;
 
 /* product.c */
 void mr_cuda_products_open(mr_cuda *d);
 void mr_cuda_products_close(mr_cuda *d);
-const char *mr_cuda_declined(mr_device *device); /* of the card */
+const char *mr_cuda_declined(mr_device *device); /* of the interface */
 void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
 
 /* queues.c */
@@ -168,7 +168,7 @@ extern const mr_clock mr_cuda_clock;
 void mr_cuda_clock_close(mr_cuda *d);
 
 /* sums.c */
-extern const mr_sums_card mr_cuda_sums;
+extern const mr_sums_iface mr_cuda_sums;
 void mr_cuda_sums_close(mr_cuda *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* libraries.h - private to this room: where NVIDIA's libraries are, and which of several the driver can use.
+/* libraries.h - private to this module: where NVIDIA's libraries are, and which of several the driver can use.
  * Invariant: a library of a CUDA that is newer than the driver is taken only where there is no other. */
 #ifndef MR_CUDA_LIBRARIES_H
 #define MR_CUDA_LIBRARIES_H

@@ -48,7 +48,7 @@ mr_status mr_cuda_alloc(mr_device *device, size_t bytes, const char *purpose, vo
     size_t whole = bytes / GRAIN * GRAIN + GRAIN;
     if (bytes > d->memory)
         return no_memory(d, bytes, purpose, MR_CU_OUT_OF_MEMORY, err);
-    if (!MR_GROW(d->blocks, d->count, d->room))
+    if (!MR_GROW(d->blocks, d->count, d->capacity))
         return mr_fail_memory(err, "memory of the device");
     int code = d->api.cu.context_use(d->context);
     if (!code)
@@ -91,5 +91,5 @@ void mr_cuda_memory_close(mr_cuda *d)
         d->api.cu.host_free(d->pinned);
     free(d->blocks);
     d->blocks = NULL;
-    d->count = d->room = 0;
+    d->count = d->capacity = 0;
 }

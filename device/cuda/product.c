@@ -12,7 +12,7 @@
 
 #include "device/cuda/cuda.h"
 
-enum { LINE = 8, ALIGNED = 256, BIAS = 2 }; /* elements; bytes, beyond which it makes no difference; the third room */
+enum { LINE = 8, ALIGNED = 256, BIAS = 2 }; /* elements; bytes, beyond which it makes no difference; the third buffer */
 
 typedef struct shape { /* without padding, or with zeros in it */
     uint64_t m, n, k, lda, ldb, ldc;
@@ -127,7 +127,7 @@ static mr_cuda_plan *plan_of(mr_cuda *d, const shape *s)
     for (size_t i = 0; i < d->plan_count; i++)
         if (memcmp(&d->plans[i].s, s, sizeof *s) == 0)
             return &d->plans[i];
-    if (!MR_GROW(d->plans, d->plan_count, d->plan_room))
+    if (!MR_GROW(d->plans, d->plan_count, d->plan_capacity))
         return NULL;
     mr_cuda_plan *p = &d->plans[d->plan_count++];
     memset(p, 0, sizeof *p);
@@ -160,16 +160,16 @@ const char *mr_cuda_declined(mr_device *device)
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
 
-static bool reserve(mr_cuda *d, void **room, size_t *has, size_t bytes)
+static bool reserve(mr_cuda *d, void **buffer, size_t *has, size_t bytes)
 {
     mr_error err;
-    if (*room && *has >= bytes)
+    if (*buffer && *has >= bytes)
         return true;
-    if (*room)
+    if (*buffer)
         mr_cuda_note(d, "products", d->api.cu.stream_wait(d->stream));
-    mr_cuda_free(&d->launcher.device, *room);
-    *room = NULL;
-    if (mr_cuda_alloc(&d->launcher.device, bytes, "products", room, &err) != MR_OK) {
+    mr_cuda_free(&d->launcher.device, *buffer);
+    *buffer = NULL;
+    if (mr_cuda_alloc(&d->launcher.device, bytes, "products", buffer, &err) != MR_OK) {
         mr_cuda_fail(d, &err);
         return false;
     }

@@ -117,4 +117,4 @@ static void launch(const mr_call *c, const mr_grid *grid)
                                   (unsigned)grid->lanes, 1, 1, 0, d->stream, arguments, NULL));
 }
 
-const mr_launch_card mr_cuda_launches = {.place = place, .launch = launch};
+const mr_launch_iface mr_cuda_launches = {.place = place, .launch = launch};

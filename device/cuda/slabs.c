@@ -18,7 +18,7 @@ static void *slab_alloc(void *device, size_t bytes)
     if (d->api.cu.context_use(d->context) != 0 || d->api.cu.host_alloc(&memory, bytes, 0) != 0)
         return NULL;
     pthread_mutex_lock(&d->guard);
-    bool kept = MR_GROW(d->slabs, d->slab_count, d->slab_room);
+    bool kept = MR_GROW(d->slabs, d->slab_count, d->slab_capacity);
     if (kept)
         d->slabs[d->slab_count++] = (mr_cuda_slab){(uintptr_t)memory, bytes};
     pthread_mutex_unlock(&d->guard);

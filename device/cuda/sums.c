@@ -137,5 +137,5 @@ void mr_cuda_sums_close(mr_cuda *d)
         d->api.cu.stream_destroy(d->sums);
 }
 
-const mr_sums_card mr_cuda_sums = {
+const mr_sums_iface mr_cuda_sums = {
     .look = look, .invite = invite, .meet = meet, .add = add, .done = done, .leave = leave};

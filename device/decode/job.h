@@ -1,4 +1,4 @@
-/* job.h - private to this room: the kernels' description of a batch, for the host's compiler.
+/* job.h - private to this module: the kernels' description of a batch, for the host's compiler.
  * Invariant: it is the very text that the kernels are compiled with, and its layout is that of millrace.h. */
 #ifndef MR_DECODE_JOB_H
 #define MR_DECODE_JOB_H

@@ -6,14 +6,14 @@
 
 #include "base/scope.h"
 
-typedef struct room { /* of the device */
+typedef struct allocation { /* of the device */
     void *at;
     uint64_t bytes;
-} room;
+} allocation;
 
 struct mr_images {
     mr_device *device;
-    room records, sections, coef, samples, rgb, lines, failed;
+    allocation records, sections, coef, samples, rgb, lines, failed;
     mr_buf flags, tensor; /* on the host */
     mr_images_counts counts;
     /* Of what was begun: */
@@ -39,9 +39,9 @@ void mr_images_free(mr_images *m)
 {
     if (!m)
         return;
-    const room *all[] = {&m->records, &m->sections, &m->coef, &m->samples, &m->rgb, &m->lines, &m->failed};
+    const allocation *all[] = {&m->records, &m->sections, &m->coef, &m->samples, &m->rgb, &m->lines, &m->failed};
     for (size_t i = 0; i < MR_COUNT(all); i++)
-        m->device->card->free(m->device, all[i]->at);
+        m->device->iface->free(m->device, all[i]->at);
     mr_buf_free(&m->flags);
     mr_buf_free(&m->tensor);
     free(m);
@@ -53,14 +53,14 @@ mr_images_counts mr_images_count(const mr_images *m)
 }
 
 /* Batches differ a little: an eighth of slack avoids growing for each larger one. */
-static mr_status reserve(mr_images *m, room *r, uint64_t bytes, mr_error *err)
+static mr_status reserve(mr_images *m, allocation *r, uint64_t bytes, mr_error *err)
 {
     if (bytes <= r->bytes)
         return MR_OK;
     uint64_t more = bytes + bytes / 8;
-    m->device->card->free(m->device, r->at);
-    *r = (room){NULL, 0};
-    MR_TRY(m->device->card->alloc(m->device, more, "decoding", &r->at, err));
+    m->device->iface->free(m->device, r->at);
+    *r = (allocation){NULL, 0};
+    MR_TRY(m->device->iface->alloc(m->device, more, "decoding", &r->at, err));
     r->bytes = more;
     return MR_OK;
 }
@@ -73,7 +73,7 @@ static const void *section(const mr_images *m, uint64_t at)
 static mr_status send(mr_images *m, mr_error *err)
 {
     const mr_coded *h = m->h;
-    const mr_device_card *c = m->device->card;
+    const mr_device_iface *c = m->device->iface;
     MR_TRY(reserve(m, &m->records, h->records_bytes, err));
     MR_TRY(reserve(m, &m->sections, h->sections_bytes, err));
     MR_TRY(reserve(m, &m->failed, h->images * sizeof(uint32_t), err));
@@ -108,7 +108,7 @@ static mr_status run_piece(mr_images *m, const mr_coded_piece *piece, mr_error *
         .out = m->out,
         .failed = m->failed.at,
     };
-    m->device->card->zero(m->device, m->coef.at, piece->coef);
+    m->device->iface->zero(m->device, m->coef.at, piece->coef);
     mr_run_decode(m->device, &x);
     return MR_OK;
 }
@@ -123,9 +123,9 @@ static void send_tensors(mr_images *m)
     mr_device *d = m->device;
     for (uint64_t i = 0; i < m->batch->count; i++) {
         if (m->slots[i].kind == MR_CODED_TENSOR)
-            d->card->upload(d, image(m, i), m->slab + m->slots[i].at, m->bytes);
+            d->iface->upload(d, image(m, i), m->slab + m->slots[i].at, m->bytes);
         else if (m->slots[i].kind == MR_CODED_ZEROS)
-            d->card->zero(d, image(m, i), m->bytes);
+            d->iface->zero(d, image(m, i), m->bytes);
     }
 }
 
@@ -150,14 +150,14 @@ static mr_status make_flagged(mr_images *m, mr_loader *l, mr_decode_on_host *dec
     mr_buf_clear(&m->tensor);
     if (!mr_buf_reserve(&m->flags, bytes) || !mr_buf_reserve(&m->tensor, m->bytes))
         return mr_fail_memory(err, "decoding on a device");
-    d->card->download(d, m->flags.data, m->failed.at, bytes);
-    MR_TRY(d->card->wait(d, err));
+    d->iface->download(d, m->flags.data, m->failed.at, bytes);
+    MR_TRY(d->iface->wait(d, err));
     const uint32_t *flags = (const uint32_t *)(const void *)m->flags.data;
     for (uint64_t i = 0; i < m->batch->count; i++) {
         if (m->slots[i].kind != MR_CODED_IMAGE || !flags[m->slots[i].image])
             continue;
         MR_TRY(decode_on_host(l, m->batch, i, (float *)(void *)m->tensor.data, err));
-        d->card->upload(d, image(m, i), m->tensor.data, m->bytes);
+        d->iface->upload(d, image(m, i), m->tensor.data, m->bytes);
         ++*flagged;
     }
     return MR_OK;
@@ -165,7 +165,7 @@ static mr_status make_flagged(mr_images *m, mr_loader *l, mr_decode_on_host *dec
 
 mr_status mr_images_begin(mr_images *m, const mr_batch *batch, float *out, mr_error *err)
 {
-    const mr_second_queue *second = m->device->card->second;
+    const mr_second_queue *second = m->device->iface->second;
     m->batch = batch;
     if (!batch->count)
         return MR_OK;
@@ -184,7 +184,7 @@ mr_status mr_images_begin(mr_images *m, const mr_batch *batch, float *out, mr_er
 
 mr_status mr_images_end(mr_images *m, mr_loader *l, mr_decode_on_host *decode_on_host, mr_error *err)
 {
-    const mr_second_queue *second = m->device->card->second;
+    const mr_second_queue *second = m->device->iface->second;
     uint64_t flagged = 0;
     mr_status status = MR_OK;
     if (!m->batch->count)
@@ -206,8 +206,8 @@ mr_status mr_images_end(mr_images *m, mr_loader *l, mr_decode_on_host *decode_on
 mr_status mr_images_make(mr_images *m, mr_loader *l, const mr_batch *batch, mr_decode_on_host *decode_on_host,
                          float *out, mr_error *err)
 {
-    if (m->device->card->second)
-        m->device->card->second->meet(m->device);
+    if (m->device->iface->second)
+        m->device->iface->second->meet(m->device);
     MR_TRY(mr_images_begin(m, batch, out, err));
     return mr_images_end(m, l, decode_on_host, err);
 }

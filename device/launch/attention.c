@@ -7,7 +7,7 @@ mr_status mr_launch_plan_attention(mr_device *device, const mr_attention *a, siz
     size_t rows;
     if (a->head_dim > MR_LAUNCH_HEAD_MAX)
         return mr_fail(err, MR_MISUSE, "%s: attention heads of %zu elements; at most %d are supported",
-                       device->card->name, a->head_dim, MR_LAUNCH_HEAD_MAX);
+                       device->iface->name, a->head_dim, MR_LAUNCH_HEAD_MAX);
     if (__builtin_mul_overflow(a->batch, a->heads, &rows) || __builtin_mul_overflow(rows, a->queries, &rows) ||
         __builtin_mul_overflow(rows, 2 * sizeof(float), saved_bytes) || rows > UINT32_MAX / MR_LAUNCH_WIDTH ||
         a->keys > UINT32_MAX / MR_LAUNCH_WIDTH)

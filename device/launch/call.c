@@ -54,7 +54,7 @@ static void put_tensor(mr_call *c, const mr_argument *a)
     size_t own = mr_type_size(c->type), size = a->size ? a->size : own, offset = 0;
     uint64_t memory = 0, start;
     /* In the place of a tensor that is not used stands one that always is there. */
-    if (!c->d->card->place(c->d, a->at ? a->at : c->d->scratch, &memory, &offset)) {
+    if (!c->d->iface->place(c->d, a->at ? a->at : c->d->scratch, &memory, &offset)) {
         refuse(c, "is not memory of the device");
         return;
     }
@@ -97,7 +97,7 @@ void mr_launch_kernel(mr_device *device, mr_kernel_id id, mr_type type, mr_grid 
     if (!c.fails && (grid.groups > UINT32_MAX / grid.lanes || grid.rows > UINT32_MAX))
         refuse(&c, "exceeds the limits of one launch");
     if (!c.fails)
-        d->card->launch(&c, &grid);
+        d->iface->launch(&c, &grid);
 }
 
 /* ---- grids ------------------------------------------------------------------------------------------------------- */

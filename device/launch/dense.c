@@ -83,7 +83,7 @@ void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
         return;
     MR_LAUNCH(device, squares, MR_F32, mr_grid_groups(groups, MR_LAUNCH_WIDTH), MR_FLOATS(x->x), MR_FLOATS(d->scratch),
               MR_U64(x->count), MR_U32(groups), MR_WHOLE(0, x->x));
-    device->card->download(device, parts, d->scratch, groups * PARTS * sizeof *parts);
+    device->iface->download(device, parts, d->scratch, groups * PARTS * sizeof *parts);
     for (size_t i = 0; i < groups * PARTS; i++)
         *x->sum += ldexp((double)parts[i], powers[i % PARTS]);
 }

@@ -7,7 +7,7 @@
  *      call.c                                              a launch and its arguments
  *      cache.c, text.h                                     the text of the kernels; what drivers made of it, in files
  *      kernels_table.h                                     their names and parameters, read from the text by the build
- *      mr_launch_card                                      what a device adds: its memory, and how it launches
+ *      mr_launch_iface                                      what a device adds: its memory, and how it launches
  */
 #ifndef MR_LAUNCH_H
 #define MR_LAUNCH_H
@@ -59,17 +59,17 @@ typedef struct mr_grid {
     bool by_row;
 } mr_grid;
 
-typedef struct mr_launch_card {
+typedef struct mr_launch_iface {
     /* What stands for the memory at `x` in an argument, 8 bytes, and how many bytes after its start x is; false: not
      * memory of the device. */
     bool (*place)(const mr_launcher *d, const void *x, uint64_t *memory, size_t *offset);
     /* Queues; a failure is written to d->wrong. */
     void (*launch)(const mr_call *c, const mr_grid *grid);
-} mr_launch_card;
+} mr_launch_iface;
 
 struct mr_launcher { /* first member of the struct of a device that launches kernels */
     mr_device device;
-    const mr_launch_card *card;
+    const mr_launch_iface *iface;
     float *scratch; /* [MR_LAUNCH_SCRATCH_FLOATS] of the device */
     bool mma;       /* the text of bf16 is compiled with MR_MMA: attention uses tensor cores */
     bool one_lane;  /* the text is compiled with MR_ONE_LANE: a product's groups have one lane */

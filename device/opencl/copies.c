@@ -58,12 +58,12 @@ static mr_cl_parcel *take_parcel(mr_opencl *d, size_t bytes)
     if (p->sent)
         mr_cl_note(d, "upload", d->api.WaitForEvents(1, &p->sent));
     arrived(d, p);
-    if (p->room < bytes) {
+    if (p->capacity < bytes) {
         free(p->bytes);
-        p->room = 0;
+        p->capacity = 0;
         p->bytes = malloc(small ? SMALL_BYTES : bytes);
         if (p->bytes)
-            p->room = small ? SMALL_BYTES : bytes;
+            p->capacity = small ? SMALL_BYTES : bytes;
     }
     return p->bytes ? p : NULL;
 }

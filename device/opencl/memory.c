@@ -35,7 +35,7 @@ void mr_cl_memory_close(mr_opencl *d)
     free(d->blocks);
     d->arenas = NULL;
     d->blocks = NULL;
-    d->count = d->room = d->arena_count = d->arena_room = 0;
+    d->count = d->capacity = d->arena_count = d->arena_capacity = 0;
 }
 
 /* Blocks that begin at or before `at`. */
@@ -86,7 +86,7 @@ static int32_t add_arena(mr_opencl *d, size_t needed, mr_cl_arena **out)
     a.bytes = a.bytes > d->largest ? (size_t)d->largest / PAGE * PAGE : a.bytes;
     bool exact = d->exact || a.bytes <= needed;
     a.bytes = exact ? needed : a.bytes;
-    if (!MR_GROW(d->arenas, d->arena_count, d->arena_room))
+    if (!MR_GROW(d->arenas, d->arena_count, d->arena_capacity))
         return MR_CL_OUT_OF_HOST_MEMORY;
     int32_t code = make_buffer(d, a.bytes, &a.memory);
     if (code && !exact)
@@ -174,7 +174,8 @@ mr_status mr_cl_alloc(mr_device *device, size_t bytes, const char *purpose, void
     if (bytes > d->memory)
         return no_memory(d, bytes, purpose, MR_CL_INVALID_BUFFER_SIZE, err);
     size_t place = !d->exact ? b.bytes : bytes ? (bytes + 3) / 4 * 4 : 4;
-    int32_t code = MR_GROW(d->blocks, d->count, d->room) ? find_place(d, place, &a, &b.data) : MR_CL_OUT_OF_HOST_MEMORY;
+    int32_t code =
+        MR_GROW(d->blocks, d->count, d->capacity) ? find_place(d, place, &a, &b.data) : MR_CL_OUT_OF_HOST_MEMORY;
     if (code)
         return no_memory(d, bytes, purpose, code, err);
     b.memory = a->memory;

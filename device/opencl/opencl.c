@@ -1,4 +1,4 @@
-/* opencl.c - the card of the device `opencl`: any OpenCL 1.2 device, with kernels of our own.
+/* opencl.c - the interface of the device `opencl`: any OpenCL 1.2 device, with kernels of our own.
  * Invariant: devices are numbered in the order of platforms and of devices in them, GPUs and accelerators before
  * processors. */
 #include <stdio.h>
@@ -139,7 +139,7 @@ static mr_status open_opencl(const mr_device_options *options, mr_device **out, 
     mr_opencl *d = mr_alloc(1, sizeof *d);
     if (!d)
         return mr_fail_memory(err, "opening the device");
-    d->launcher = (mr_launcher){.device = {&mr_device_opencl}, .card = &mr_cl_launches, .wrong = d->wrong};
+    d->launcher = (mr_launcher){.device = {&mr_device_opencl}, .iface = &mr_cl_launches, .wrong = d->wrong};
     d->exact = mr_env("MILLRACE_OPENCL_EXACT") != NULL; /* for tests */
     mr_status status = set_up(d, options, err);
     if (status == MR_OK)
@@ -175,7 +175,7 @@ static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, voi
     return mr_cl_alloc(device, bytes, purpose, out, err);
 }
 
-const mr_device_card mr_device_opencl = {
+const mr_device_iface mr_device_opencl = {
     .name = "opencl",
     .what = "any OpenCL 1.2 device, GPU or CPU",
     .types = 1U << MR_F32 | 1U << MR_BF16,

@@ -1,7 +1,7 @@
-/* opencl.h - private to this room: an OpenCL device.
+/* opencl.h - private to this module: an OpenCL device.
  * Invariant: operations only queue; the first failure is kept, later operations do nothing, and wait() reports it.
  *
- *      opencl.c      the card: devices, opening, describing
+ *      opencl.c      the interface: devices, opening, describing
  *      memory.c      addresses of tensors, never accessible -> one of a few large buffers, and an offset in it
  *      copies.c      uploads that do not wait, downloads that do
  *      program.c     the text of device/kernels, built when memory is first asked for; launches of kernels
@@ -33,7 +33,7 @@ enum { MR_CL_SMALL_PARCELS = 32, MR_CL_LARGE_PARCELS = 4 };
 
 typedef struct mr_cl_parcel { /* bytes on their way to the device */
     void *bytes;
-    size_t room;
+    size_t capacity;
     mr_cl_event sent; /* NULL: none are */
 } mr_cl_parcel;
 
@@ -46,9 +46,9 @@ typedef struct mr_opencl {
     mr_cl_program programs[MR_LAUNCH_TYPES];
     mr_cl_kernel kernels[MR_LAUNCH_TYPES][MR_KERNEL_COUNT];
     mr_cl_block *blocks; /* by address */
-    size_t count, room;
+    size_t count, capacity;
     mr_cl_arena *arenas;
-    size_t arena_count, arena_room;
+    size_t arena_count, arena_capacity;
     bool exact;               /* a buffer of its own for each tensor, so that oclgrind sees where it ends */
     uint64_t used, held;      /* bytes of tensors, of buffers */
     uint64_t memory, largest; /* bytes of the device, of its largest buffer */
@@ -83,6 +83,6 @@ void mr_cl_copies_close(mr_opencl *d); /* the same, and for good */
 /* program.c.  Builds the kernels, or loads them from the cache. */
 mr_status mr_cl_program_open(mr_opencl *d, mr_error *err);
 void mr_cl_program_close(mr_opencl *d);
-extern const mr_launch_card mr_cl_launches;
+extern const mr_launch_iface mr_cl_launches;
 
 #endif

@@ -180,4 +180,4 @@ static void launch(const mr_call *c, const mr_grid *grid)
     mr_cl_note(d, mr_kernel_word(c->id), code);
 }
 
-const mr_launch_card mr_cl_launches = {.place = place, .launch = launch};
+const mr_launch_iface mr_cl_launches = {.place = place, .launch = launch};

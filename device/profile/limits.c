@@ -26,17 +26,17 @@ typedef struct work {
 
 static void release(mr_device *d, const operands *o)
 {
-    d->card->free(d, o->a);
-    d->card->free(d, o->b);
-    d->card->free(d, o->c);
+    d->iface->free(d, o->a);
+    d->iface->free(d, o->b);
+    d->iface->free(d, o->c);
 }
 
 static bool take(mr_device *d, size_t bytes, operands *o)
 {
     *o = (operands){0};
-    return d->card->alloc(d, bytes, "measuring", &o->a, NULL) == MR_OK &&
-           d->card->alloc(d, bytes, "measuring", &o->b, NULL) == MR_OK &&
-           d->card->alloc(d, bytes, "measuring", &o->c, NULL) == MR_OK;
+    return d->iface->alloc(d, bytes, "measuring", &o->a, NULL) == MR_OK &&
+           d->iface->alloc(d, bytes, "measuring", &o->b, NULL) == MR_OK &&
+           d->iface->alloc(d, bytes, "measuring", &o->c, NULL) == MR_OK;
 }
 
 /* Random numbers from -1 to 1, PIECE bytes on the heap; NULL: out of memory. */
@@ -60,8 +60,8 @@ static bool fill(mr_device *d, mr_type type, size_t bytes, const operands *o)
     char *const all[] = {o->a, o->b, o->c};
     for (size_t i = 0; piece && i < MR_COUNT(all); i++)
         for (size_t at = 0; at < bytes; at += PIECE)
-            d->card->upload(d, all[i] + at, piece, bytes - at < PIECE ? bytes - at : PIECE);
-    bool filled = piece && d->card->wait(d, NULL) == MR_OK;
+            d->iface->upload(d, all[i] + at, piece, bytes - at < PIECE ? bytes - at : PIECE);
+    bool filled = piece && d->iface->wait(d, NULL) == MR_OK;
     free(piece);
     return filled;
 }
@@ -76,7 +76,7 @@ static double seconds_of(mr_device *d, const work *w, size_t size)
     for (int i = 0; i <= ROUNDS && works; i++) {
         double since = mr_seconds();
         w->queue(d, w->type, size, &o);
-        works = d->card->wait(d, NULL) == MR_OK;
+        works = d->iface->wait(d, NULL) == MR_OK;
         double seconds = mr_seconds() - since;
         if (i > 0 && (best <= 0 || seconds < best))
             best = seconds;

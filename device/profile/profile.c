@@ -1,6 +1,6 @@
-/* profile.c - a device's card with a clock around operations and copies: its own, between whose moments the host need
- * not wait, otherwise the host's.
- * Invariant: all other members are the device's own: what finds the profile is the address of the card. */
+/* profile.c - a device's interface with a clock around operations and copies: its own, so that the host need not
+ * wait in between, otherwise the host's.
+ * Invariant: all other members are the device's own: what finds the profile is the address of the interface. */
 #include "device/profile/profile.h"
 
 #include <stddef.h>
@@ -12,8 +12,8 @@
 enum { STAMPED_MAX = 4096 }; /* operations that may be under way */
 
 struct mr_profile {
-    mr_device_card card;
-    const mr_device_card *measured;
+    mr_device_iface iface;
+    const mr_device_iface *measured;
     mr_device *device;
     bool counts;
     mr_family_sums sums[MR_FAMILY_COUNT];
@@ -29,7 +29,7 @@ const mr_family_facts mr_families[MR_FAMILY_COUNT] = {
 
 static mr_profile *profile_of(const mr_device *d)
 {
-    return (mr_profile *)(uintptr_t)d->card;
+    return (mr_profile *)(uintptr_t)d->iface;
 }
 
 /* The seconds of what was stamped. */
@@ -44,11 +44,11 @@ static void settle(mr_profile *p)
 static double begin(mr_device *d)
 {
     mr_profile *p = profile_of(d);
-    d->card = p->measured;
-    if (p->counts && d->card->clock) {
+    d->iface = p->measured;
+    if (p->counts && d->iface->clock) {
         if (p->stamped_count == STAMPED_MAX)
             settle(p);
-        d->card->clock->stamp(d, 2 * p->stamped_count);
+        d->iface->clock->stamp(d, 2 * p->stamped_count);
     }
     return mr_seconds();
 }
@@ -56,16 +56,16 @@ static double begin(mr_device *d)
 static void end(mr_device *d, mr_profile *p, double since, mr_family family, double flops, double bytes)
 {
     mr_family_sums *s = &p->sums[family];
-    if (p->counts && d->card->clock) {
-        d->card->clock->stamp(d, 2 * p->stamped_count + 1);
+    if (p->counts && d->iface->clock) {
+        d->iface->clock->stamp(d, 2 * p->stamped_count + 1);
         p->stamped[p->stamped_count++] = family;
     } else if (p->counts) {
         /* A failure stays for the caller's own wait, as devices report it until they are closed. */
-        if (!d->card->host_memory)
-            d->card->wait(d, NULL);
+        if (!d->iface->host_memory)
+            d->iface->wait(d, NULL);
         s->seconds += mr_seconds() - since;
     }
-    d->card = &p->card;
+    d->iface = &p->iface;
     if (!p->counts)
         return;
     s->calls++;
@@ -77,7 +77,7 @@ static void run(mr_device *d, const mr_op *op)
 {
     mr_profile *p = profile_of(d);
     double since = begin(d);
-    d->card->run(d, op);
+    d->iface->run(d, op);
     end(d, p, since, mr_op_family(op->kind), mr_op_flops(op), mr_op_bytes(op));
 }
 
@@ -85,7 +85,7 @@ static void upload(mr_device *d, void *to, const void *from, size_t bytes)
 {
     mr_profile *p = profile_of(d);
     double since = begin(d);
-    d->card->upload(d, to, from, bytes);
+    d->iface->upload(d, to, from, bytes);
     end(d, p, since, MR_FAMILY_copies, 0, 2 * (double)bytes);
 }
 
@@ -93,7 +93,7 @@ static void download(mr_device *d, void *to, const void *from, size_t bytes)
 {
     mr_profile *p = profile_of(d);
     double since = begin(d);
-    d->card->download(d, to, from, bytes);
+    d->iface->download(d, to, from, bytes);
     end(d, p, since, MR_FAMILY_copies, 0, 2 * (double)bytes);
 }
 
@@ -101,7 +101,7 @@ static void zero(mr_device *d, void *memory, size_t bytes)
 {
     mr_profile *p = profile_of(d);
     double since = begin(d);
-    d->card->zero(d, memory, bytes);
+    d->iface->zero(d, memory, bytes);
     end(d, p, since, MR_FAMILY_copies, 0, (double)bytes);
 }
 
@@ -117,16 +117,16 @@ mr_status mr_profile_open(mr_device *d, mr_profile **out, mr_error *err)
     mr_profile *p = mr_alloc(1, sizeof *p);
     if (!p)
         return mr_fail_memory(err, "measuring a device");
-    *p = (mr_profile){.card = *d->card, .measured = d->card, .device = d};
-    p->card.close = close_both;
-    p->card.upload = upload;
-    p->card.download = download;
-    p->card.zero = zero;
-    p->card.run = run;
-    p->card.recorder = NULL; /* what is replayed is not counted */
-    p->card.second = NULL;   /* a moment would be that of the queue which is entered */
-    p->card.sums = NULL;
-    d->card = &p->card;
+    *p = (mr_profile){.iface = *d->iface, .measured = d->iface, .device = d};
+    p->iface.close = close_both;
+    p->iface.upload = upload;
+    p->iface.download = download;
+    p->iface.zero = zero;
+    p->iface.run = run;
+    p->iface.recorder = NULL; /* what is replayed is not counted */
+    p->iface.second = NULL;   /* a moment would be that of the queue which is entered */
+    p->iface.sums = NULL;
+    d->iface = &p->iface;
     *out = p;
     return MR_OK;
 }

@@ -2,9 +2,9 @@
  * Invariant: no input, however hostile, makes these functions read out of bounds, loop, or exceed the memory limits;
  * what they reject is MR_BAD_SAMPLE with a reason.
  *
- * This room: image.c finds the codec and checks the limits; codec_jpeg, codec_png and codec_webp are one mr_codec each.
- * JPEG's parts: jpeg_trap and jpeg_warnings (failures of libjpeg), jpeg_source (its input), shrink_jpeg.  exif is
- * shared; png_open opens PNGs for this room and region/. */
+ * This module: image.c finds the codec and checks the limits; codec_jpeg, codec_png and codec_webp are an mr_codec
+ * each. JPEG's parts: jpeg_trap and jpeg_warnings (failures of libjpeg), jpeg_source (its input), shrink_jpeg.  exif is
+ * shared; png_open opens PNGs for this module and region/. */
 #ifndef MR_IMAGE_H
 #define MR_IMAGE_H
 

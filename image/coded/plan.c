@@ -13,7 +13,7 @@ enum { LOOKAHEAD = 16 }; /* bytes past the end of the last part that a decoder m
 struct mr_coded_planner {
     mr_jpeg_header header;
     mr_jpeg_entry *entries;
-    size_t entry_room;
+    size_t entry_capacity;
     mr_coded_weights *weights;
 };
 
@@ -178,10 +178,10 @@ static bool read_entries(planning *a)
     size_t coded = f->len - a->h->scan;
     if (!f->seek || coded < 2 || !mr_jpeg_entries_grid(f->seek, f->seek_len, a->h, &a->grid))
         return false;
-    if (a->grid.count + 1 > p->entry_room) {
+    if (a->grid.count + 1 > p->entry_capacity) {
         free(p->entries);
         p->entries = mr_alloc(a->grid.count + 1, sizeof *p->entries);
-        p->entry_room = p->entries ? a->grid.count + 1 : 0;
+        p->entry_capacity = p->entries ? a->grid.count + 1 : 0;
     }
     return p->entries && mr_jpeg_entries_unpack(f->seek, f->seek_len, &a->grid, (uint64_t)(coded - 2) * 8, p->entries);
 }
@@ -216,12 +216,12 @@ static void add_parts(planning *a)
     const mr_jpeg_entry *e = a->p->entries;
     mr_buf *parts = &a->d->parts;
     size_t first = entry_at(a, im->mcu_top, im->mcu_left);
-    size_t last = entry_at(a, im->mcu_bottom - 1, im->mcu_right - 1) + 1, room = mr_coded_record(a->picture->len);
+    size_t last = entry_at(a, im->mcu_bottom - 1, im->mcu_right - 1) + 1, capacity = mr_coded_record(a->picture->len);
     size_t in_row = entry_at(a, 0, im->mcu_right - 1) - entry_at(a, 0, im->mcu_left) + 1;
     a->first_byte = (a->h->scan + e[first].at / 8) / 4 * 4;
     size_t end = (a->h->scan + (e[last].at + 7) / 8 + LOOKAHEAD) / 4 * 4;
     a->im->bytes = a->picture->at + a->first_byte;
-    a->im->bytes_len = (end < room ? end : room) - a->first_byte;
+    a->im->bytes_len = (end < capacity ? end : capacity) - a->first_byte;
     if (!mr_buf_reserve(parts, (im->mcu_bottom - im->mcu_top) * in_row * sizeof(mr_coded_part)))
         return;
     mr_coded_part *out = (mr_coded_part *)(void *)parts->data;

@@ -1,4 +1,4 @@
-/* weights.h - private to this room: the weights of an axis as devices use them, kept for images of equal size.
+/* weights.h - private to this module: the weights of an axis as devices use them, kept for images of equal size.
  * Invariant: what is kept is what mr_resize_axis_set() gives, one 32-bit number for each tap. */
 #ifndef MR_CODED_WEIGHTS_H
 #define MR_CODED_WEIGHTS_H

@@ -30,15 +30,15 @@ void mr_jpeg_decoder_plain(mr_jpeg_decoder *d)
     d->kernels = &mr_jpeg_plain;
 }
 
-void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need)
+void *mr_jpeg_reserve(mr_jpeg_buffer *b, size_t need)
 {
-    if (need <= b->room)
+    if (need <= b->capacity)
         return b->data;
     free(b->data); /* not realloc, which would copy the old bytes */
-    b->room = need + need / 4;
-    b->data = malloc(b->room);
+    b->capacity = need + need / 4;
+    b->data = malloc(b->capacity);
     if (!b->data)
-        b->room = 0;
+        b->capacity = 0;
     return b->data;
 }
 
@@ -104,6 +104,6 @@ bool mr_jpeg_open_scan(mr_jpeg_decoder *d, mr_jpeg_scan *s, const uint8_t *bytes
                         .len = len,
                         .at = d->header.scan,
                         .restart = d->header.restart};
-    s->unstuffed = mr_jpeg_room(&d->bytes, len - s->at + MR_JPEG_PADDING);
+    s->unstuffed = mr_jpeg_reserve(&d->bytes, len - s->at + MR_JPEG_PADDING);
     return s->unstuffed != NULL;
 }

@@ -1,4 +1,4 @@
-/* decoder.h - for this room and image/coded: what a thread keeps from file to file, and opening a file.
+/* decoder.h - for this module and image/coded: what a thread keeps from file to file, and opening a file.
  * Invariant: between two files `blocks` is zero, and a table marked `made` is complete. */
 #ifndef MR_JPEG_DECODER_H
 #define MR_JPEG_DECODER_H
@@ -11,7 +11,7 @@ enum { MR_JPEG_CHUNK = MR_JPEG_IDCT_MAX / 2 }; /* MCUs stored before they are tr
 
 typedef struct mr_jpeg_buffer { /* only grows, losing its content */
     void *data;
-    size_t room;
+    size_t capacity;
 } mr_jpeg_buffer;
 
 struct mr_jpeg_decoder {
@@ -25,7 +25,7 @@ struct mr_jpeg_decoder {
     _Alignas(32) int16_t blocks[2][MR_JPEG_CHUNK * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
 };
 
-void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need); /* NULL: out of memory */
+void *mr_jpeg_reserve(mr_jpeg_buffer *b, size_t need); /* NULL: out of memory */
 
 /* Reads the header alone; the codes of its tables are not checked. */
 bool mr_jpeg_open_header(const uint8_t *bytes, size_t len, mr_jpeg_header *out);

@@ -1,4 +1,4 @@
-/* kernels.h - private to this room: the inner loops of decoding, in plain C and for vector instruction sets.
+/* kernels.h - private to this module: the inner loops of decoding, in plain C and for vector instruction sets.
  * Invariant: every set of kernels gives the same bytes, those of libjpeg-turbo's SIMD code.
  *
  *      scan --unstuff--> bytes --store--> coefficients --idct--> samples --across, between--> chroma --rgb--> pixels

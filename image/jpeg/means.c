@@ -64,7 +64,7 @@ mr_jpeg_outcome mr_jpeg_check_means(mr_jpeg_decoder *d, const uint8_t *bytes, si
     /* Each MCU takes at least two bits: a header that claims more costs no memory. */
     if ((uint64_t)mr_jpeg_wide(h) * mr_jpeg_high(h) > (uint64_t)len * 4)
         return MR_JPEG_LEFT;
-    uint8_t *grey = mr_jpeg_room(&d->samples, (size_t)stride * mr_jpeg_high(h) * h->component[0].v);
+    uint8_t *grey = mr_jpeg_reserve(&d->samples, (size_t)stride * mr_jpeg_high(h) * h->component[0].v);
     if (!grey)
         return MR_JPEG_LEFT;
     mr_jpeg_scan_begin(&scan);

@@ -85,13 +85,13 @@ static bool make_room(decoding *run)
         need += p->stride * (p->mask + 1);
     }
     size_t row = (size_t)across * h->component[0].h + 2 * LEAD + MR_JPEG_SLACK;
-    uint8_t *room = mr_jpeg_room(&run->d->samples, need + 2 * row);
-    if (!room)
+    uint8_t *buffer = mr_jpeg_reserve(&run->d->samples, need + 2 * row);
+    if (!buffer)
         return false;
     for (unsigned i = 0; i < h->components; i++)
-        run->plane[i].rows = room + step[i] + LEAD;
+        run->plane[i].rows = buffer + step[i] + LEAD;
     for (size_t i = 0; i < 2; i++)
-        run->chroma[i] = room + need + row * i;
+        run->chroma[i] = buffer + need + row * i;
     return true;
 }
 
@@ -263,7 +263,7 @@ static bool take_entries(decoding *run)
     mr_jpeg_grid *g = &run->grid;
     if (coded < 2 || !mr_jpeg_entries_grid(job->seek, job->seek_len, &run->d->header, g))
         return false;
-    mr_jpeg_entry *entries = mr_jpeg_room(&run->d->entries, (g->count + 1) * sizeof *entries);
+    mr_jpeg_entry *entries = mr_jpeg_reserve(&run->d->entries, (g->count + 1) * sizeof *entries);
     if (!entries || !mr_jpeg_entries_unpack(job->seek, job->seek_len, g, (uint64_t)(coded - 2) * 8, entries))
         return false;
     run->entries = entries;
@@ -277,18 +277,18 @@ static bool store_parts(decoding *run, uint32_t y, uint32_t rows)
 {
     const mr_jpeg_grid *g = &run->grid;
     const mr_jpeg_entry *from[2], *to[2];
-    size_t first = (size_t)y * g->per_row + run->left / g->every, need = 0, room[2];
+    size_t first = (size_t)y * g->per_row + run->left / g->every, need = 0, offset[2];
     for (uint32_t i = 0; i < rows; i++) {
         from[i] = &run->entries[first + i * g->per_row];
         to[i] = &run->entries[(size_t)(y + i) * g->per_row + mr_jpeg_divide_up(run->right, g->every)];
-        room[i] = need;
+        offset[i] = need;
         need += (size_t)(to[i]->at / 8 - from[i]->at / 8) + 2 + MR_JPEG_PADDING;
     }
-    uint8_t *unstuffed = mr_jpeg_room(&run->d->bytes, need);
+    uint8_t *unstuffed = mr_jpeg_reserve(&run->d->bytes, need);
     if (!unstuffed)
         return false;
     for (uint32_t i = 0; i < rows; i++) {
-        run->scan[i].unstuffed = unstuffed + room[i];
+        run->scan[i].unstuffed = unstuffed + offset[i];
         mr_jpeg_scan_enter(&run->scan[i], run->d->header.scan, from[i], mr_jpeg_grid_mcu(g, first + i * g->per_row),
                            to[i]);
     }

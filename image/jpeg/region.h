@@ -2,7 +2,7 @@
  * Invariant: the pixels equal libjpeg-turbo's full decode (ISLOW, fancy upsampling) to the last bit; decoding is left
  * to libjpeg-turbo if that would fail or warn for the same region.
  *
- * This room, from file to pixels:   parse, tables <- decoder <- scan <- region, seek
+ * This module, from file to pixels:   parse, tables <- decoder <- scan <- region, seek
  *   parse     segments before the scan       tables    Huffman tables         scan     segments between restart markers
  *   entries   packed entry points            seek      makes them             partial  parts of a decoder, to measure
  *   means     the image at an eighth of its size, while checking the scan

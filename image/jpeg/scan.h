@@ -1,4 +1,4 @@
-/* scan.h - private to this room: reads the MCUs of a scan, from one restart marker to the next.
+/* scan.h - private to this module: reads the MCUs of a scan, from one restart marker to the next.
  * Invariant: if mr_jpeg_scan_sound() returns true at the end, or between two entries mr_jpeg_scan_arrived(), what was
  * read is sound, and libjpeg-turbo accepts it without a warning.
  *

@@ -73,7 +73,7 @@ mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size
     mr_jpeg_grid g = mr_jpeg_grid_make(&d->header, every);
     if (g.count >= len)
         return MR_JPEG_LEFT;
-    mr_jpeg_entry *entries = mr_jpeg_room(&d->entries, (g.count + 1) * sizeof *entries);
+    mr_jpeg_entry *entries = mr_jpeg_reserve(&d->entries, (g.count + 1) * sizeof *entries);
     if (!entries || !begin(&p, d, bytes, len)) {
         out->failed = true; /* out of memory must not look like a file without entries */
         return MR_JPEG_LEFT;

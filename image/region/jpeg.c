@@ -100,7 +100,7 @@ static void read_rows(jpeg_run *run)
     if (r->top)
         jpeg_skip_scanlines(c, r->top);
     JSAMPROW row =
-        straight ? out : mr_pixels_room(&run->scratch->work, c->output_width, (size_t)c->output_components, 1);
+        straight ? out : mr_pixels_reserve(&run->scratch->work, c->output_width, (size_t)c->output_components, 1);
     if (!row) {
         run->trap.status = mr_fail_memory(run->trap.err, "decoding a JPEG");
         return;

@@ -53,7 +53,7 @@ mr_status mr_orient_pixels(mr_pixels_scratch *s, uint8_t orientation, const uint
         *turned = rgb;
         return MR_OK;
     }
-    uint8_t *out = mr_pixels_room(&s->turned, stored->width, stored->height, 3);
+    uint8_t *out = mr_pixels_reserve(&s->turned, stored->width, stored->height, 3);
     if (!out)
         return mr_fail_memory(err, "rotating an image");
     *turned = out;

@@ -1,4 +1,4 @@
-/* parts.h - private to this room: a thread's buffers, and one decoder per codec.
+/* parts.h - private to this module: a thread's buffers, and one decoder per codec.
  * Invariant: buffers only grow; a decoder leaves the region, packed, in `rgb`. */
 #ifndef MR_PIXELS_PARTS_H
 #define MR_PIXELS_PARTS_H
@@ -7,7 +7,7 @@
 
 typedef struct mr_pixels_buffer {
     uint8_t *data;
-    size_t room;
+    size_t capacity;
 } mr_pixels_buffer;
 
 struct mr_pixels_scratch {
@@ -38,7 +38,7 @@ typedef struct mr_pixels_job {
 } mr_pixels_job;
 
 /* At least count * size * times bytes; the previous content is lost.  NULL: out of memory. */
-uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times);
+uint8_t *mr_pixels_reserve(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times);
 
 mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err);
 mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err);

@@ -76,7 +76,7 @@ mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t le
     if (!inside(region, facts))
         return mr_fail(err, MR_MISUSE, "a region of %u x %u pixels at %u, %u is not inside an image of %u x %u",
                        region->width, region->height, region->left, region->top, facts->width, facts->height);
-    job.rgb = mr_pixels_room(&s->rgb, region->width, region->height, 3);
+    job.rgb = mr_pixels_reserve(&s->rgb, region->width, region->height, 3);
     if (!job.rgb)
         return mr_fail_memory(err, "decoding an image");
     MR_TRY(decoders[facts->codec](s, &job, err));

@@ -1,8 +1,8 @@
 /* pixels.h - decodes a region of an encoded image to RGB.
  * Invariant: a region equals the same region of a full decode, to the last bit.
  *
- * This room: pixels.c chooses among jpeg.c, png.c and webp.c; orient.c applies the EXIF orientation; parts.h is what
- * they share.  A faster decoder needs no change outside this room.
+ * This module: pixels.c chooses among jpeg.c, png.c and webp.c; orient.c applies the EXIF orientation; parts.h is what
+ * they share.  A faster decoder needs no change outside this module.
  *
  * Pixels equal Pillow 11's Image.open(file).convert("RGB"), which tests/image/region/oracle_pillow.py checks:
  *

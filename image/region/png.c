@@ -125,10 +125,10 @@ static int decode(png_run *run, spng_ctx *ctx)
         return e;
     run->row_bytes = size / run->ihdr.height;
     bool whole = run->ihdr.interlace_method;
-    uint8_t *room = mr_pixels_room(&run->scratch->work, run->row_bytes, whole ? run->ihdr.height : 1, 1);
-    if (!room)
+    uint8_t *buffer = mr_pixels_reserve(&run->scratch->work, run->row_bytes, whole ? run->ihdr.height : 1, 1);
+    if (!buffer)
         return SPNG_EMEM;
-    return (whole ? decode_whole : decode_rows)(run, ctx, room);
+    return (whole ? decode_whole : decode_rows)(run, ctx, buffer);
 }
 
 static bool decode_quick(png_run *run)

@@ -178,10 +178,10 @@ bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, u
         return false;
     if (!s->inflate)
         s->inflate = libdeflate_alloc_decompressor();
-    uint8_t *room = mr_pixels_room(&s->work, (size_t)(row + whole) + packed, 1, 1);
-    if (!room || !s->inflate)
+    uint8_t *buffer = mr_pixels_reserve(&s->work, (size_t)(row + whole) + packed, 1, 1);
+    if (!buffer || !s->inflate)
         return false;
-    uint8_t *rows = room + row, *stream = rows + whole;
+    uint8_t *rows = buffer + row, *stream = rows + whole;
     c.at = first;
     join(c, packed, stream);
     size_t taken, given;
@@ -192,8 +192,8 @@ bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, u
     for (size_t at = 0; at < whole; at += (size_t)row + 1)
         if (rows[at] > FILTERS)
             return false;
-    memset(room, 0, (size_t)row); /* above the first row */
-    const uint8_t *up = room;
+    memset(buffer, 0, (size_t)row); /* above the first row */
+    const uint8_t *up = buffer;
     for (uint32_t y = 0; y < count; y++) {
         uint8_t *samples = rows + y * (row + 1) + 1;
         if (mr_pixels_stopped(s))

@@ -1,4 +1,4 @@
-/* png_quick.h - private to this room: the rows of a PNG of the usual kinds, unpacked at once by libdeflate.
+/* png_quick.h - private to this module: the rows of a PNG of the usual kinds, unpacked at once by libdeflate.
  * Invariant: the samples are those that libspng gives.  What is rare (interlaced, other than 8 bits, with a tRNS
  * chunk), large, or damaged in any way is left to libspng, which also says what is wrong with it. */
 #ifndef MR_PNG_QUICK_H

@@ -66,7 +66,7 @@ static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size
     if (region->left + region->width > width || region->top + region->height > height)
         return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: its image is smaller than its header states");
     mr_region cut = widen(region, width, height);
-    uint8_t *work = mr_pixels_room(&s->work, cut.width, cut.height, 3);
+    uint8_t *work = mr_pixels_reserve(&s->work, cut.width, cut.height, 3);
     if (!work)
         return mr_fail_memory(err, "decoding a WebP");
     config.options.use_cropping = cut.width != width || cut.height != height;

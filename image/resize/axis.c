@@ -106,17 +106,17 @@ static inline void put_window(const window *w, bool bicubic, uint32_t lead, int1
 static bool make_room(mr_resize_axis *axis, size_t outputs, size_t pairs)
 {
     size_t n;
-    if (outputs > axis->start_room) {
+    if (outputs > axis->start_capacity) {
         free(axis->start);
         axis->start = mr_alloc(outputs, sizeof *axis->start);
-        axis->start_room = axis->start ? outputs : 0;
+        axis->start_capacity = axis->start ? outputs : 0;
     }
     if (__builtin_mul_overflow(outputs, pairs * 4, &n))
         return false;
-    if (n > axis->k_room) {
+    if (n > axis->k_capacity) {
         free(axis->k);
         axis->k = mr_alloc(n, sizeof *axis->k);
-        axis->k_room = axis->k ? n : 0;
+        axis->k_capacity = axis->k ? n : 0;
     }
     if (!axis->start || !axis->k)
         return false;
@@ -151,22 +151,22 @@ void mr_resize_axis_free(mr_resize_axis *axis)
 
 /* ---- floats ----------------------------------------------------------------------------------------------------- */
 
-static bool make_float_room(mr_resize_floats *axis, size_t outputs, size_t taps)
+static bool make_float_capacity(mr_resize_floats *axis, size_t outputs, size_t taps)
 {
     size_t n;
-    if (outputs > axis->room) {
+    if (outputs > axis->capacity) {
         free(axis->start);
         free(axis->count);
         axis->start = mr_alloc(outputs, sizeof *axis->start);
         axis->count = mr_alloc(outputs, sizeof *axis->count);
-        axis->room = axis->start && axis->count ? outputs : 0;
+        axis->capacity = axis->start && axis->count ? outputs : 0;
     }
     if (__builtin_mul_overflow(outputs, taps, &n))
         return false;
-    if (n > axis->k_room) {
+    if (n > axis->k_capacity) {
         free(axis->k);
         axis->k = mr_alloc(n, sizeof *axis->k);
-        axis->k_room = axis->k ? n : 0;
+        axis->k_capacity = axis->k ? n : 0;
     }
     return axis->start && axis->count && axis->k;
 }
@@ -174,7 +174,7 @@ static bool make_float_room(mr_resize_floats *axis, size_t outputs, size_t taps)
 mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *s, mr_error *err)
 {
     uint32_t taps = max_taps(s);
-    if (!make_float_room(axis, s->count, taps))
+    if (!make_float_capacity(axis, s->count, taps))
         return mr_fail_memory(err, "resizing an image");
     axis->outputs = s->count;
     axis->taps = taps;

@@ -24,10 +24,10 @@ enum { LANES = 4 };
 static bool make_room(mr_resize_unrounded *u, size_t in_stride, const mr_resize_job *j)
 {
     size_t need = in_stride + LANES + (size_t)j->crop_width * 3;
-    if (need > u->memory_room) {
+    if (need > u->memory_capacity) {
         free(u->memory);
         u->memory = mr_alloc(need, sizeof *u->memory);
-        u->memory_room = u->memory ? need : 0;
+        u->memory_capacity = u->memory ? need : 0;
     }
     return u->memory != NULL;
 }

@@ -1,4 +1,4 @@
-/* kernels.h - for this room and image/coded: coefficients of an axis, and sets of inner loops.
+/* kernels.h - for this module and image/coded: coefficients of an axis, and sets of inner loops.
  * Invariant: every set of kernels gives the same bytes; sums are exact in 32 bits, so their order does not matter.
  *
  * Coefficients are stored in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
@@ -25,7 +25,7 @@ typedef struct mr_resize_axis {
     uint32_t *start; /* first input of each output; start + taps is within the inputs held ... */
     int16_t *k;      /* ... unless those are fewer than 2 * pairs */
     size_t outputs, pairs;
-    size_t start_room, k_room; /* of the allocations */
+    size_t start_capacity, k_capacity; /* of the allocations */
 } mr_resize_axis;
 
 /* The same weights as floats, before conversion to fixed point: output o is the sum of k[o * taps + t] *
@@ -34,7 +34,7 @@ typedef struct mr_resize_floats {
     uint32_t *start, *count;
     float *k;
     size_t outputs, taps;
-    size_t room, k_room; /* of the allocations */
+    size_t capacity, k_capacity; /* of the allocations */
 } mr_resize_floats;
 
 /* The normalised value of each byte.  x / d is also  fma(x, inverse, x * rest)  with inverse + rest = 1 / d to twice
@@ -110,8 +110,8 @@ void mr_resize_floats_free(mr_resize_floats *axis);
 /* float.c: a job without rounding.  `values` gets the planes before normalisation. */
 typedef struct mr_resize_unrounded {
     mr_resize_floats columns, rows;
-    float *memory;      /* an input row, then the same row resampled across */
-    size_t memory_room; /* floats */
+    float *memory;          /* an input row, then the same row resampled across */
+    size_t memory_capacity; /* floats */
 } mr_resize_unrounded;
 
 mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *job, const _Atomic bool *stop,

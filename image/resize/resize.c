@@ -23,13 +23,13 @@ struct mr_resizer {
     const mr_resize_kernels *kernels;
     mr_resize_axis columns, rows;
     uint8_t *memory; /* ring, one row to convert to floats, ABREAST input rows with slack */
-    size_t memory_room;
+    size_t memory_capacity;
     const uint8_t **taps; /* the rows that contribute to one */
-    size_t taps_room;
+    size_t taps_capacity;
     mr_resize_norm norm;
     mr_resize_unrounded unrounded;
     float *values; /* unrounded planes, before conversion to bfloat16 */
-    size_t values_room;
+    size_t values_capacity;
     const _Atomic bool *stop; /* NULL: never */
 };
 
@@ -128,15 +128,15 @@ static bool make_room(resizing *run)
     if (__builtin_mul_overflow(run->slots, run->slot_bytes, &ring) ||
         __builtin_add_overflow(ring, run->slot_bytes + ABREAST * copy, &need))
         return false;
-    if (need > r->memory_room) {
+    if (need > r->memory_capacity) {
         free(r->memory);
         r->memory = mr_alloc(need, 1);
-        r->memory_room = r->memory ? need : 0;
+        r->memory_capacity = r->memory ? need : 0;
     }
-    if (taps > r->taps_room) {
+    if (taps > r->taps_capacity) {
         free(r->taps);
         r->taps = mr_alloc(taps, sizeof *r->taps);
-        r->taps_room = r->taps ? taps : 0;
+        r->taps_capacity = r->taps ? taps : 0;
     }
     run->ring = r->memory;
     if (!r->memory || !r->taps)
@@ -244,10 +244,10 @@ static mr_status unrounded_halves(mr_resizer *r, const mr_resize_job *job, uint1
     size_t count;
     if (__builtin_mul_overflow((size_t)job->crop_width * 3, (size_t)job->crop_height, &count))
         return mr_fail_memory(err, "resizing an image");
-    if (count > r->values_room) {
+    if (count > r->values_capacity) {
         free(r->values);
         r->values = mr_alloc(count, sizeof *r->values);
-        r->values_room = r->values ? count : 0;
+        r->values_capacity = r->values ? count : 0;
     }
     if (!r->values)
         return mr_fail_memory(err, "resizing an image");

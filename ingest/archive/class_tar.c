@@ -22,7 +22,7 @@ mr_status mr_list_class_tar(list *l, const char *path, size_t len, const char *w
 {
     char *kept = mr_list_keep(l->source, path, len - strlen(ending));
     char *kept_where = mr_list_keep(l->source, where, strlen(where));
-    if (!kept || !kept_where || !MR_GROW(l->class_tars, l->class_tar_count, l->class_tar_room))
+    if (!kept || !kept_where || !MR_GROW(l->class_tars, l->class_tar_count, l->class_tar_capacity))
         return mr_fail_memory(err, "listing the source");
     l->class_tars[l->class_tar_count++] = (class_tar){kept, kept_where, l->count, l->count};
     mr_buf_clear(prefix);

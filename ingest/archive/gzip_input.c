@@ -154,9 +154,9 @@ static bool step_between(gzip_input *g)
     return more >= 0;
 }
 
-ssize_t mr_gzip_read(gzip_input *g, void *out, size_t room)
+ssize_t mr_gzip_read(gzip_input *g, void *out, size_t capacity)
 {
-    uInt want = room < INT_MAX ? (uInt)room : INT_MAX;
+    uInt want = capacity < INT_MAX ? (uInt)capacity : INT_MAX;
     g->z.next_out = out;
     g->z.avail_out = want;
     while (g->z.avail_out && g->place != AT_END && !g->failed)

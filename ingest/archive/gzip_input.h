@@ -16,7 +16,7 @@ typedef ssize_t (*gzip_pull)(void *ctx, const void **bytes);
 
 gzip_input *mr_gzip_begin(gzip_pull pull, void *ctx); /* NULL: no memory */
 /* Fills `out` with decompressed bytes, as many as there are; 0: the end of the stream; -1: see mr_gzip_why(). */
-ssize_t mr_gzip_read(gzip_input *g, void *out, size_t room);
+ssize_t mr_gzip_read(gzip_input *g, void *out, size_t capacity);
 /* Why the last read failed; NULL: because the pull did. */
 const char *mr_gzip_why(const gzip_input *g);
 /* At the end: something other than zeros follows the last member.  As in gzip, it is not read. */

@@ -27,13 +27,13 @@ typedef struct root {
 
 typedef struct roots {
     root *items;
-    size_t count, room;
+    size_t count, capacity;
 } roots;
 
 /* Every folder to MAX_DEPTH, breadth first, so that shallow roots come first. */
 static mr_status collect(const mr_source *s, roots *r, mr_error *err)
 {
-    if (!MR_GROW(r->items, r->count, r->room))
+    if (!MR_GROW(r->items, r->count, r->capacity))
         return mr_fail_memory(err, "looking for a layout");
     r->items[r->count++] = (root){.path = ""};
     mr_tree whole = mr_tree_at(s, "", 0);
@@ -45,7 +45,7 @@ static mr_status collect(const mr_source *s, roots *r, mr_error *err)
         while (r->count < MAX_ROOTS && mr_tree_next(&whole, at.path, at.len ? at.len - 1 : 0, &child)) {
             if (!child.is_dir)
                 continue;
-            if (!MR_GROW(r->items, r->count, r->room))
+            if (!MR_GROW(r->items, r->count, r->capacity))
                 return mr_fail_memory(err, "looking for a layout");
             const char *path = mr_source_entry(s, child.entry)->path;
             r->items[r->count++] = (root){path, at.len + child.name_len + 1, at.depth + 1};
@@ -102,7 +102,7 @@ static mr_status given_root(const mr_source *s, const char *path, roots *r, mr_e
     mr_buf_free(&prefix);
     if (status == MR_OK && t.begin == t.end)
         return mr_fail(err, MR_MISUSE, "--root %s: the source has no such folder", path);
-    if (status == MR_OK && !MR_GROW(r->items, r->count, r->room))
+    if (status == MR_OK && !MR_GROW(r->items, r->count, r->capacity))
         status = mr_fail_memory(err, "looking for a layout");
     if (status == MR_OK)
         r->items[r->count++] = (root){len ? mr_source_entry(s, t.begin)->path : "", len, 0};

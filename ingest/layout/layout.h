@@ -1,6 +1,6 @@
-/* layout.h - how a source tree is arranged: one card per layout; a file or a folder, and a word in MR_LAYOUTS, add one.
- * Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder and its
- * archive give the same samples in the same order. */
+/* layout.h - how a source tree is arranged: an interface per layout; a file or a folder, and a word in MR_LAYOUTS, add
+ * one. Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder
+ * and its archive give the same samples in the same order. */
 #ifndef MR_LAYOUT_H
 #define MR_LAYOUT_H
 
@@ -38,11 +38,11 @@ typedef struct mr_plan {
     char *variant_text;  /* malloc'ed path text that goes before it ("matching"), or NULL */
     char *licence;       /* malloc'ed path text, or NULL */
     mr_sample *samples;  /* in order; the samples of a split keep their relative order */
-    size_t sample_count, sample_room;
+    size_t sample_count, sample_capacity;
     mr_plan_split *splits;
-    size_t split_count, split_room;
+    size_t split_count, split_capacity;
     mr_class *classes;
-    size_t class_count, class_room;
+    size_t class_count, class_capacity;
     struct mr_class_place *places; /* see mr_plan_classes_place(); NULL: the classes are sorted themselves */
     size_t place_count;
     uint64_t maps_used; /* bit i: --split-map number i found its split */
@@ -103,7 +103,7 @@ typedef struct mr_bid {
 
 typedef struct mr_layout_files { /* files that a program turns into rows before plan() */
     uint32_t *entries;
-    size_t count, room;
+    size_t count, capacity;
     uint64_t memory;      /* that it needs for any file; 0: its memory is not limited */
     const char *argv[16]; /* the program and its options, ends with NULL; lent by the options or `owned` */
     char *owned[2];       /* freed with it */

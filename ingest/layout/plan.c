@@ -52,7 +52,7 @@ static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t
     if (plan->split_count == MR_SPLITS_MAX)
         return mr_fail(err, MR_BAD_DATA, "%.*s: the source has more than %d splits, the limit for a dataset", (int)len,
                        name, MR_SPLITS_MAX);
-    if (!MR_GROW(plan->splits, plan->split_count, plan->split_room))
+    if (!MR_GROW(plan->splits, plan->split_count, plan->split_capacity))
         return mr_fail_memory(err, "listing the splits");
     mr_plan_split *s = &plan->splits[plan->split_count];
     *s = (mr_plan_split){0};
@@ -249,7 +249,8 @@ mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id
     mr_buf text = {0};
     mr_text_escape(&text, name, len);
     mr_buf_text(&text);
-    if (text.failed || plan->class_count >= INT32_MAX || !MR_GROW(plan->classes, plan->class_count, plan->class_room)) {
+    if (text.failed || plan->class_count >= INT32_MAX ||
+        !MR_GROW(plan->classes, plan->class_count, plan->class_capacity)) {
         mr_buf_free(&text);
         return mr_fail_memory(err, "listing the classes");
     }
@@ -356,7 +357,7 @@ int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len)
 
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err)
 {
-    if (!MR_GROW(plan->samples, plan->sample_count, plan->sample_room))
+    if (!MR_GROW(plan->samples, plan->sample_count, plan->sample_capacity))
         return mr_fail_memory(err, "listing the samples");
     plan->samples[plan->sample_count++] = *sample;
     plan->used[sample->entry] = MR_USE_TAKEN;

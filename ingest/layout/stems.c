@@ -20,7 +20,7 @@ mr_status mr_stems_add(mr_stems *stems, const char *path, size_t len, mr_error *
 {
     size_t stem_len;
     const char *stem = mr_stem(path, len, &stem_len);
-    if (!MR_GROW(stems->hashes, stems->count, stems->room))
+    if (!MR_GROW(stems->hashes, stems->count, stems->capacity))
         return mr_fail_memory(err, "listing image names");
     stems->hashes[stems->count++] = mr_hash64(stem, stem_len);
     return MR_OK;

@@ -8,7 +8,7 @@
 /* Names of images without folder and ending, to recognise tables that leave out endings. */
 typedef struct mr_stems {
     uint64_t *hashes; /* sorted */
-    size_t count, room;
+    size_t count, capacity;
 } mr_stems;
 
 mr_status mr_stems_add(mr_stems *stems, const char *path, size_t len, mr_error *err);

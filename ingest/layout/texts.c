@@ -7,7 +7,7 @@
 void mr_texts_keep(mr_texts *texts, uint32_t entry, const void *bytes, size_t len)
 {
     size_t at = texts->bytes.len;
-    if (len > MR_TEXTS_MAX - at || !MR_GROW(texts->items, texts->count, texts->room))
+    if (len > MR_TEXTS_MAX - at || !MR_GROW(texts->items, texts->count, texts->capacity))
         return;
     mr_buf_add(&texts->bytes, bytes, len);
     if (texts->bytes.failed) /* it can be read again */

@@ -15,7 +15,7 @@ typedef struct mr_kept_text {
 typedef struct mr_texts { /* a zeroed one is empty */
     mr_buf bytes;
     mr_kept_text *items; /* sorted by entry after mr_texts_sort() */
-    size_t count, room;
+    size_t count, capacity;
 } mr_texts;
 
 /* Keeps a copy of the text of an entry, which has none yet, if there is room. */

@@ -225,7 +225,7 @@ static mr_status make_splits(mr_ingest *in, mr_error *err)
     }
     free(plan->splits);
     plan->splits = splits;
-    plan->split_count = plan->split_room = o->share_count;
+    plan->split_count = plan->split_capacity = o->share_count;
     return MR_OK;
 }
 

@@ -29,7 +29,7 @@ static bool all_equal(const mr_ingest *in, const mr_leak_member *members, size_t
 static mr_status add_group(mr_namesakes *names, const mr_leak_member *members, size_t count, size_t splits)
 {
     size_t share = count <= MR_GROUP_MAX ? count : MR_GROUP_MAX / splits + (splits > MR_GROUP_MAX), of_split = 0;
-    if (!MR_GROW(names->groups, names->group_count, names->group_room))
+    if (!MR_GROW(names->groups, names->group_count, names->group_capacity))
         return MR_SYSTEM;
     struct mr_name_group *g = &names->groups[names->group_count];
     *g = (struct mr_name_group){.begin = names->file_count, .all = count};
@@ -37,7 +37,7 @@ static mr_status add_group(mr_namesakes *names, const mr_leak_member *members, s
         of_split = i && members[i].split == members[i - 1].split ? of_split + 1 : 0;
         if (of_split >= share || names->file_count - g->begin == MR_GROUP_MAX)
             continue;
-        if (!MR_GROW(names->files, names->file_count, names->file_room))
+        if (!MR_GROW(names->files, names->file_count, names->file_capacity))
             return MR_SYSTEM;
         names->files[names->file_count++] = (mr_namesake){members[i].split, members[i].sample, MR_LOOK_UNCOMPARED};
     }

@@ -17,12 +17,12 @@ typedef struct mr_namesake {
 
 typedef struct mr_namesakes { /* the groups, and their files, group by group */
     mr_namesake *files;
-    size_t file_count, file_room;
+    size_t file_count, file_capacity;
     struct mr_name_group {
         size_t begin, count; /* in `files` */
         size_t all;          /* files that have the name; if more than MR_GROUP_MAX, only some are kept */
     } * groups;
-    size_t group_count, group_room;
+    size_t group_count, group_capacity;
 } mr_namesakes;
 
 /* A name that more files share says nothing about them ("image.jpg"). */

@@ -160,10 +160,10 @@ static mr_status take_examined(const mr_buf *all, size_t *at, mr_ingest *in, siz
     mr_examined *x = &in->examined[file];
     uint32_t len = 0;
     size_t look = in->looks ? sizeof *in->looks : 0;
-    size_t room = all->len - *at, head = sizeof *x + sizeof len;
-    if (room >= head)
+    size_t capacity = all->len - *at, head = sizeof *x + sizeof len;
+    if (capacity >= head)
         memcpy(&len, all->data + *at + sizeof *x, sizeof len);
-    if (room < head || room - head < len + look)
+    if (capacity < head || capacity - head < len + look)
         return mr_fail(err, MR_SYSTEM, MR_RANKS_DIFFER("listed different files"));
     free(x->why);
     memcpy(x, all->data + *at, sizeof *x);

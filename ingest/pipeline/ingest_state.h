@@ -101,7 +101,7 @@ typedef struct mr_ingest {
     uint32_t *order; /* sample numbers of the plan, split by split, shuffled if asked */
     size_t order_count;
     mr_shard_plan *cuts;
-    size_t cut_count, cut_room;
+    size_t cut_count, cut_capacity;
     mr_shard *shards;         /* as built, parallel to cuts */
     mr_object_tally *tallies; /* of the objects in each shard, parallel to cuts */
     mr_seek_result *seeks;    /* of their seek indexes; NULL: none were requested */

@@ -193,7 +193,7 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
         b->in->ledger.skipped++;
         return MR_OK;
     }
-    if (!MR_GROW(b->items, b->count, b->room))
+    if (!MR_GROW(b->items, b->count, b->capacity))
         return mr_fail_memory(err, "accounting for the source");
     b->items[b->count++] = left;
     b->fates[n] = MR_FATE_UNACCOUNTED;

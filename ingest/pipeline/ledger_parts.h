@@ -24,7 +24,7 @@ typedef struct mr_book {
     unsigned texts;       /* whose names without endings were looked up */
     bool labelled;        /* something says what a sample shows */
     mr_leftover *items;
-    size_t count, room;
+    size_t count, capacity;
 } mr_book;
 
 enum { MR_LEFT_FORMATS = 4 }; /* of one folder; further ones are counted together */

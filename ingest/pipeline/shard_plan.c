@@ -74,7 +74,7 @@ static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t fi
 {
     if (number == MR_SHARDS_MAX)
         return too_many(in, split, err);
-    if (!MR_GROW(in->cuts, in->cut_count, in->cut_room))
+    if (!MR_GROW(in->cuts, in->cut_count, in->cut_capacity))
         return mr_fail_memory(err, "planning shards");
     mr_shard_plan *cut = &in->cuts[in->cut_count++];
     *cut = (mr_shard_plan){.split = split, .first = first, .begin = at};

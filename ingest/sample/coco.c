@@ -13,7 +13,7 @@
 /* A list of JSON objects to be written in shuffled order, as COCO's annotations follow no image. */
 typedef struct list {
     mr_buf text;
-    size_t *ends, count, room;
+    size_t *ends, count, capacity;
 } list;
 
 typedef struct album { /* one split */
@@ -43,7 +43,7 @@ static const char *const joints[MR_KEYPOINTS] = {
 
 static void list_end_item(list *l)
 {
-    if (MR_GROW(l->ends, l->count, l->room))
+    if (MR_GROW(l->ends, l->count, l->capacity))
         l->ends[l->count++] = l->text.len;
     else
         l->text.failed = true;

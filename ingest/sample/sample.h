@@ -3,7 +3,7 @@
  * locale and compiler: no trigonometry of the C library, whose last bit differs, and never two draws of chance among
  * the arguments of one call, whose order is the compiler's.
  *
- *   mr_sketch (one dataset)  --layout's card-->  mr_scene (what is seen)  --draw-->  mr_picture  --encode-->  file
+ *   mr_sketch (one dataset)  --layout's interface-->  mr_scene (what is seen)  --draw-->  mr_picture  --encode-->  file
  *                                                     |  boxes, polygons, captions --> the layout's annotations
  */
 #ifndef MR_SAMPLE_H

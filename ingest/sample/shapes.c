@@ -200,11 +200,12 @@ static void put(mr_scene *scene, mr_shape shape, double radius, double x, double
 
 bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r)
 {
-    double radius = size * shorter_side(scene), room = radius * 1.04 + 1;
-    if (scene->count == MR_FIGURES_MAX || 2 * room > shorter_side(scene))
+    double radius = size * shorter_side(scene), margin = radius * 1.04 + 1;
+    if (scene->count == MR_FIGURES_MAX || 2 * margin > shorter_side(scene))
         return false;
     for (int tries = 0; tries < 60; tries++) {
-        double x = mr_random_real(r, room, scene->width - room), y = mr_random_real(r, room, scene->height - room);
+        double x = mr_random_real(r, margin, scene->width - margin),
+               y = mr_random_real(r, margin, scene->height - margin);
         if (!is_free(scene, x, y, radius))
             continue;
         put(scene, shape, radius, x, y, r);
@@ -221,8 +222,8 @@ void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, dou
 
 static double keep_inside(double at, double radius, double side)
 {
-    double room = radius * 1.04 + 1;
-    return at < room ? room : at > side - room ? side - room : at;
+    double margin = radius * 1.04 + 1;
+    return at < margin ? margin : at > side - margin ? side - margin : at;
 }
 
 void mr_scene_add_apart(mr_scene *scene, mr_shape shape, unsigned count, mr_random *r)

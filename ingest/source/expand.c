@@ -53,7 +53,7 @@ static mr_status absorb(list *into, mr_source *from, mr_error *err)
     mr_source *s = into->source;
     uint32_t base = (uint32_t)s->holder_count;
     for (size_t i = 0; i < from->holder_count; i++) {
-        if (!MR_GROW(s->holders, s->holder_count, s->holder_room))
+        if (!MR_GROW(s->holders, s->holder_count, s->holder_capacity))
             return mr_fail_memory(err, "listing the source");
         s->holders[s->holder_count++] = from->holders[i];
         from->holders[i] = (holder){.fd = -1};
@@ -64,7 +64,7 @@ static mr_status absorb(list *into, mr_source *from, mr_error *err)
     *last = from->blocks;
     from->blocks = NULL;
     for (size_t i = 0; i < from->count; i++) {
-        if (!MR_GROW(into->items, into->count, into->room))
+        if (!MR_GROW(into->items, into->count, into->capacity))
             return mr_fail_memory(err, "listing the source");
         into->items[into->count] = (listed){.entry = from->entries[i], .part = (uint32_t)into->count};
         into->items[into->count++].entry.holder += base;
@@ -120,7 +120,7 @@ mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, co
     l.items = mr_alloc(total, sizeof *l.items);
     if (!l.items)
         return mr_fail_memory(err, "listing the source");
-    l.room = total;
+    l.capacity = total;
     for (; l.count < s->count; l.count++)
         l.items[l.count] = (listed){.entry = s->entries[l.count], .part = (uint32_t)l.count};
     mr_status status = absorb_all(&l, parts, count, err);

@@ -31,7 +31,7 @@ typedef struct walk {
     mr_buf path;       /* of the current entry, relative */
     hub_cache cache;
     found *archives;
-    size_t archive_count, archive_room;
+    size_t archive_count, archive_capacity;
 } walk;
 
 bool mr_archive_name(const char *name, size_t len, size_t *stem_len)
@@ -77,7 +77,7 @@ static mr_status is_archive(walk *w, int dirfd, const char *name, bool at_top, c
 static mr_status remember_archive(walk *w, const char *name, const char *blob, mr_error *err)
 {
     char *copy = strdup(name);
-    if (!copy || !MR_GROW(w->archives, w->archive_count, w->archive_room)) {
+    if (!copy || !MR_GROW(w->archives, w->archive_count, w->archive_capacity)) {
         free(copy);
         return mr_fail_memory(err, "listing the source");
     }

@@ -1,4 +1,4 @@
-/* hub_cache.h - folders of a cache of the Hugging Face hub, whose files are links to its blobs; private to this room.
+/* hub_cache.h - folders of a cache of the Hugging Face hub, whose files are links to its blobs; private to this module.
  * Source: "Understand caching" in the documentation of huggingface_hub.
  *
  *      datasets--NAME/blobs/0d5b...                                    the bytes

@@ -14,7 +14,7 @@ static mr_status keep(list *l, const pending_link *link, mr_error *err)
 {
     char *path = mr_list_keep(l->source, link->path, link->path_len);
     char *target = mr_list_keep(l->source, link->target, link->target_len);
-    if (!path || !target || !MR_GROW(l->links, l->link_count, l->link_room))
+    if (!path || !target || !MR_GROW(l->links, l->link_count, l->link_capacity))
         return mr_fail_memory(err, "listing the source");
     pending_link *kept = &l->links[l->link_count++];
     *kept = *link;
@@ -316,7 +316,7 @@ static mr_status note_one(list *l, const unresolved *rest, const pending_link *l
     mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s", why.text);
     if (!why.folder && !mr_name_is_image(link->path, link->path_len))
         return MR_OK;
-    if (!MR_GROW(s->unfollowed, s->unfollowed_count, s->unfollowed_room))
+    if (!MR_GROW(s->unfollowed, s->unfollowed_count, s->unfollowed_capacity))
         return mr_fail_memory(err, "listing the source");
     s->unfollowed[s->unfollowed_count++] = (mr_unfollowed_link){link->path, link->path_len};
     return MR_OK;

@@ -1,4 +1,4 @@
-/* list.h - the listing while it grows; private to this room.
+/* list.h - the listing while it grows; private to this module.
  * Invariant: a path gets in only through mr_list_add(), which rejects unsafe ones with a note. */
 #ifndef MR_SOURCE_LIST_H
 #define MR_SOURCE_LIST_H
@@ -63,11 +63,11 @@ typedef struct block { /* paths live in blocks that never move */
 
 struct mr_source {
     holder *holders;
-    size_t holder_count, holder_room;
+    size_t holder_count, holder_capacity;
     mr_entry *entries;
     size_t count;
     mr_unfollowed_link *unfollowed;
-    size_t unfollowed_count, unfollowed_room;
+    size_t unfollowed_count, unfollowed_capacity;
     uint64_t excess; /* bytes that came out of its archives beyond the ratio */
     block *blocks;
 };
@@ -77,13 +77,13 @@ typedef struct list {
     mr_notes *notes;
     mr_source_options options;
     listed *items;
-    size_t count, room;
+    size_t count, capacity;
     pending_link *links;
-    size_t link_count, link_room;
+    size_t link_count, link_capacity;
     list_part *parts; /* the last one is listed now */
-    size_t part_count, part_room;
+    size_t part_count, part_capacity;
     class_tar *class_tars;
-    size_t class_tar_count, class_tar_room;
+    size_t class_tar_count, class_tar_capacity;
     uint32_t arrived;       /* files and links */
     bool several;           /* more than one SRC, or archive of a folder */
     int spool;              /* where archives unpack to */

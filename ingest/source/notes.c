@@ -81,7 +81,7 @@ static bool is_full(const mr_notes *notes, mr_note_kind kind)
 static void keep(mr_notes *notes, mr_note note)
 {
     bool full = is_full(notes, note.kind);
-    if (full || !note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->room)) {
+    if (full || !note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->capacity)) {
         free(note.path);
         free(note.detail);
         notes->failed |= !full;

@@ -117,7 +117,7 @@ void mr_list_keep_only(list *l, const bool *gone)
 mr_status mr_list_drop_replaced_files(list *l, mr_error *err)
 {
     mr_source *s = l->source;
-    size_t depth = 0, room = 0;
+    size_t depth = 0, capacity = 0;
     MR_AUTO(mr_scope_free) uint32_t *stack = NULL;
     MR_AUTO(mr_scope_free) bool *gone = mr_alloc(s->count, sizeof *gone);
     if (!gone)
@@ -133,7 +133,7 @@ mr_status mr_list_drop_replaced_files(list *l, mr_error *err)
             gone[stack[k]] = true;
             mr_list_count_replaced(l, file->part, file->entry.path);
         }
-        if (!MR_GROW(stack, depth, room))
+        if (!MR_GROW(stack, depth, capacity))
             return mr_fail_memory(err, "listing the source");
         stack[depth++] = (uint32_t)i;
     }
@@ -145,7 +145,7 @@ mr_status mr_list_drop_replaced_files(list *l, mr_error *err)
 mr_status mr_list_drop_under_files(list *l, mr_error *err)
 {
     mr_source *s = l->source;
-    size_t kept = 0, depth = 0, room = 0;
+    size_t kept = 0, depth = 0, capacity = 0;
     MR_AUTO(mr_scope_free) uint32_t *stack = NULL; /* entries, each a prefix of the next */
     for (size_t i = 0; i < s->count; i++) {
         const mr_entry e = s->entries[i];
@@ -157,7 +157,7 @@ mr_status mr_list_drop_under_files(list *l, mr_error *err)
             mr_note_add(l->notes, MR_NOTE_COLLISION, e.path, e.path_len, e.size, "a file has the name of its folder");
             continue;
         }
-        if (!MR_GROW(stack, depth, room))
+        if (!MR_GROW(stack, depth, capacity))
             return mr_fail_memory(err, "listing the source");
         stack[depth++] = (uint32_t)kept;
         s->entries[kept++] = e;

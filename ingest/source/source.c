@@ -46,7 +46,7 @@ mr_status mr_list_holder(list *l, const char *path, int fd, holder_kind kind, ui
 {
     mr_source *s = l->source;
     char *copy = strdup(path);
-    if (!copy || !MR_GROW(s->holders, s->holder_count, s->holder_room)) {
+    if (!copy || !MR_GROW(s->holders, s->holder_count, s->holder_capacity)) {
         free(copy);
         mr_scope_close(&fd);
         return mr_fail_memory(err, "listing the source");
@@ -59,7 +59,7 @@ mr_status mr_list_holder(list *l, const char *path, int fd, holder_kind kind, ui
 mr_status mr_list_begin_part(list *l, const char *name, mr_error *err)
 {
     char *copy = strdup(name);
-    if (!copy || !MR_GROW(l->parts, l->part_count, l->part_room)) {
+    if (!copy || !MR_GROW(l->parts, l->part_count, l->part_capacity)) {
         free(copy);
         return mr_fail_memory(err, "listing the source");
     }
@@ -179,7 +179,7 @@ mr_status mr_list_add(list *l, const mr_entry *entry, mr_error *err)
     if (!mr_utf8_valid(e.path, len))
         mr_note_add(l->notes, MR_NOTE_NOT_UTF8, e.path, len, e.size, "kept byte for byte");
     e.path = mr_list_keep(l->source, e.path, len);
-    if (!e.path || !MR_GROW(l->items, l->count, l->room))
+    if (!e.path || !MR_GROW(l->items, l->count, l->capacity))
         return mr_fail_memory(err, "listing the source");
     if (!e.file)
         e.file = e.path;

@@ -2,11 +2,11 @@
  * Invariant: every entry's path is relative, has no empty, "." or ".." part and no NUL, and occurs once; entries are
  * sorted bytewise by path, so everything under a folder is one run.  What breaks these rules is in the notes.
  *
- * The room: source.c collects the listing (list.h) from folder.c (with hub_cache.c, which knows the links of a hub
+ * This module: source.c collects the listing (list.h) from folder.c (with hub_cache.c, which knows the links of a hub
  * cache) and archive.c; links.c, settle.c, leave_out.c and case_names.c make it final; tree.c is a layout's view of it.
  * archive_*.c, gzip_input.c and zip_*.c read archives and check what libarchive does not; shard_tar.c says which are
  * shards; expand.c opens files by running programs (program.c); pack.c sends the listing to other ranks, and sight.c
- * compares what their hosts see; notes.c collects what is reported.  The room uses base/ and libarchive. */
+ * compares what their hosts see; notes.c collects what is reported.  The module uses base/ and libarchive. */
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 

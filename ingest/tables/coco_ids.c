@@ -63,7 +63,7 @@ bool mr_coco_id_add(mr_coco_ids *ids, const char *text, size_t len, int64_t *out
         return true;
     size_t number = mr_string_map_find(&ids->map, text_of, ids, text, len);
     if (number == SIZE_MAX) {
-        if (ids->count >= UINT32_MAX - 1 || !MR_GROW(ids->ends, ids->count, ids->room))
+        if (ids->count >= UINT32_MAX - 1 || !MR_GROW(ids->ends, ids->count, ids->capacity))
             return false;
         mr_buf_add(&ids->text, text, len);
         if (ids->text.failed)

@@ -14,7 +14,7 @@ typedef struct mr_coco_ids { /* a zeroed one is empty */
     mr_string_map map;
     mr_buf text;  /* the strings, one after the other */
     size_t *ends; /* where each ends in `text` */
-    size_t count, room;
+    size_t count, capacity;
 } mr_coco_ids;
 
 /* False: not an integer, or less than MR_COCO_ID_LEAST, or more than INT64_MAX. */

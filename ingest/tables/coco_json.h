@@ -2,7 +2,8 @@
  * Invariant: memory is a few dozen bytes per image and annotation, however large their polygons; the text is read again
  * from the source when a sample's meta is written, so every number keeps the source's spelling.
  *
- * The room's tables are COCO's JSON (this header), JSON lines (jsonl.h) and CSV (csv.h); it uses source/ and json/. */
+ * The module's tables are COCO's JSON (this header), JSON lines (jsonl.h) and CSV (csv.h); it uses source/ and json/.
+ */
 #ifndef MR_COCO_JSON_H
 #define MR_COCO_JSON_H
 
@@ -52,11 +53,11 @@ typedef struct mr_coco_file {
     mr_coco_category *categories;    /* in the file's order */
     char **pngs;                     /* names of files, UTF-8 */
     mr_coco_bad *bads;               /* in the file's order */
-    size_t bad_count, bad_room;
+    size_t bad_count, bad_capacity;
     bool repaired;   /* something of it is not JSON */
     mr_buf licences; /* the names of "licenses", path text, each ends with a newline */
-    size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
-    size_t png_count, png_room;
+    size_t image_count, image_capacity, annotation_count, annotation_capacity, category_count, category_capacity;
+    size_t png_count, png_capacity;
     unsigned has;     /* MR_COCO_HAS_* */
     uint64_t orphans; /* annotations of an image that the file does not list */
 } mr_coco_file;

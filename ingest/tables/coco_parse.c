@@ -181,7 +181,7 @@ static void key_field(mr_coco_parser *p, const char *key, size_t len)
 static mr_status add_bad(mr_coco_parser *p, int64_t image_id, int64_t category_id)
 {
     mr_coco_file *f = p->file;
-    if (!MR_GROW(f->bads, f->bad_count, f->bad_room))
+    if (!MR_GROW(f->bads, f->bad_count, f->bad_capacity))
         return out_of_memory(p);
     mr_coco_bad bad = {image_id, category_id, p->why_at, strdup(p->why), false};
     if (!bad.why)
@@ -193,7 +193,7 @@ static mr_status add_bad(mr_coco_parser *p, int64_t image_id, int64_t category_i
 static mr_status add_image(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
-    if (!MR_GROW(f->images, f->image_count, f->image_room))
+    if (!MR_GROW(f->images, f->image_count, f->image_capacity))
         return out_of_memory(p);
     f->images[f->image_count++] =
         (mr_coco_image){.id = p->id, .file_name = p->text, .name_len = p->text_len, .at = p->at, .len = len};
@@ -222,7 +222,7 @@ static mr_status add_png(mr_coco_parser *p, uint32_t *png)
 {
     mr_coco_file *f = p->file;
     if (p->text && p->seen_fields & 1u << SEGMENTS_INFO && !memchr(p->text, '\0', p->text_len)) {
-        if (!MR_GROW(f->pngs, f->png_count, f->png_room))
+        if (!MR_GROW(f->pngs, f->png_count, f->png_capacity))
             return out_of_memory(p);
         f->pngs[f->png_count++] = p->text;
         p->text = NULL;
@@ -236,7 +236,7 @@ static mr_status add_png(mr_coco_parser *p, uint32_t *png)
 static mr_status add_annotation(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
-    if (!MR_GROW(f->annotations, f->annotation_count, f->annotation_room))
+    if (!MR_GROW(f->annotations, f->annotation_count, f->annotation_capacity))
         return out_of_memory(p);
     mr_coco_annotation a = {.image_id = p->id, .category_id = p->category_id, .at = p->at, .len = len};
     f->has |= p->seen_fields & 1u << CAPTION ? MR_COCO_HAS_CAPTION : 0;
@@ -249,7 +249,7 @@ static mr_status add_annotation(mr_coco_parser *p, uint32_t len)
 static mr_status add_category(mr_coco_parser *p)
 {
     mr_coco_file *f = p->file;
-    if (!MR_GROW(f->categories, f->category_count, f->category_room))
+    if (!MR_GROW(f->categories, f->category_count, f->category_capacity))
         return out_of_memory(p);
     f->categories[f->category_count++] = (mr_coco_category){.id = p->id, .name = p->text};
     p->text = NULL;

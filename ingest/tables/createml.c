@@ -64,7 +64,7 @@ static mr_status end_image(parser *p)
     }
     if (len > UINT32_MAX || f->count >= UINT32_MAX - 1)
         return refuse(p, "more than 4,294,967,295 bytes in one object, or objects");
-    if (!p->at.name || !MR_GROW(f->images, f->count, f->room))
+    if (!p->at.name || !MR_GROW(f->images, f->count, f->capacity))
         return mr_fail_memory(p->err, "reading CreateML annotations");
     p->at.len = (uint32_t)len;
     f->images[f->count++] = p->at;

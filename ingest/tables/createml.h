@@ -20,7 +20,7 @@ typedef struct mr_createml_image {
 typedef struct mr_createml_file {
     uint32_t entry;
     mr_createml_image *images; /* in the file's order */
-    size_t count, room;
+    size_t count, capacity;
 } mr_createml_file;
 
 /* Is handed every label; a failure ends the parse. */

@@ -16,7 +16,7 @@ typedef struct reader {
     size_t line;    /* of `at`, counted from 1 */
     const char *name;
     mr_csv *csv;
-    size_t cell_count, cell_room;
+    size_t cell_count, cell_capacity;
     char delimiter;
     bool any;     /* rows may have any number of cells */
     size_t added; /* cells that rows lack */
@@ -45,7 +45,7 @@ static void skip_blanks(reader *r)
 
 static mr_status put_cell(reader *r, char *cell, mr_error *err)
 {
-    if (!MR_GROW(r->csv->cells, r->cell_count, r->cell_room))
+    if (!MR_GROW(r->csv->cells, r->cell_count, r->cell_capacity))
         return mr_fail_memory(err, "reading a CSV file");
     r->csv->cells[r->cell_count++] = cell;
     return MR_OK;
@@ -155,7 +155,7 @@ static mr_status settle_row(reader *r, size_t line, size_t first, size_t cells, 
     }
     if (!odd)
         return MR_OK;
-    if (!MR_GROW(csv->odd, csv->odd_count, csv->odd_room))
+    if (!MR_GROW(csv->odd, csv->odd_count, csv->odd_capacity))
         return mr_fail_memory(err, "reading a CSV file");
     csv->odd[csv->odd_count++] = (mr_csv_odd){csv->rows, line, cells};
     return MR_OK;

@@ -13,7 +13,7 @@ typedef struct mr_csv {
     char **header;
     size_t header_line;
     struct mr_csv_odd *odd; /* of mr_csv_parse_any(): rows with another number of cells, ascending */
-    size_t odd_count, odd_room;
+    size_t odd_count, odd_capacity;
     char *names; /* of the columns of a table without a header */
 } mr_csv;
 

@@ -13,7 +13,7 @@ static const char *const words[] = {"NaN", "nan", "-NaN", "Infinity", "-Infinity
 
 static void add(mr_json_repair *r, uint64_t at, bool text)
 {
-    if (r->failed || !MR_GROW(r->flaws, r->count, r->room))
+    if (r->failed || !MR_GROW(r->flaws, r->count, r->capacity))
         r->failed = true;
     else
         r->flaws[r->count++] = (mr_json_flaw){at, text};

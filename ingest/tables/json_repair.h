@@ -18,7 +18,7 @@ typedef struct mr_json_flaw {
 typedef struct mr_json_repair { /* a zeroed one is at the beginning of a document */
     bool in_string, escaped;
     mr_json_flaw *flaws; /* in order */
-    size_t count, room;
+    size_t count, capacity;
     bool failed; /* memory ran out */
 } mr_json_repair;
 

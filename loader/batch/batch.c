@@ -58,7 +58,7 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
             b->bad[0] = bad;
         return MR_OK;
     }
-    if (!MR_GROW(b->bad, b->bad_count, b->bad_room))
+    if (!MR_GROW(b->bad, b->bad_count, b->bad_capacity))
         return mr_fail_memory(err, "noting a bad sample");
     for (; at > 0 && b->bad[at - 1].slot > slot; at--)
         b->bad[at] = b->bad[at - 1];

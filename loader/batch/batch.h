@@ -47,7 +47,7 @@ typedef struct mr_loading {
     mr_slab joined;  /* the same as one mr_batch_objects, once it is finished */
     mr_coded_loading coded;
     mr_bad_slot *bad; /* in order of slots */
-    size_t bad_count, bad_room;
+    size_t bad_count, bad_capacity;
     mr_status status; /* of the whole batch, once it is finished */
     mr_error error;
     /* Guarded by the queue's lock: */

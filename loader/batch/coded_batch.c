@@ -9,7 +9,7 @@
 
 mr_status mr_coded_loading_init(mr_coded_loading *c, const mr_work *w, uint64_t max, mr_error *err)
 {
-    *c = (mr_coded_loading){.room = max};
+    *c = (mr_coded_loading){.capacity = max};
     if (!mr_work_is_coded(w))
         return MR_OK;
     if (max > UINT32_MAX)
@@ -23,7 +23,7 @@ mr_status mr_coded_loading_init(mr_coded_loading *c, const mr_work *w, uint64_t 
 
 static void drop_late(mr_coded_loading *c)
 {
-    for (uint64_t i = 0; c->late && i < c->room; i++) {
+    for (uint64_t i = 0; c->late && i < c->capacity; i++) {
         free(c->late[i]);
         c->late[i] = NULL;
     }
@@ -32,13 +32,13 @@ static void drop_late(mr_coded_loading *c)
 void mr_coded_loading_free(mr_coded_loading *c)
 {
     drop_late(c);
-    for (uint64_t i = 0; c->descriptions && i < c->room; i++)
+    for (uint64_t i = 0; c->descriptions && i < c->capacity; i++)
         mr_coded_description_free(&c->descriptions[i]);
     mr_buf_free(&c->tables);
     free(c->slots);
     free(c->descriptions);
     free(c->late);
-    *c = (mr_coded_loading){.room = 0};
+    *c = (mr_coded_loading){.capacity = 0};
 }
 
 /* ---- plan -------------------------------------------------------------------------------------------------------- */

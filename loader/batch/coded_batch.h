@@ -13,10 +13,10 @@
 typedef struct mr_coded_loading { /* zeroed: of a batch that is not coded */
     mr_coded_slot *slots;
     mr_coded_description *descriptions;
-    float **late;         /* [slot]: a tensor outside of the slab; NULL: none */
-    float *elsewhere;     /* the next tensor goes here; NULL: into the batch */
-    uint64_t records;     /* their end */
-    uint64_t count, room; /* slots: in this batch; at most */
+    float **late;             /* [slot]: a tensor outside of the slab; NULL: none */
+    float *elsewhere;         /* the next tensor goes here; NULL: into the batch */
+    uint64_t records;         /* their end */
+    uint64_t count, capacity; /* slots: in this batch; at most */
     mr_buf tables;
     mr_resize_norm norm;
 } mr_coded_loading;

@@ -32,7 +32,7 @@ static void sort(mr_damage *d)
 
 static mr_status add(mr_damage *d, uint64_t sample, mr_error *err)
 {
-    if (!MR_GROW(d->samples, d->count, d->room))
+    if (!MR_GROW(d->samples, d->count, d->capacity))
         return mr_fail_memory(err, "noting damaged samples");
     d->samples[d->count++] = sample;
     return MR_OK;

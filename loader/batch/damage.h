@@ -8,7 +8,7 @@
 
 typedef struct mr_damage { /* zeroed before */
     uint64_t *samples;     /* numbers in the split */
-    size_t count, room;
+    size_t count, capacity;
 } mr_damage;
 
 /* Notes what was replaced or masked in a batch. */

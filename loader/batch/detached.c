@@ -31,7 +31,7 @@ mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_
     b->facts = facts;
     b->data = b->meta = b->joined = b->masks = (mr_slab){0};
     b->bad = NULL;
-    b->bad_count = b->bad_room = 0;
+    b->bad_count = b->bad_capacity = 0;
     *out = &d->loading.lent;
     return MR_OK;
 }

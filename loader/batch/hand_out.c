@@ -47,7 +47,7 @@ static mr_status count_bad(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
     if (l->bad_count == limit)
         return mr_fail(err, bad->error.status, "%s; exceeds the %llu bad samples allowed", bad->error.text,
                        (unsigned long long)limit);
-    if (!MR_GROW(l->bad, l->bad_count, l->bad_room))
+    if (!MR_GROW(l->bad, l->bad_count, l->bad_capacity))
         return mr_fail_memory(err, "noting a bad sample");
     memmove(l->bad + at + 1, l->bad + at, (l->bad_count - at) * sizeof *l->bad);
     l->bad[at] = bad->sample;

@@ -1,7 +1,7 @@
 /* loader.h - what the commands need from the loader beyond millrace.h.
  * Invariant: none of it changes what is loaded.
  *
- * This room, from a sample's number to a batch:   shard_files <- work <- batch <- batch_queue <- loader
+ * This module, from a sample's number to a batch:   shard_files <- work <- batch <- batch_queue <- loader
  *   options       mr_loader_options checked, defaults filled in
  *   shard_files   the split's shards, kept open          work      one sample: read, hash, decode, resize
  *   batch         one batch and its slots                batch_queue, loader   batches in flight; their threads

@@ -24,7 +24,7 @@ struct mr_loader {
     mr_worker *decoder;             /* of mr_batch_decode(); NULL: not used yet */
     bool settling, stopping, stopped;
     uint64_t *bad; /* bad samples of the batches handed out, ascending; kept only if there is a limit */
-    size_t bad_count, bad_room;
+    size_t bad_count, bad_capacity;
     mr_cursor cursor;
     mr_loader_stats given; /* except reading and decoding, which `queue.work` counts */
     mr_status status;      /* does not change once it is not MR_OK */

@@ -29,9 +29,9 @@ typedef struct bench {
     uint64_t taken; /* batches since the first epoch began */
     size_t batches; /* per turn */
     mr_bench_record *records;
-    size_t record_count, room;
+    size_t record_count, capacity;
     mr_bench_turn *turns;
-    size_t turn_count, turn_room;
+    size_t turn_count, turn_capacity;
 } bench;
 
 static void close_work(bench *b)
@@ -130,12 +130,12 @@ static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_err
     const mr_schedule *s = &b->work.schedule;
     uint64_t each = mr_schedule_count(s, 0, b->work.o.rank);
     size_t n = 0;
-    if (b->room < batches * each) {
+    if (b->capacity < batches * each) {
         mr_bench_record *more = mr_realloc(b->records, batches * each, sizeof *more);
         if (!more)
             return mr_fail_memory(err, "measuring");
         b->records = more;
-        b->room = batches * each;
+        b->capacity = batches * each;
     }
     for (uint64_t k = first; k < first + batches; k++)
         for (uint64_t i = 0; i < each; i++, n++) {
@@ -237,7 +237,7 @@ static mr_status run_turn(bench *b, mr_bench_turn *t, mr_error *err)
 
 static mr_status keep_turn(bench *b, const mr_bench_turn *t, mr_error *err)
 {
-    if (!MR_GROW(b->turns, b->turn_count, b->turn_room))
+    if (!MR_GROW(b->turns, b->turn_count, b->turn_capacity))
         return mr_fail_memory(err, "measuring");
     b->turns[b->turn_count++] = *t;
     return MR_OK;

@@ -8,7 +8,7 @@
  *   input    mr_loader, float32: everything           the same
  *            with a device: mr_loader, coded, and the device, in both stages
  *
- * This room: bench_budget divides the seconds; bench_limits runs passes over the records; bench_turns computes the
+ * This module: bench_budget divides the seconds; bench_limits runs passes over the records; bench_turns computes the
  * medians; bench_stages times the steps of millrace's own JPEG decoder.  `millrace bench` prints all of it.
  * replay loads batches again and digests them, with digest; it does not use the benchmark. */
 #ifndef MR_BENCH_H

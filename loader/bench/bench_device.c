@@ -15,7 +15,7 @@ void mr_bench_device_close(mr_bench_device *d)
 {
     mr_images_free(d->images);
     if (d->device)
-        d->device->card->free(d->device, d->out);
+        d->device->iface->free(d->device, d->out);
     *d = (mr_bench_device){.device = NULL};
 }
 
@@ -72,17 +72,17 @@ mr_status mr_bench_device_run(mr_bench_device *d, mr_loader *l, const mr_batch *
     size_t bytes = batch->count * 3 * size * size * sizeof(float);
     if (!d->device)
         return MR_OK;
-    if (bytes > d->room) {
-        d->device->card->free(d->device, d->out);
+    if (bytes > d->capacity) {
+        d->device->iface->free(d->device, d->out);
         d->out = NULL;
-        d->room = 0;
-        MR_TRY(d->device->card->alloc(d->device, bytes, "decoding", &d->out, err));
-        d->room = bytes;
+        d->capacity = 0;
+        MR_TRY(d->device->iface->alloc(d->device, bytes, "decoding", &d->out, err));
+        d->capacity = bytes;
     }
     count(&d->work, batch);
     double start = mr_seconds();
     MR_TRY(mr_images_make(d->images, l, batch, mr_batch_decode, d->out, err));
-    MR_TRY(d->device->card->wait(d->device, err));
+    MR_TRY(d->device->iface->wait(d->device, err));
     d->seconds += mr_seconds() - start;
     return MR_OK;
 }

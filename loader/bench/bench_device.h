@@ -27,7 +27,7 @@ typedef struct mr_bench_device { /* zeroed: none */
     mr_device *device;           /* NULL: the host decodes */
     mr_images *images;
     void *out;
-    size_t room;
+    size_t capacity;
     double seconds; /* spent on uploading and decoding */
     mr_bench_work work;
 } mr_bench_device;

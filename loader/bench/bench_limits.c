@@ -39,7 +39,7 @@ struct mr_bench_passes {
     mr_work *work;
     unsigned threads;
     worker *workers;
-    size_t batch_room, source_room; /* of a worker's rings */
+    size_t batch_capacity, source_capacity; /* of a worker's rings */
     /* Of the pass that runs: */
     mr_bench_pass pass;
     int until;
@@ -106,8 +106,8 @@ mr_status mr_bench_passes_new(mr_work *w, unsigned threads, mr_bench_passes **ou
         return mr_fail_memory(err, "measuring");
     *b = (mr_bench_passes){.work = w,
                            .threads = threads,
-                           .batch_room = share(w->split, KEPT, threads),
-                           .source_room = share(w->split, w->split->samples / threads, threads),
+                           .batch_capacity = share(w->split, KEPT, threads),
+                           .source_capacity = share(w->split, w->split->samples / threads, threads),
                            .end = INFINITY,
                            .workers = mr_alloc(threads, sizeof *b->workers)};
     mr_status status = b->workers ? MR_OK : mr_fail_memory(err, "measuring");
@@ -135,13 +135,13 @@ mr_pixels_counts mr_bench_passes_counts(const mr_bench_passes *b)
 /* ---- one record ------------------------------------------------------------------------------------------------- */
 
 /* The next place, in memory that has been written to: pages never written all map to the same zero page. */
-static mr_status next_place(ring *r, size_t room, size_t len, uint8_t **out, mr_error *err)
+static mr_status next_place(ring *r, size_t capacity, size_t len, uint8_t **out, mr_error *err)
 {
-    size_t before = r->slab.room;
-    MR_TRY(mr_slab_reserve(&r->slab, room > len ? room : len, 0, NULL, err));
-    if (r->slab.room != before)
-        memset(r->slab.data, 0xA5, r->slab.room);
-    if (len > r->slab.room - r->used)
+    size_t before = r->slab.capacity;
+    MR_TRY(mr_slab_reserve(&r->slab, capacity > len ? capacity : len, 0, NULL, err));
+    if (r->slab.capacity != before)
+        memset(r->slab.data, 0xA5, r->slab.capacity);
+    if (len > r->slab.capacity - r->used)
         r->used = 0;
     *out = r->slab.data + r->used;
     r->used += len;
@@ -166,7 +166,7 @@ static mr_status read_to(mr_bench_passes *b, const mr_bench_record *r, uint8_t *
 static mr_status read_plain(mr_bench_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     uint8_t *out;
-    MR_TRY(next_place(&w->batch, b->batch_room, r->row.image_len, &out, err));
+    MR_TRY(next_place(&w->batch, b->batch_capacity, r->row.image_len, &out, err));
     return read_to(b, r, out, err);
 }
 
@@ -181,8 +181,8 @@ static mr_status copy(mr_bench_passes *b, worker *w, const mr_bench_record *r, m
 {
     size_t len = r->row.image_len;
     uint8_t *out, *from;
-    MR_TRY(next_place(&w->batch, b->batch_room, len, &out, err));
-    MR_TRY(next_place(&w->source, b->source_room, len, &from, err));
+    MR_TRY(next_place(&w->batch, b->batch_capacity, len, &out, err));
+    MR_TRY(next_place(&w->source, b->source_capacity, len, &from, err));
     memcpy(out, from, len);
     return MR_OK;
 }

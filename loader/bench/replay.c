@@ -22,7 +22,7 @@ typedef struct run {
     mr_running_digest *digest;
     mr_images *images; /* of coded batches, and their memory on the device and here */
     void *decoded;
-    size_t room;
+    size_t capacity;
     mr_buf pixels;
     mr_damage *damage;
     mr_buf mine, all; /* passed between ranks: the digest's state, then text */
@@ -65,19 +65,19 @@ static mr_status add_coded(run *r, mr_loader *l, const mr_batch *b, mr_error *er
 {
     mr_device *d = r->replay->device;
     size_t side = r->replay->options.transform.size, bytes = b->count * 3 * side * side * sizeof(float);
-    if (bytes > r->room) {
-        d->card->free(d, r->decoded);
+    if (bytes > r->capacity) {
+        d->iface->free(d, r->decoded);
         r->decoded = NULL;
-        r->room = 0;
-        MR_TRY(d->card->alloc(d, bytes, "decoding", &r->decoded, err));
-        r->room = bytes;
+        r->capacity = 0;
+        MR_TRY(d->iface->alloc(d, bytes, "decoding", &r->decoded, err));
+        r->capacity = bytes;
     }
     MR_TRY(mr_images_make(r->images, l, b, mr_batch_decode, r->decoded, err));
     mr_buf_clear(&r->pixels);
     if (!mr_buf_reserve(&r->pixels, bytes))
         return mr_fail_memory(err, "replaying");
-    d->card->download(d, r->pixels.data, r->decoded, bytes);
-    MR_TRY(d->card->wait(d, err));
+    d->iface->download(d, r->pixels.data, r->decoded, bytes);
+    MR_TRY(d->iface->wait(d, err));
     mr_running_digest_add(r->digest, r->pixels.data, bytes);
     return MR_OK;
 }
@@ -193,7 +193,7 @@ static void release(run *r)
     mr_running_digest_free(r->digest);
     mr_images_free(r->images);
     if (r->decoded)
-        r->replay->device->card->free(r->replay->device, r->decoded);
+        r->replay->device->iface->free(r->replay->device, r->decoded);
     mr_buf_free(&r->pixels);
     mr_buf_free(&r->mine);
     mr_buf_free(&r->all);

@@ -8,7 +8,7 @@
 bool mr_path_point(mr_path *p, double x, double y)
 {
     for (int i = 0; i < 2; i++) {
-        if (!MR_GROW(p->at, p->count, p->room))
+        if (!MR_GROW(p->at, p->count, p->capacity))
             return false;
         p->at[p->count++] = i ? y : x;
     }

@@ -24,7 +24,7 @@ static bool cross_line(const float *points, size_t count, float y, mr_path *at)
             continue;
         double x =
             (double)a[0] + ((double)b[0] - (double)a[0]) * ((double)y - (double)a[1]) / ((double)b[1] - (double)a[1]);
-        if (!MR_GROW(at->at, at->count, at->room))
+        if (!MR_GROW(at->at, at->count, at->capacity))
             return false;
         size_t place = at->count++;
         for (; place > 0 && at->at[place - 1] > x; place--)

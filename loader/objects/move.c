@@ -129,7 +129,7 @@ static bool clip_box(const mr_object_rules *r, const sides *whole, float box[4])
 
 static bool add_number(mr_moved *out, double value)
 {
-    if (!MR_GROW(out->numbers, out->number_count, out->number_room))
+    if (!MR_GROW(out->numbers, out->number_count, out->number_capacity))
         return false;
     out->numbers[out->number_count++] = (float)value;
     return true;
@@ -146,7 +146,7 @@ static bool add_polygon(mr_mover *m, const move *way, const mr_milli *numbers, s
         return false;
     if (m->path.count < 6)
         return true;
-    if (!MR_GROW(out->rings, out->ring_count, out->ring_room))
+    if (!MR_GROW(out->rings, out->ring_count, out->ring_capacity))
         return false;
     out->rings[out->ring_count++] = (uint32_t)(m->path.count / 2);
     out->objects[out->count - 1].polygons++;
@@ -177,7 +177,7 @@ static bool add_keypoints(const move *way, const mr_objects *o, const mr_object 
         bool in = k->visibility && x >= 0 && x <= way->rules->width && y >= 0 && y <= way->rules->height;
         const float numbers[3] = {in ? (float)x : 0, in ? (float)y : 0, in ? (float)k->visibility : 0};
         for (int n = 0; n < 3; n++) {
-            if (!MR_GROW(out->keypoints, out->keypoint_count, out->keypoint_room))
+            if (!MR_GROW(out->keypoints, out->keypoint_count, out->keypoint_capacity))
                 return false;
             out->keypoints[out->keypoint_count++] = numbers[n];
         }
@@ -197,7 +197,7 @@ bool mr_objects_move(mr_mover *m, const mr_view *v, const mr_object_rules *rules
         mr_moved_object moved = {.label = object->label, .number = (uint32_t)i, .crowd = object->crowd};
         if (!clip_box(rules, &whole, moved.box))
             continue;
-        if (!MR_GROW(out->objects, out->count, out->room))
+        if (!MR_GROW(out->objects, out->count, out->capacity))
             return false;
         out->objects[out->count++] = moved;
         if (!add_polygons(m, &way, object, out) || !add_keypoints(&way, o, object, out))

@@ -22,13 +22,13 @@ typedef struct mr_moved_object {
 
 typedef struct mr_moved { /* of one slot; a zeroed one is empty */
     mr_moved_object *objects;
-    size_t count, room;
+    size_t count, capacity;
     uint32_t *rings; /* points of each polygon */
-    size_t ring_count, ring_room;
+    size_t ring_count, ring_capacity;
     float *numbers; /* of the polygons: x, y, x, y ... */
-    size_t number_count, number_room;
+    size_t number_count, number_capacity;
     float *keypoints; /* x, y, visibility */
-    size_t keypoint_count, keypoint_room;
+    size_t keypoint_count, keypoint_capacity;
 } mr_moved;
 
 void mr_moved_clear(mr_moved *m); /* empty, memory kept */
@@ -37,7 +37,7 @@ void mr_moved_free(mr_moved *m);
 /* Polygons in pixels of the result, while they are clipped. */
 typedef struct mr_path {
     double *at; /* x, y, x, y ... */
-    size_t count, room;
+    size_t count, capacity;
 } mr_path;
 
 typedef struct mr_mover { /* one per thread: working memory */

@@ -143,8 +143,9 @@ typedef struct span {
 
 static span draw_span(mr_stream *numbers, uint32_t side, uint32_t padding, uint32_t size)
 {
-    int64_t room = (int64_t)side + 2 * (int64_t)padding - size;
-    int64_t at = room < 0 ? -(((int64_t)size - side) / 2) : (int64_t)mr_stream_upto(numbers, (uint32_t)room) - padding;
+    int64_t slack = (int64_t)side + 2 * (int64_t)padding - size;
+    int64_t at =
+        slack < 0 ? -(((int64_t)size - side) / 2) : (int64_t)mr_stream_upto(numbers, (uint32_t)slack) - padding;
     int64_t from = at > 0 ? at : 0, end = at + size < side ? at + size : side;
     return (span){(uint32_t)from, (uint32_t)(end - from), (uint32_t)(from - at)};
 }

@@ -8,7 +8,7 @@
  *   window    blocks of neighbouring samples in shuffled order, and positions shuffled within windows of several
  *             blocks: reads are sequential runs, and the shuffle gets better with larger windows
  *
- * This room, pure functions without state: mix <- order <- schedule; mix <- augment. */
+ * This module, pure functions without state: mix <- order <- schedule; mix <- augment. */
 #ifndef MR_ORDER_H
 #define MR_ORDER_H
 

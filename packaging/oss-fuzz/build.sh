@@ -1,7 +1,7 @@
 #!/bin/bash
 # build.sh [TARGET...] - builds the fuzz targets of tests/fuzz as OSS-Fuzz wants them: $OUT/fuzz_NAME, its corpus
 # fuzz_NAME_seed_corpus.zip from seeds and past findings, and fuzz_NAME.options.  TARGET is the NAME of a
-# tests/fuzz/ROOM/fuzz_NAME.c; default all.  OSS-Fuzz sets SRC, WORK, OUT, CC, CXX, CFLAGS, CXXFLAGS and LIB_FUZZING_ENGINE.
+# tests/fuzz/MODULE/fuzz_NAME.c; default all.  OSS-Fuzz sets SRC, WORK, OUT, CC, CXX, CFLAGS, CXXFLAGS and LIB_FUZZING_ENGINE.
 # Shared libraries go to $OUT/lib, where the targets look for them: they run in an image that has none.
 set -eu
 cd "$SRC/millrace"

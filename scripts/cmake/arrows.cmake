@@ -1,20 +1,20 @@
-# arrows.cmake - fails where a file of a room includes what the room does not use.
-#   cmake -DROOT=... -DROOM=image/codec "-DUSES=base image/jpeg" -P arrows.cmake
-# Headers are included by their path from the root, so that any tool finds them; this keeps the direction between rooms.
+# arrows.cmake - fails where a file of a module includes what the module does not use.
+#   cmake -DROOT=... -DMODULE=image/codec "-DUSES=base image/jpeg" -P arrows.cmake
+# Headers are included by their path from the root, so that any tool finds them; this keeps the direction between modules.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE " " ";" uses "${USES}")
-list(APPEND uses ${ROOM})
-file(GLOB files ${ROOT}/${ROOM}/*.c ${ROOT}/${ROOM}/*.h)
+list(APPEND uses ${MODULE})
+file(GLOB files ${ROOT}/${MODULE}/*.c ${ROOT}/${MODULE}/*.h)
 set(wrong "")
 foreach(file ${files})
   file(STRINGS ${file} lines REGEX "^#[ ]*include \"")
   foreach(line ${lines})
     string(REGEX REPLACE "^#[ ]*include \"([^\"]+)\".*" "\\1" header "${line}")
-    get_filename_component(room "${header}" DIRECTORY)
-    if(room AND NOT room IN_LIST uses)
+    get_filename_component(module "${header}" DIRECTORY)
+    if(module AND NOT module IN_LIST uses)
       file(RELATIVE_PATH name ${ROOT} ${file})
-      string(APPEND wrong "${name}: includes ${header}, but ${ROOM} does not use ${room} (mr_room in CMakeLists.txt)\n")
-    elseif(NOT room AND NOT header STREQUAL "millrace.h")
+      string(APPEND wrong "${name}: includes ${header}, but ${MODULE} does not use ${module} (mr_module in CMakeLists.txt)\n")
+    elseif(NOT module AND NOT header STREQUAL "millrace.h")
       file(RELATIVE_PATH name ${ROOT} ${file})
       string(APPEND wrong "${name}: includes ${header}: name it by its path from the root\n")
     endif()

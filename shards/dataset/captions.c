@@ -250,7 +250,7 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
                              uint64_t *count, uint64_t *without, mr_error *err)
 {
     uint64_t samples = mr_dataset_samples(ds, split), *list = NULL, left_out = 0;
-    size_t used = 0, room = 0;
+    size_t used = 0, capacity = 0;
     mr_sample_view view = {0};
     mr_error why;
     MR_TRY(mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, NULL, err));
@@ -266,7 +266,7 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
             status = mr_fail(err, status, "%s sample %llu: %s", split, (unsigned long long)n, why.text);
         left_out += status == MR_OK && captions == 0;
         for (size_t i = 0; i < captions && status == MR_OK; i++) {
-            if (!MR_GROW(list, used, room))
+            if (!MR_GROW(list, used, capacity))
                 status = mr_fail_memory(err, "listing captions");
             else
                 list[used++] = n;

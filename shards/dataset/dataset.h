@@ -1,7 +1,7 @@
 /* dataset.h - an open dataset as the loader sees it: manifest, files, rows one by one.
  * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once.
  *
- * The dataset room, on top of format and seek: an open dataset, for millrace.h, the loader, verify and export.
+ * This module, on top of format and seek: an open dataset, for millrace.h, the loader, verify and export.
  *   index_trust      the digest of each index, once
  *   dataset          opening; rows and records of single samples
  *   dataset_copies   copies on this host, ranges of what is elsewhere

@@ -9,7 +9,7 @@
 
 typedef struct joined {
     mr_class *items;
-    size_t count, room;
+    size_t count, capacity;
     mr_string_map by_name;
 } joined;
 
@@ -30,7 +30,7 @@ static const char *renamed(const mr_view_file *v, const char *name)
 
 static mr_status add(joined *j, const mr_class *from, const char *name, mr_error *err)
 {
-    if (!MR_GROW(j->items, j->count, j->room))
+    if (!MR_GROW(j->items, j->count, j->capacity))
         return mr_fail_memory(err, "the classes of a view");
     mr_class *c = &j->items[j->count];
     *c = *from;

@@ -3,7 +3,7 @@
  *
  *   rows of A, rows of B --> those with equal split, image and meta cancel --> the rest by source --> by image
  *
- * Indexes tell which samples agree, so a meta is read only of those that do not.  The diff room, on top of dataset. */
+ * Indexes tell which samples agree, so a meta is read only of those that do not.  This module, on top of dataset. */
 #ifndef MR_DIFF_H
 #define MR_DIFF_H
 

@@ -1,4 +1,4 @@
-/* meta.h - private to this room: in which members the metas of two samples differ.
+/* meta.h - private to this module: in which members the metas of two samples differ.
  * Invariant: class numbers and samples do not count, only what they stand for. */
 #ifndef MR_DIFF_META_H
 #define MR_DIFF_META_H

@@ -3,7 +3,7 @@
 #ifndef MR_CLASS_NAMES_H
 #define MR_CLASS_NAMES_H
 
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 typedef struct mr_class_names { /* a zeroed one is empty */
     mr_buf text;

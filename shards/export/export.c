@@ -7,7 +7,7 @@
 
 #include "base/scope.h"
 #include "base/cli/term.h"
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 #define X(word, title) &mr_export_format_##word,
 static const mr_export_format *const formats[] = {MR_EXPORTS(X)};

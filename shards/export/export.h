@@ -1,13 +1,13 @@
 /* export.h - a dataset turned back into files: those of its source, or those that other programs read.
  * Invariant: nothing is written outside OUT, whatever names the dataset has, and OUT appears complete or not at all.
  *
- * The export room, on top of dataset; only commands use it.  Its files use those above them:
+ * This module, on top of dataset; only commands use it.  Its files use those above them:
  *   parts names      what a format may be unable to hold; file names that are safe and unique
  *   facts survey     what one sample, and what all of them, say besides the image
  *   temp made target the temporary file or folder next to OUT; what an export made; how it takes OUT's place
  *   out              files in the temporary folder
- *   card.h           what a format supplies; a word in MR_EXPORTS and a file NAME.c add one
- *   losses images  what a sample loses; its image as a file
+ *   format           what a format supplies; a word in MR_EXPORTS and a file NAME.c add one
+ *   losses pictures  what a sample loses; its image as a file
  *   export           from the dataset to OUT, for any format
  *   folder imagenette imagefolder coco yolo voc parquet tar */
 #ifndef MR_EXPORT_H
@@ -73,7 +73,7 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
 /* MR_MISUSE: there is no such format, or one of the options is not for it. */
 mr_status mr_export_check_options(const char *format, const mr_export_options *o, mr_error *err);
 
-/* ---- for the room ------------------------------------------------------------------------------------------------ */
+/* ---- for the module ---------------------------------------------------------------------------------------------- */
 
 /* Opens the dataset; MR_MISUSE: it does not have the split that the options name. */
 mr_status mr_export_open(const char *dataset, const mr_export_options *o, mr_dataset **out, mr_error *err);

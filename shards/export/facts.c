@@ -54,9 +54,9 @@ static void clear(mr_export_facts *f)
     *f = (mr_export_facts){.source = kept.source,
                            .texts = kept.texts,
                            .labels = kept.labels,
-                           .label_room = kept.label_room,
+                           .label_capacity = kept.label_capacity,
                            .captions = kept.captions,
-                           .caption_room = kept.caption_room};
+                           .caption_capacity = kept.caption_capacity};
 }
 
 static mr_status add_label(reader *r, const mr_json_token *t)
@@ -69,7 +69,7 @@ static mr_status add_label(reader *r, const mr_json_token *t)
     memcpy(text, t->text, t->len);
     if (!mr_text_parse_u64(text, &value) || value > INT32_MAX)
         return MR_OK;
-    if (!MR_GROW(f->labels, f->label_count, f->label_room))
+    if (!MR_GROW(f->labels, f->label_count, f->label_capacity))
         return mr_fail_memory(r->err, "exporting");
     f->labels[f->label_count++] = (uint32_t)value;
     return MR_OK;
@@ -81,7 +81,7 @@ static mr_status add_caption(reader *r, const mr_json_token *t)
     mr_export_facts *f = r->f;
     if (!t->len)
         return MR_OK;
-    if (!MR_GROW(f->captions, f->caption_count, f->caption_room))
+    if (!MR_GROW(f->captions, f->caption_count, f->caption_capacity))
         return mr_fail_memory(r->err, "exporting");
     f->captions[f->caption_count++] = (mr_span){f->texts.len, t->len};
     mr_buf_add(&f->texts, t->text, t->len);

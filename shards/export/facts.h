@@ -12,10 +12,10 @@ typedef struct mr_span { /* in the meta, or in mr_export_facts.texts; len 0: non
 typedef struct mr_export_facts {
     mr_buf source; /* the path as bytes; empty: not path text */
     uint32_t *labels;
-    size_t label_count, label_room; /* of "labels" */
+    size_t label_count, label_capacity; /* of "labels" */
     mr_buf texts;
     mr_span *captions; /* in `texts` */
-    size_t caption_count, caption_room;
+    size_t caption_count, caption_capacity;
     mr_span columns;   /* the JSON value, in the meta */
     mr_span instances; /* COCO's annotations: "instances" or "annotations" */
     mr_span keypoints; /* "person_keypoints" */

@@ -1,11 +1,11 @@
-/* losses.c - counts what a format cannot hold, by its card.
+/* losses.c - counts what a format cannot hold, by its interface.
  * Invariant: an object that is left out as a whole is counted once, not again for each of its parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 void mr_export_count_loss(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count)
 {

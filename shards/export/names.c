@@ -139,7 +139,7 @@ static void fold(const char *folder, const char *name, size_t len, mr_buf *out)
 
 static bool add(mr_names *n, const mr_buf *folded)
 {
-    if (!MR_GROW(n->ends, n->count, n->room) || !MR_GROW(n->next, n->count, n->next_room))
+    if (!MR_GROW(n->ends, n->count, n->capacity) || !MR_GROW(n->next, n->count, n->next_capacity))
         return false;
     mr_buf_add(&n->text, folded->data, folded->len);
     n->ends[n->count] = n->text.len;

@@ -26,7 +26,7 @@ typedef struct mr_names { /* a zeroed one is empty */
     mr_buf text;          /* "FOLDER/name", folded */
     size_t *ends;         /* of each in `text` */
     uint32_t *next;       /* the number that a further file of this name tries first */
-    size_t count, room, next_room;
+    size_t count, capacity, next_capacity;
     mr_string_map map;
 } mr_names;
 

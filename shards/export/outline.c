@@ -17,7 +17,7 @@ void mr_outline_free(mr_outline *o)
 static bool add(mr_outline *o, const mr_milli *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!MR_GROW(o->points, o->count, o->room))
+        if (!MR_GROW(o->points, o->count, o->capacity))
             return false;
         o->points[o->count++] = numbers[i];
     }

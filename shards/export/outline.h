@@ -7,7 +7,7 @@
 
 typedef struct mr_outline { /* a zeroed one is empty */
     mr_milli *points;       /* x, y, x, y ... */
-    size_t count, room;     /* numbers */
+    size_t count, capacity; /* numbers */
 } mr_outline;
 
 void mr_outline_free(mr_outline *o);

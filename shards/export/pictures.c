@@ -11,7 +11,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "image/codec/image.h"
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 void mr_export_class_text(const mr_class *c, mr_buf *out)
 {

@@ -7,7 +7,7 @@
 #ifndef MR_EXPORT_ROW_H
 #define MR_EXPORT_ROW_H
 
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 typedef struct mr_export_row_kind { /* which members the rows have */
     bool label, labels, captions, columns, objects, polygons, oriented, keypoints;

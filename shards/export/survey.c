@@ -12,7 +12,7 @@
 
 typedef struct ids { /* of a split */
     int64_t *items;
-    size_t count, room;
+    size_t count, capacity;
     bool bad; /* one is missing, or not a whole number from 1 on */
 } ids;
 
@@ -59,7 +59,7 @@ static bool add_id(ids *list, const char *text, size_t len)
         list->bad = true;
         return true;
     }
-    if (!MR_GROW(list->items, list->count, list->room))
+    if (!MR_GROW(list->items, list->count, list->capacity))
         return false;
     list->items[list->count++] = (int64_t)value;
     return true;
@@ -115,10 +115,10 @@ static mr_status take_sample(pass *p, const mr_split *split, uint64_t n, size_t 
     s->captioned = s->captioned || p->facts.caption_count;
     s->columns = s->columns || p->facts.columns.len;
     facts->captions = facts->captions || p->facts.caption_count;
-    bool room = add_id(&p->images, p->view.meta + p->facts.image_id.at, p->facts.image_id.len);
-    for (size_t i = 0; i < p->found.count && room; i++)
-        room = take_object(p, &p->found.items[i], classes);
-    return room ? MR_OK : mr_fail_memory(p->err, "exporting");
+    bool capacity = add_id(&p->images, p->view.meta + p->facts.image_id.at, p->facts.image_id.len);
+    for (size_t i = 0; i < p->found.count && capacity; i++)
+        capacity = take_object(p, &p->found.items[i], classes);
+    return capacity ? MR_OK : mr_fail_memory(p->err, "exporting");
 }
 
 mr_status mr_export_survey_make(const mr_dataset *ds, const mr_export_options *o, bool with_ids, mr_export_survey *out,

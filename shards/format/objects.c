@@ -18,13 +18,13 @@ void mr_objects_clear(mr_objects *o)
     mr_objects kept = *o;
     mr_buf_clear(&kept.ids);
     *o = (mr_objects){.items = kept.items,
-                      .room = kept.room,
+                      .capacity = kept.capacity,
                       .rings = kept.rings,
-                      .ring_room = kept.ring_room,
+                      .ring_capacity = kept.ring_capacity,
                       .points = kept.points,
-                      .point_room = kept.point_room,
+                      .point_capacity = kept.point_capacity,
                       .keypoints = kept.keypoints,
-                      .keypoint_room = kept.keypoint_room,
+                      .keypoint_capacity = kept.keypoint_capacity,
                       .ids = kept.ids};
 }
 
@@ -48,7 +48,7 @@ bool mr_milli_of(double pixels, mr_milli *out)
 
 mr_object *mr_objects_add(mr_objects *o, int32_t label)
 {
-    if (o->failed || !MR_GROW(o->items, o->count, o->room)) {
+    if (o->failed || !MR_GROW(o->items, o->count, o->capacity)) {
         o->failed = true;
         return NULL;
     }
@@ -58,7 +58,7 @@ mr_object *mr_objects_add(mr_objects *o, int32_t label)
 
 void mr_objects_ring(mr_objects *o)
 {
-    if (o->failed || !MR_GROW(o->rings, o->ring_count, o->ring_room)) {
+    if (o->failed || !MR_GROW(o->rings, o->ring_count, o->ring_capacity)) {
         o->failed = true;
         return;
     }
@@ -68,7 +68,7 @@ void mr_objects_ring(mr_objects *o)
 
 static void add_number(mr_objects *o, mr_milli number)
 {
-    if (o->failed || !MR_GROW(o->points, o->point_count, o->point_room)) {
+    if (o->failed || !MR_GROW(o->points, o->point_count, o->point_capacity)) {
         o->failed = true;
         return;
     }
@@ -84,7 +84,7 @@ void mr_objects_point(mr_objects *o, mr_milli x, mr_milli y)
 
 void mr_objects_keypoint(mr_objects *o, size_t number, mr_keypoint k)
 {
-    if (o->failed || !MR_GROW(o->keypoints, o->keypoint_count, o->keypoint_room)) {
+    if (o->failed || !MR_GROW(o->keypoints, o->keypoint_count, o->keypoint_capacity)) {
         o->failed = true;
         return;
     }

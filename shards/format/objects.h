@@ -45,13 +45,13 @@ typedef struct mr_objects { /* of one image; a zeroed one is empty */
     uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
     uint64_t reversed;      /* boxes whose sides the source has in the wrong order; see mr_objects_settle() */
     mr_object *items;
-    size_t count, room;
+    size_t count, capacity;
     mr_ring *rings;
-    size_t ring_count, ring_room;
+    size_t ring_count, ring_capacity;
     mr_milli *points;
-    size_t point_count, point_room;
+    size_t point_count, point_capacity;
     mr_keypoint *keypoints;
-    size_t keypoint_count, keypoint_room;
+    size_t keypoint_count, keypoint_capacity;
     mr_buf ids;
     bool failed; /* memory ran out */
 } mr_objects;

@@ -14,7 +14,7 @@
  *   all little-endian                                        56 u32 flags            60 u32 holder: row of the shard
  *                                                                                       that stores the image bytes
  *
- * The format room: the files of a dataset, each on its own.  Its files use those above them:
+ * This module: the files of a dataset, each on its own.  Its files use those above them:
  *   format                  keys, rows and headers as bytes
  *   meta json_lay_out       a sample's JSON; JSON pretty-printed
  *   manifest*               the manifest: parsed and checked, written, sealed

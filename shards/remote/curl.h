@@ -1,4 +1,4 @@
-/* curl.h - private to this room: the part of libcurl that is used, loaded when a URL is given.
+/* curl.h - private to this module: the part of libcurl that is used, loaded when a URL is given.
  * Invariant: nothing is linked and no header of libcurl is needed to build; numbers are those of curl.h 7.85 (which
  * never change: https://curl.se/libcurl/abi.html). */
 #ifndef MR_CURL_H

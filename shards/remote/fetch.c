@@ -76,7 +76,7 @@ static mr_status add_to_part(void *to, const uint8_t *bytes, size_t n, mr_error 
 {
     part *p = to;
     while (n) {
-        size_t room = PIECE - p->held, some = n < room ? n : room;
+        size_t capacity = PIECE - p->held, some = n < capacity ? n : capacity;
         memcpy(p->piece + p->held, bytes, some);
         p->held += some;
         bytes += some;

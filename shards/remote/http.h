@@ -1,4 +1,4 @@
-/* http.h - private to this room: bytes of a remote file, requested until they have arrived.
+/* http.h - private to this module: bytes of a remote file, requested until they have arrived.
  * Invariant: bytes are delivered in order and once, however often the connection breaks; whether they are the right
  * ones only a digest can say. */
 #ifndef MR_HTTP_H

@@ -16,7 +16,7 @@ enum { ANSWER_MAX = 1 << 20, POLL_MS = 50, CONNECT_MS = 10000, STALL = 20 /* sec
 
 /* ---- what comes back --------------------------------------------------------------------------------------------- */
 
-static bool header(const char *line, size_t len, const char *name, char *value, size_t room)
+static bool header(const char *line, size_t len, const char *name, char *value, size_t capacity)
 {
     size_t n = strlen(name);
     if (len <= n || strncasecmp(line, name, n) != 0)
@@ -27,7 +27,7 @@ static bool header(const char *line, size_t len, const char *name, char *value, 
         line++, len--;
     while (len && (line[len - 1] == '\r' || line[len - 1] == '\n' || line[len - 1] == ' '))
         len--;
-    len = len < room ? len : room - 1;
+    len = len < capacity ? len : capacity - 1;
     memcpy(value, line, len);
     value[len] = '\0';
     return true;

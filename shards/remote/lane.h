@@ -1,4 +1,4 @@
-/* lane.h - private to this room: one connection, and one request on it.
+/* lane.h - private to this module: one connection, and one request on it.
  * Invariant: a lane is used by one thread at a time; no request outlives the call that made it. */
 #ifndef MR_LANE_H
 #define MR_LANE_H

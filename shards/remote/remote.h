@@ -8,7 +8,7 @@
  * The first of these folders stands for the dataset (base/files/supply.h): a file in it that is missing is fetched when
  * it is opened.
  *
- * The remote room, on top of local and seek; its files use those above them:
+ * This module, on top of local and seek; its files use those above them:
  *
  *      curl                libcurl, loaded
  *      credentials, url    credentials; a URL taken apart

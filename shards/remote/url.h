@@ -1,4 +1,4 @@
-/* url.h - private to this room: where a dataset's URL leads, and with which credentials.
+/* url.h - private to this module: where a dataset's URL leads, and with which credentials.
  * Invariant: `shown` is all that messages repeat: no password, query or key is in it. */
 #ifndef MR_URL_H
 #define MR_URL_H

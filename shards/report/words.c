@@ -22,7 +22,7 @@ static mr_status add_word(mr_words *w, const char *word, size_t len, mr_error *e
     }
     if (w->count >= MR_WORDS_MOST)
         return MR_OK;
-    if (!MR_GROW(w->items, w->count, w->room))
+    if (!MR_GROW(w->items, w->count, w->capacity))
         return mr_fail_memory(err, "counting words");
     mr_word item = {w->text.len, len, 1};
     mr_buf_add(&w->text, word, len);

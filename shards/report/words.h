@@ -17,7 +17,7 @@ typedef struct mr_word {
 typedef struct mr_words { /* a zeroed one is empty */
     mr_buf text;
     mr_word *items;
-    size_t count, room;
+    size_t count, capacity;
     mr_string_map map;
 } mr_words;
 

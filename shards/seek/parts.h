@@ -1,4 +1,4 @@
-/* parts.h - private to this room: a shard whose seek file is being made, by any number of threads.
+/* parts.h - private to this module: a shard whose seek file is being made, by any number of threads.
  *
  *   begin (the first thread)  ->  chunk, chunk, ... (any thread, any order)  ->  end (the last one): publish
  *

@@ -10,7 +10,7 @@
  *   entries             of a row: u64, XXH3-64 of the packed entries xor XXH3-64 of the image; then the packed entries
  *   16 bytes            XXH3-128 of all before
  *
- * The seek room, on top of format.  Its files use those above them:
+ * This module, on top of format.  Its files use those above them:
  *   file       the bytes of a seek file, and their checks: all that readers need
  *   shard      the seek file of one shard, made from its records
  *   make       those of many shards, by threads and ranks */

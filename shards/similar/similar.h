@@ -1,7 +1,7 @@
 /* similar.h - the images of a dataset that look like another of them, or have the same bytes in another split.
  * Invariant: an image is decoded once for its hash, and again only to be compared.
  *
- * The similar room, on top of dataset: for `inspect --near-duplicates` and for reports. */
+ * This module, on top of dataset: for `inspect --near-duplicates` and for reports. */
 #ifndef MR_SIMILAR_H
 #define MR_SIMILAR_H
 

@@ -1,4 +1,4 @@
-/* parts.h - private to this room: the state of one shard as it passes the checks.
+/* parts.h - private to this module: the state of one shard as it passes the checks.
  *
  *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers,
  * pixels)

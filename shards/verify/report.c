@@ -43,7 +43,8 @@ void mr_problem_add(mr_problems *list, mr_problem_kind kind, const char *shard, 
         p.detail = text.failed ? NULL : strdup(mr_buf_text(&text));
         mr_buf_free(&text);
     }
-    if (!p.detail || (shard && !p.shard) || (source && !p.source) || !MR_GROW(list->items, list->count, list->room)) {
+    if (!p.detail || (shard && !p.shard) || (source && !p.source) ||
+        !MR_GROW(list->items, list->count, list->capacity)) {
         free(p.detail);
         free(p.shard);
         free(p.source);

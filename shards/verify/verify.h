@@ -2,7 +2,7 @@
  * Invariant: damage is never a failure of the call: it is collected here and the call ends with MR_OK.  No byte of a
  * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed.
  *
- * The verify room, on top of dataset; only commands use it.  Its files use those above them, through parts.h:
+ * This module, on top of dataset; only commands use it.  Its files use those above them, through parts.h:
  *   report oddity find             problems, and as JSON; harmless warnings; which shard has these bytes?
  *   rows seek pass deep            the checks of one shard (see the image in parts.h)
  *   shard                          all checks of one shard
@@ -57,7 +57,7 @@ typedef struct mr_problem {
 
 typedef struct mr_problems {
     mr_problem *items;
-    size_t count, room;
+    size_t count, capacity;
     bool failed; /* memory ran out */
 } mr_problems;
 

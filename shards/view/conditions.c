@@ -132,10 +132,10 @@ typedef struct ranges {
 /* "0-99,105": in order, without a number twice. */
 static mr_status mr_condition_ranges_make(const char *argument, void **state, mr_error *err)
 {
-    size_t room = 1;
+    size_t capacity = 1;
     for (const char *p = argument; *p; p++)
-        room += *p == ',';
-    ranges *r = mr_alloc(1, sizeof *r + room * sizeof r->of[0]);
+        capacity += *p == ',';
+    ranges *r = mr_alloc(1, sizeof *r + capacity * sizeof r->of[0]);
     *state = r;
     if (!r)
         return mr_fail_memory(err, "reading a condition");

@@ -5,8 +5,8 @@
  *      {"millrace_view":1, "paths":["../flowers"],                      where: relative to the file, or a URL
  *       "view":{"datasets":["5f..."], "splits":[...]}, "sha256":"..."}  what: its SHA-256, as compact JSON
  *
- * docs/views.md describes the members.  The view room: view, the file; conditions, the table of what may be asked of a
- * sample.  The dataset room above opens a view as a dataset. */
+ * docs/views.md describes the members.  This module: view, the file; conditions, the table of what may be asked of a
+ * sample.  shards/dataset opens a view as a dataset. */
 #ifndef MR_VIEW_FILE_H
 #define MR_VIEW_FILE_H
 

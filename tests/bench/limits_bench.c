@@ -32,7 +32,7 @@ static void *on_device(mr_device *d, size_t bytes)
 {
     void *memory;
     mr_error err;
-    if (d->card->alloc(d, bytes, "measuring", &memory, &err))
+    if (d->iface->alloc(d, bytes, "measuring", &memory, &err))
         stop(err.text);
     return memory;
 }
@@ -53,7 +53,7 @@ static void *draw(mr_device *d, mr_type type, size_t count, uint64_t seed, float
             (*rounded)[i] = mr_bf16_float(halves[i]);
     }
     void *memory = on_device(d, count * mr_type_size(type));
-    d->card->upload(d, memory, type == MR_BF16 ? (const void *)halves : *rounded, count * mr_type_size(type));
+    d->iface->upload(d, memory, type == MR_BF16 ? (const void *)halves : *rounded, count * mr_type_size(type));
     free(halves);
     return memory;
 }
@@ -82,17 +82,17 @@ static double worst_error(mr_device *d, mr_type type, size_t side)
     if (!found)
         stop("out of memory");
     mr_run_gemm(d, &(mr_gemm){.a_type = type, .b_type = type, .m = side, .n = side, .k = side, .a = a, .b = b, .c = c});
-    d->card->download(d, found, c, side * side * sizeof *found);
-    if (d->card->wait(d, &err))
+    d->iface->download(d, found, c, side * side * sizeof *found);
+    if (d->iface->wait(d, &err))
         stop(err.text);
     mr_random_seed(&r, 3);
     for (int n = 0; n < CHECKED; n++) {
         size_t i = mr_random_below(&r, side), j = mr_random_below(&r, side);
         worst = fmax(worst, error_at(&p, i, j, found[i * side + j]));
     }
-    d->card->free(d, a);
-    d->card->free(d, b);
-    d->card->free(d, c);
+    d->iface->free(d, a);
+    d->iface->free(d, b);
+    d->iface->free(d, c);
     free(p.a);
     free(p.b);
     free(found);
@@ -126,10 +126,10 @@ int main(int argc, char **argv)
         stop(err.text);
     double error = worst_error(d, type, side);
     mr_limit flops = mr_limit_flops(d, type), bytes = mr_limit_bytes(d);
-    const char *declined = d->card->declined ? d->card->declined(d) : NULL;
+    const char *declined = d->iface->declined ? d->iface->declined(d) : NULL;
     printf("{\"device\": \"%s\", \"products\": \"%s\", \"declined\": %s%s%s, \"error\": %.3g, \"flops\": %.4g, "
            "\"side\": %zu, \"bytes\": %.4g}\n",
-           d->card->describe(d), d->card->products(d, type), declined ? "\"" : "", declined ? declined : "null",
+           d->iface->describe(d), d->iface->products(d, type), declined ? "\"" : "", declined ? declined : "null",
            declined ? "\"" : "", error, flops.rate, flops.size, bytes.rate);
     mr_device_close(d);
     return 0;

@@ -54,7 +54,7 @@ typedef struct bench {
 /* ---- life ---------------------------------------------------------------------------------------------------------
  */
 
-static void *room(size_t count, size_t size)
+static void *zeroed(size_t count, size_t size)
 {
     void *memory = mr_alloc(count, size);
     if (memory)
@@ -68,20 +68,20 @@ static void open_model(bench *b, size_t batch)
     mr_error err;
     mr_random r;
     must(mr_device_open("cpu", &(mr_device_options){.threads = 1}, &b->device, &err), &err);
-    must(b->config.card->params(&b->config, &b->params, &err), &err);
-    must(b->config.card->open(&b->config, &b->params, b->device, batch, true, &b->model, &err), &err);
-    b->values = room(b->params.total, sizeof *b->values);
-    b->config.card->start(&b->config, &b->params, 1, b->values);
+    must(b->config.iface->params(&b->config, &b->params, &err), &err);
+    must(b->config.iface->open(&b->config, &b->params, b->device, batch, true, &b->model, &err), &err);
+    b->values = zeroed(b->params.total, sizeof *b->values);
+    b->config.iface->start(&b->config, &b->params, 1, b->values);
     size_t pixels = batch * 3 * b->config.image * b->config.image;
-    float *images = room(pixels, sizeof *images);
+    float *images = zeroed(pixels, sizeof *images);
     mr_random_seed(&r, 1);
     for (size_t i = 0; i < pixels; i++)
         images[i] = (float)mr_random_real(&r, -1, 1);
     b->in = (mr_model_input){.count = batch,
                              .training = true,
                              .images = images,
-                             .labels = room(batch, sizeof *b->in.labels),
-                             .keys = room(batch, sizeof *b->in.keys)};
+                             .labels = zeroed(batch, sizeof *b->in.labels),
+                             .keys = zeroed(batch, sizeof *b->in.keys)};
 }
 
 static void open_exchanges(bench *b)
@@ -142,14 +142,14 @@ static numbers step(bench *b, int kind, int place)
     float *gradients = mr_exchange_gradients(x);
     memset(gradients, 0, b->params.total * sizeof *gradients);
     if (place == COMPUTING)
-        b->config.card->forward(b->model, b->values, &b->in, &out);
+        b->config.iface->forward(b->model, b->values, &b->in, &out);
     else
         sleep_until(since + b->seen[MARKS * b->rounds]);
     double forward = mr_seconds() - since;
     must(mr_exchange_begin(x, MR_OK, NULL, 0, NULL, &err), &err);
     b->began = mr_seconds();
     if (place == COMPUTING)
-        b->config.card->backward(b->model, b->values, gradients, on_ready, &l);
+        b->config.iface->backward(b->model, b->values, gradients, on_ready, &l);
     else
         replay(b, x);
     must(mr_exchange_finish(x, &sum, &err), &err);
@@ -180,7 +180,7 @@ static void take_slowest(bench *b, double *values, size_t count)
 
 static void measure(bench *b, int place, numbers *of)
 {
-    double *times = room(2 * 3 * (size_t)b->rounds, sizeof *times);
+    double *times = zeroed(2 * 3 * (size_t)b->rounds, sizeof *times);
     for (unsigned round = 0; round < b->rounds + SKIPPED; round++)
         for (int kind = MR_EXCHANGE_FLAT; kind <= MR_EXCHANGE_BUCKETS; kind++) {
             numbers n = step(b, kind, place);
@@ -273,7 +273,7 @@ int main(int argc, char **argv)
     b.config.dropout = 0;
     b.options.halves = argc > 5 && strcmp(argv[5], "bf16") == 0;
     b.options.bucket_bytes = argument(argc, argv, 6, 0) << 10;
-    b.seen = room((MARKS + 1) * (size_t)b.rounds, sizeof *b.seen);
+    b.seen = zeroed((MARKS + 1) * (size_t)b.rounds, sizeof *b.seen);
     open_model(&b, argument(argc, argv, 4, 8));
     open_exchanges(&b);
     for (int place = COMPUTING; place < PLACES; place++)
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
         report(&b, of);
     mr_exchange_free(b.x[0]);
     mr_exchange_free(b.x[1]);
-    b.config.card->close(b.model);
+    b.config.iface->close(b.model);
     mr_device_close(b.device);
     mr_params_release(&b.params);
     free((void *)b.in.images);

@@ -50,14 +50,14 @@ static bool take_file(const char *path, file *f)
 }
 
 /* What a program without a loader does: everything, into memory that is kept. */
-static const uint8_t *full_decode(const file *f, uint8_t **rgb, size_t *room)
+static const uint8_t *full_decode(const file *f, uint8_t **rgb, size_t *capacity)
 {
     struct jpeg_decompress_struct c;
     struct jpeg_error_mgr errors;
     size_t stride = (size_t)f->facts.width * 3, need = stride * f->facts.height;
-    if (need > *room) {
+    if (need > *capacity) {
         free(*rgb);
-        *rgb = malloc(*room = need);
+        *rgb = malloc(*capacity = need);
     }
     if (!*rgb)
         exit(3);
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     static const float half[3] = {0.5f, 0.5f, 0.5f};
     static float ours[3 * SIZE * SIZE], theirs[3 * SIZE * SIZE];
     double t[6] = {0}, bytes = 0, area = 0;
-    size_t count = 0, images = 0, room = 0;
+    size_t count = 0, images = 0, capacity = 0;
     mr_pixels_scratch *s = mr_pixels_scratch_new(), *l = mr_pixels_scratch_new(), *e[SPACINGS];
     mr_jpeg_decoder *maker = mr_jpeg_decoder_new();
     spent entries = {.make = {0}};
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
                                .crop_height = SIZE,
                                .flip = mr_random_below(&r, 2)};
             double a = mr_bench_cpu();
-            const uint8_t *rgb = full_decode(f, &whole, &room);
+            const uint8_t *rgb = full_decode(f, &whole, &capacity);
             double b = mr_bench_cpu();
             cut = realloc(cut, (size_t)g.width * g.height * 3);
             for (uint32_t y = 0; cut && y < g.height; y++)

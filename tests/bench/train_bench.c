@@ -65,7 +65,7 @@ static void *on_device(bench *b, size_t bytes)
 {
     void *memory;
     mr_error err;
-    if (b->device->card->alloc(b->device, bytes, "measuring", &memory, &err))
+    if (b->device->iface->alloc(b->device, bytes, "measuring", &memory, &err))
         stop(err.text);
     return memory;
 }
@@ -73,7 +73,7 @@ static void *on_device(bench *b, size_t bytes)
 /* Memory of the host to write to, which moved() brings to the device: the same where the host can touch it. */
 static void *to_fill(bench *b, size_t bytes)
 {
-    void *memory = b->device->card->host_memory ? on_device(b, bytes) : calloc(1, bytes);
+    void *memory = b->device->iface->host_memory ? on_device(b, bytes) : calloc(1, bytes);
     if (!memory)
         stop("out of memory");
     return memory;
@@ -81,10 +81,10 @@ static void *to_fill(bench *b, size_t bytes)
 
 static void *moved(bench *b, void *filled, size_t bytes)
 {
-    if (b->device->card->host_memory || !filled)
+    if (b->device->iface->host_memory || !filled)
         return filled;
     void *memory = on_device(b, bytes);
-    b->device->card->upload(b->device, memory, filled, bytes);
+    b->device->iface->upload(b->device, memory, filled, bytes);
     free(filled);
     return memory;
 }
@@ -141,7 +141,7 @@ static void fill_batch(bench *b)
     size_t pixels = b->batch * 3 * b->config.image * b->config.image;
     b->images = to_fill(b, pixels * sizeof *b->images);
     b->keys = to_fill(b, b->batch * sizeof *b->keys);
-    if (b->config.card->text)
+    if (b->config.iface->text)
         fill_pairs(b, pixels);
     else
         fill_labels(b, pixels);
@@ -162,8 +162,8 @@ static void start_values(bench *b)
     mr_error err;
     b->values = to_fill(b, b->params.total * sizeof *b->values);
     if (!b->weights_file)
-        b->config.card->start(&b->config, &b->params, 1, b->values);
-    else if (b->config.card->load(&b->config, &b->params, b->weights_file, b->values, &said, &err))
+        b->config.iface->start(&b->config, &b->params, 1, b->values);
+    else if (b->config.iface->load(&b->config, &b->params, b->weights_file, b->values, &said, &err))
         stop(err.text);
     b->values = moved(b, b->values, b->params.total * sizeof *b->values);
     mr_buf_free(&said);
@@ -171,20 +171,20 @@ static void start_values(bench *b)
 
 static void open_bench(bench *b)
 {
-    const mr_schedule_lr lr = {.base = b->config.card->text ? 1e-5 : 1e-3, .decay = MR_DECAY_NONE};
+    const mr_schedule_lr lr = {.base = b->config.iface->text ? 1e-5 : 1e-3, .decay = MR_DECAY_NONE};
     const mr_optimizer_options sgd = {.kind = MR_SGD, .lr = lr, .momentum = 0.9, .clip = 1};
     const mr_optimizer_options adamw = {
         .kind = MR_ADAMW, .lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
     mr_error err;
     if (mr_device_open(b->on, &b->device_options, &b->device, &err) ||
-        b->config.card->params(&b->config, &b->params, &err) ||
-        b->config.card->open(&b->config, &b->params, b->device, b->batch, !b->forward, &b->model, &err))
+        b->config.iface->params(&b->config, &b->params, &err) ||
+        b->config.iface->open(&b->config, &b->params, b->device, b->batch, !b->forward, &b->model, &err))
         stop(err.text);
     fill_batch(b);
     start_values(b);
     if (b->forward)
         return;
-    if (mr_optimizer_open(b->config.card->text ? &adamw : &sgd, &b->params, b->device, &b->optimizer, &err))
+    if (mr_optimizer_open(b->config.iface->text ? &adamw : &sgd, &b->params, b->device, &b->optimizer, &err))
         stop(err.text);
     b->gradients = on_device(b, b->params.total * sizeof *b->gradients);
 }
@@ -192,7 +192,7 @@ static void open_bench(bench *b)
 static void close_bench(bench *b)
 {
     mr_optimizer_close(&b->optimizer);
-    b->config.card->close(b->model);
+    b->config.iface->close(b->model);
     mr_params_release(&b->params);
     mr_device_close(b->device);
 }
@@ -200,9 +200,9 @@ static void close_bench(bench *b)
 static void introduce(const bench *b)
 {
     mr_model_costs costs;
-    b->config.card->costs(&b->config, b->batch, !b->forward, &costs);
+    b->config.iface->costs(&b->config, b->batch, !b->forward, &costs);
     printf("{\"device\": \"%s\", \"bytes\": %llu, \"parameters\": %llu, \"activation_bytes\": %llu}\n",
-           b->device->card->describe(b->device), (unsigned long long)b->start_bytes,
+           b->device->iface->describe(b->device), (unsigned long long)b->start_bytes,
            (unsigned long long)costs.parameters, (unsigned long long)costs.activation_bytes);
     fflush(stdout);
 }
@@ -220,19 +220,19 @@ static void step(bench *b)
                                .places = b->places,
                                .seen = b->seen,
                                .length = b->length};
-    const mr_model_card *card = b->config.card;
+    const mr_model_iface *iface = b->config.iface;
     mr_model_output out;
     mr_error err;
     float losses[BATCH_MAX];
-    card->forward(b->model, b->values, &in, &out);
+    iface->forward(b->model, b->values, &in, &out);
     if (!b->forward) {
-        b->device->card->zero(b->device, b->gradients, b->params.total * sizeof *b->gradients);
-        card->backward(b->model, b->values, b->gradients, NULL, NULL);
+        b->device->iface->zero(b->device, b->gradients, b->params.total * sizeof *b->gradients);
+        iface->backward(b->model, b->values, b->gradients, NULL, NULL);
         if (mr_optimizer_update(&b->optimizer, ++b->update, (double)b->batch, b->gradients, b->values, NULL, &err))
             stop(err.text);
     }
-    b->device->card->download(b->device, losses, out.losses, b->batch * sizeof *losses);
-    if (b->device->card->wait(b->device, &err))
+    b->device->iface->download(b->device, losses, out.losses, b->batch * sizeof *losses);
+    if (b->device->iface->wait(b->device, &err))
         stop(err.text);
     b->loss = 0;
     for (size_t i = 0; i < b->batch; i++)
@@ -264,7 +264,7 @@ static void read_config(bench *b, const char *path)
 {
     mr_error err;
     find_model(b, "bridgetower");
-    if (b->config.card->configure(path, &b->config, &err))
+    if (b->config.iface->configure(path, &b->config, &err))
         stop(err.text);
 }
 
@@ -274,7 +274,7 @@ static void settle(bench *b, uint32_t image, uint32_t text)
     mr_model_config *c = &b->config;
     c->image = image ? image : c->image;
     c->dropout = b->dropout >= 0 ? b->dropout : c->dropout;
-    if (!c->card->text)
+    if (!c->iface->text)
         return;
     c->attention_dropout = b->dropout >= 0 ? b->dropout : c->attention_dropout;
     c->text = text;

@@ -291,27 +291,27 @@ static void memory(support_trial *t)
     mr_error err;
     for (size_t i = 0; i < MR_COUNT(sizes); i++) {
         void *p = NULL;
-        assert_int_equal(t->card->alloc(t->d, sizes[i], "tests", &p, &err), MR_OK);
+        assert_int_equal(t->iface->alloc(t->d, sizes[i], "tests", &p, &err), MR_OK);
         assert_int_equal((uintptr_t)p % 64, 0);
-        uint8_t *bytes = support_room(t, sizes[i]), *back = support_room(t, sizes[i]);
+        uint8_t *bytes = support_zeroed(t, sizes[i]), *back = support_zeroed(t, sizes[i]);
         support_take_bytes(t, back, p, sizes[i]);
         assert_memory_equal(back, bytes, sizes[i]); /* zeros */
         mr_random_bytes(&t->r, bytes, sizes[i]);
-        t->card->upload(t->d, p, bytes, sizes[i]);
+        t->iface->upload(t->d, p, bytes, sizes[i]);
         support_take_bytes(t, back, p, sizes[i]);
         assert_memory_equal(back, bytes, sizes[i]);
-        t->card->zero(t->d, p, sizes[i]);
+        t->iface->zero(t->d, p, sizes[i]);
         memset(bytes, 0, sizes[i]);
         support_take_bytes(t, back, p, sizes[i]);
         assert_memory_equal(back, bytes, sizes[i]);
         if (i % 2)
-            t->card->free(t->d, p); /* the others go with the device */
+            t->iface->free(t->d, p); /* the others go with the device */
     }
-    t->card->free(t->d, NULL);
+    t->iface->free(t->d, NULL);
     void *p = NULL;
-    assert_int_equal(t->card->alloc(t->d, SIZE_MAX / 2, "parameters", &p, &err), MR_SYSTEM);
+    assert_int_equal(t->iface->alloc(t->d, SIZE_MAX / 2, "parameters", &p, &err), MR_SYSTEM);
     assert_null(p);
-    assert_non_null(t->card->describe(t->d));
+    assert_non_null(t->iface->describe(t->d));
 }
 
 static void memory_is_zeroed_and_kept(void **state)

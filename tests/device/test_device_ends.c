@@ -145,9 +145,9 @@ static void cross_entropy(support_trial *t)
     c.logits = support_draw(t, n, -3, top);
     c.weights = support_draw(t, c.rows, 0, 2);
     c.losses = support_doubles(t, c.rows);
-    c.labels = support_room(t, c.rows * sizeof *c.labels);
-    c.best = support_room(t, c.rows * sizeof *c.best);
-    int32_t *best = support_room(t, c.rows * sizeof *best);
+    c.labels = support_zeroed(t, c.rows * sizeof *c.labels);
+    c.best = support_zeroed(t, c.rows * sizeof *c.best);
+    int32_t *best = support_zeroed(t, c.rows * sizeof *best);
     for (size_t r = 0; r < c.rows; r++) {
         c.labels[r] = (int32_t)mr_random_below(&t->r, c.classes + 1); /* one beyond the last now and then */
         if (r % 9 == 8)
@@ -215,7 +215,7 @@ static void smoothing(support_trial *t)
     size_t n = c.rows * c.classes;
     double sum = 0;
     c.logits = support_draw(t, n, -3, 3);
-    c.labels = support_room(t, c.rows * sizeof *c.labels);
+    c.labels = support_zeroed(t, c.rows * sizeof *c.labels);
     for (size_t r = 0; r < c.rows; r++)
         c.labels[r] = (int32_t)mr_random_below(&t->r, c.classes);
     mr_cross_entropy k = {.rows = c.rows,
@@ -275,8 +275,8 @@ static void sigmoid_loss(support_trial *t)
     c.positive = support_draw(t, c.classes, 0.5, 3);
     c.weights = support_draw(t, c.rows, 0, 2);
     c.losses = support_doubles(t, c.rows);
-    c.best = support_room(t, c.rows * sizeof *c.best);
-    int32_t *best = support_room(t, c.rows * sizeof *best);
+    c.best = support_zeroed(t, c.rows * sizeof *c.best);
+    int32_t *best = support_zeroed(t, c.rows * sizeof *best);
     for (size_t i = 0; i < n && t->round % 2; i++)
         c.targets[i] = c.targets[i] > 0.7;
     c.weights[0] = 0;

@@ -32,10 +32,10 @@ static void products_cost_what_they_move(void **state)
     assert_int_equal(mr_op_operands(&op, o), 4);
     assert_ptr_equal(*o[2].pointer, c);
     assert_int_equal(o[2].use, MR_IN | MR_OUT);
-    assert_int_equal(o[2].room, 4 * 100 + N);
+    assert_int_equal(o[2].capacity, 4 * 100 + N);
     g.m = 0; /* touches nothing */
     mr_op_operands(&op, o);
-    assert_true(o[0].room == 0 && o[1].room == 0 && o[2].room == 0);
+    assert_true(o[0].capacity == 0 && o[1].capacity == 0 && o[2].capacity == 0);
 }
 
 /* The operands of the forward pass, which are read, and its own. */
@@ -56,7 +56,7 @@ static void attention_back_has_those_of_attention(void **state)
     assert_int_equal(o[n].use, MR_IN);
     assert_ptr_equal(o[n + 2].pointer, &b.d_k);
     assert_int_equal(o[n + 2].use, MR_OUT);
-    assert_int_equal(o[n + 2].room, 11 * 20 + 12);
+    assert_int_equal(o[n + 2].capacity, 11 * 20 + 12);
     assert_true(mr_op_flops(&back) == 2.5 * mr_op_flops(&forward));
     assert_true(mr_op_flops(&forward) == 4.0 * 2 * 3 * 4 * 5 * 6);
 }
@@ -72,7 +72,7 @@ static void tables_cost_the_rows_that_are_read(void **state)
     (void)state;
     mr_op_operands(&op, o);
     assert_true(mr_op_bytes(&op) == 4.0 * (3 + 3 * 8 + 3 * 8));
-    assert_int_equal(o[1].room, 50000 * 8);
+    assert_int_equal(o[1].capacity, 50000 * 8);
     assert_int_equal(o[0].entries, 50000);
 }
 

@@ -121,7 +121,7 @@ static size_t mutate(uint8_t *bytes, size_t len, mr_random *r)
 typedef struct corpus {
     mr_buf *files;
     char **names;
-    size_t count, room, name_room;
+    size_t count, capacity, name_capacity;
 } corpus;
 
 static void collect(corpus *c, const char *path)
@@ -146,7 +146,8 @@ static void collect(corpus *c, const char *path)
         return;
     }
     mr_buf bytes = {0};
-    if (mr_file_read_all(AT_FDCWD, path, MAX_FILE, &bytes, &err) != MR_OK || !MR_GROW(c->files, c->count, c->room)) {
+    if (mr_file_read_all(AT_FDCWD, path, MAX_FILE, &bytes, &err) != MR_OK ||
+        !MR_GROW(c->files, c->count, c->capacity)) {
         fprintf(stderr, "fuzz: %s\n", err.text);
         exit(3);
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Names every source file whose tests a newcomer could not find by name; exits with 1 if there is one.
 
-FOLDER/ROOM/NAME.c is tested by test_NAME*.c or test_PREFIX*.c (PREFIX_rest = NAME) in tests/FOLDER/ROOM, by its room's
-test_ROOM*.c there or one folder up, or by a test whose head says "Covers ROOM/NAME.c".  Commands (cmd_*.c) are tested in
+FOLDER/MODULE/NAME.c is tested by test_NAME*.c or test_PREFIX*.c (PREFIX_rest = NAME) in tests/FOLDER/MODULE, by its module's
+test_MODULE*.c there or one folder up, or by a test whose head says "Covers MODULE/NAME.c".  Commands (cmd_*.c) are tested in
 tests/commands, python/ by pytest.
 """
 import glob
@@ -24,10 +24,10 @@ def covered():
 
 
 def has_test(folder, name):
-    room = os.path.basename(folder)
+    module = os.path.basename(folder)
     parts = name.split("_")
     names = [(folder, "_".join(parts[:n])) for n in range(len(parts), 0, -1)]
-    names += [(folder, room), (os.path.dirname(folder), room)]
+    names += [(folder, module), (os.path.dirname(folder), module)]
     return any(
         glob.glob(f"tests/{where}/test_{what}.c") or glob.glob(f"tests/{where}/test_{what}_*.c") for where, what in names
     )
@@ -42,7 +42,7 @@ def main():
             short = f"{os.path.basename(where)}/{file}"
             known.add(short)
             if not file.startswith("cmd_") and short not in claimed and not has_test(where, file[:-2]):
-                missing.append(f"{path}: no test carries its name, its room's name, or says \"Covers {short}\"")
+                missing.append(f"{path}: no test carries its name, its module's name, or says \"Covers {short}\"")
     missing += [f"{name}: a test covers it, but there is no such file" for name in sorted(claimed - known)]
     print("\n".join(missing), end="\n" if missing else "")
     return 1 if missing else 0

@@ -21,7 +21,7 @@ typedef struct isolated {
     mr_device device;
     mr_device *cpu;
     block *blocks;
-    size_t count, room;
+    size_t count, capacity;
     char text[128], wrong[128]; /* wrong: the first operation that was given other memory; "": none */
 } isolated;
 
@@ -41,7 +41,7 @@ static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, voi
 {
     isolated *d = isolated_of(device);
     block b = {.bytes = bytes, .pages = bytes / PAGE * PAGE + PAGE};
-    bool fits = bytes < SIZE_MAX / 4 && MR_GROW(d->blocks, d->count, d->room);
+    bool fits = bytes < SIZE_MAX / 4 && MR_GROW(d->blocks, d->count, d->capacity);
     uint8_t *all =
         fits ? mmap(NULL, b.pages + (size_t)2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
              : MAP_FAILED;
@@ -99,10 +99,10 @@ static void run(mr_device *device, const mr_op *op)
     isolated *d = isolated_of(device);
     mr_operand o[MR_OPERANDS_MAX];
     for (size_t i = 0, n = mr_op_operands(op, o); i < n; i++)
-        if (*o[i].pointer && o[i].room)
-            ask_for(d, mr_op_word(op->kind), i + 1, *o[i].pointer, o[i].room * o[i].size, o[i].use);
+        if (*o[i].pointer && o[i].capacity)
+            ask_for(d, mr_op_word(op->kind), i + 1, *o[i].pointer, o[i].capacity * o[i].size, o[i].use);
     set_access(d, true);
-    d->cpu->card->run(d->cpu, op);
+    d->cpu->iface->run(d->cpu, op);
     set_access(d, false);
 }
 
@@ -119,31 +119,31 @@ static isolated *begin_copy(mr_device *device, const char *word, const void *at,
 static void upload(mr_device *device, void *to, const void *from, size_t bytes)
 {
     isolated *d = begin_copy(device, "upload", to, bytes, MR_OUT);
-    d->cpu->card->upload(d->cpu, to, from, bytes);
+    d->cpu->iface->upload(d->cpu, to, from, bytes);
     set_access(d, false);
 }
 
 static void download(mr_device *device, void *to, const void *from, size_t bytes)
 {
     isolated *d = begin_copy(device, "download", from, bytes, MR_IN);
-    d->cpu->card->download(d->cpu, to, from, bytes);
+    d->cpu->iface->download(d->cpu, to, from, bytes);
     set_access(d, false);
 }
 
 static void zero(mr_device *device, void *memory, size_t bytes)
 {
     isolated *d = begin_copy(device, "zero", memory, bytes, MR_OUT);
-    d->cpu->card->zero(d->cpu, memory, bytes);
+    d->cpu->iface->zero(d->cpu, memory, bytes);
     set_access(d, false);
 }
 
 static mr_status wait_done(mr_device *device, mr_error *err)
 {
     isolated *d = isolated_of(device);
-    return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "isolated: %s", d->wrong) : d->cpu->card->wait(d->cpu, err);
+    return d->wrong[0] ? mr_fail(err, MR_SYSTEM, "isolated: %s", d->wrong) : d->cpu->iface->wait(d->cpu, err);
 }
 
-/* ---- the card ---------------------------------------------------------------------------------------------------- */
+/* ---- the interface ----------------------------------------------------------------------------------------------- */
 
 static const char *describe(const mr_device *device)
 {
@@ -153,13 +153,13 @@ static const char *describe(const mr_device *device)
 static const char *products(const mr_device *device, mr_type type)
 {
     const mr_device *cpu = isolated_of(device)->cpu;
-    return cpu->card->products(cpu, type);
+    return cpu->iface->products(cpu, type);
 }
 
 static mr_status plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err)
 {
     mr_device *cpu = isolated_of(device)->cpu;
-    return cpu->card->plan_attention(cpu, a, saved_bytes, err);
+    return cpu->iface->plan_attention(cpu, a, saved_bytes, err);
 }
 
 static void close_both(mr_device *device)
@@ -183,12 +183,12 @@ static mr_status open_isolated(const mr_device_options *options, mr_device **out
         free(d);
         return status;
     }
-    snprintf(d->text, sizeof d->text, "isolated memory, %s", d->cpu->card->describe(d->cpu));
+    snprintf(d->text, sizeof d->text, "isolated memory, %s", d->cpu->iface->describe(d->cpu));
     *out = &d->device;
     return MR_OK;
 }
 
-const mr_device_card mr_device_isolated = {
+const mr_device_iface mr_device_isolated = {
     .name = "isolated",
     .what = "the processors of this machine, on memory of their own: for tests",
     .types = 1U << MR_F32 | 1U << MR_BF16,

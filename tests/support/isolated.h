@@ -1,4 +1,4 @@
-/* isolated.h - a device for tests of everything above the card: the CPU, on memory that nothing else can touch.
+/* isolated.h - a device for tests of everything above the interface: the CPU, on memory that nothing else can touch.
  * Invariant: outside of an operation no byte of device memory can be read or written, and in one only the blocks that
  * its operands are in, those that it only reads read-only; host memory given to an operation is reported by wait(). */
 #ifndef MR_SUPPORT_ISOLATED_H
@@ -8,6 +8,6 @@
 
 /* "isolated" as MILLRACE_TEST_DEVICE, and as --device of the program millrace_isolated; its results are the CPU's to
  * the bit. */
-extern const mr_device_card mr_device_isolated;
+extern const mr_device_iface mr_device_isolated;
 
 #endif

@@ -20,7 +20,7 @@ typedef struct place { /* a name */
 
 typedef struct places {
     place *items;
-    size_t count, room;
+    size_t count, capacity;
 } places;
 
 typedef struct op {
@@ -41,17 +41,17 @@ struct power {
     uint8_t *log;
     op *ops;
     thing *objects;
-    size_t count, op_room, objects_count, object_room;
+    size_t count, op_capacity, objects_count, object_capacity;
 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static void *grow(void *items, size_t count, size_t *room, size_t size)
+static void *grow(void *items, size_t count, size_t *capacity, size_t size)
 {
-    if (count < *room)
+    if (count < *capacity)
         return items;
-    *room = *room ? *room * 2 : 64;
-    items = realloc(items, *room * size);
+    *capacity = *capacity ? *capacity * 2 : 64;
+    items = realloc(items, *capacity * size);
     assert_non_null(items);
     return items;
 }
@@ -80,7 +80,7 @@ static void set(places *all, int dir, const char *name, int object)
         return;
     }
     if (!at) {
-        all->items = grow(all->items, all->count, &all->room, sizeof *all->items);
+        all->items = grow(all->items, all->count, &all->capacity, sizeof *all->items);
         at = &all->items[all->count++];
     }
     *at = (place){dir, object, name};
@@ -130,7 +130,7 @@ static int by_inode(const power *p, uint64_t inode)
 
 static int new_object(power *p, uint64_t inode, bool folder)
 {
-    p->objects = grow(p->objects, p->objects_count, &p->object_room, sizeof *p->objects);
+    p->objects = grow(p->objects, p->objects_count, &p->object_capacity, sizeof *p->objects);
     p->objects[p->objects_count] = (thing){inode, folder};
     return (int)p->objects_count++;
 }
@@ -186,7 +186,7 @@ power *power_load(const char *log, const char *root)
         const char *text = (const char *)p->log + at + sizeof r;
         at += sizeof r + r.len;
         assert_true(at <= len);
-        p->ops = grow(p->ops, p->count, &p->op_room, sizeof *p->ops);
+        p->ops = grow(p->ops, p->count, &p->op_capacity, sizeof *p->ops);
         op *o = &p->ops[p->count];
         if (!resolve(p, &now, &r, text, o))
             continue;

@@ -32,7 +32,7 @@ enum { IN, OUT, ERR };
 
 typedef struct text {
     char *data;
-    size_t len, room;
+    size_t len, capacity;
 } text;
 
 static double now(void)
@@ -87,9 +87,9 @@ static void become(const char *const *argv, const support_limits *l, int in, int
 /* One read into `t`; false at the end of the stream. */
 static bool take(int fd, text *t)
 {
-    if (t->len + 65536 + 1 > t->room) {
-        t->room = t->room * 2 + 65536 + 1;
-        t->data = realloc(t->data, t->room);
+    if (t->len + 65536 + 1 > t->capacity) {
+        t->capacity = t->capacity * 2 + 65536 + 1;
+        t->data = realloc(t->data, t->capacity);
         if (!t->data)
             fail_msg("out of memory");
     }

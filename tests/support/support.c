@@ -158,7 +158,7 @@ void support_assert_same_file(const char *a, const char *b)
 
 typedef struct names {
     char **items;
-    size_t count, room;
+    size_t count, capacity;
 } names;
 
 static void collect(const char *dir, const char *prefix, names *out)
@@ -179,9 +179,9 @@ static void collect(const char *dir, const char *prefix, names *out)
             free(deeper);
             free(name);
         } else {
-            if (out->count == out->room) {
-                out->room = out->room ? out->room * 2 : 64;
-                out->items = realloc(out->items, out->room * sizeof *out->items);
+            if (out->count == out->capacity) {
+                out->capacity = out->capacity ? out->capacity * 2 : 64;
+                out->items = realloc(out->items, out->capacity * sizeof *out->items);
                 if (!out->items)
                     fail_msg("out of memory");
             }

@@ -26,10 +26,10 @@ static float *give(mr_device *d, size_t count, float value)
     mr_error err;
     float *host = mr_alloc(count, sizeof *host);
     void *memory;
-    assert_int_equal(d->card->alloc(d, count * sizeof *host, "tests", &memory, &err), MR_OK);
+    assert_int_equal(d->iface->alloc(d, count * sizeof *host, "tests", &memory, &err), MR_OK);
     for (size_t i = 0; i < count; i++)
         host[i] = value;
-    d->card->upload(d, memory, host, count * sizeof *host);
+    d->iface->upload(d, memory, host, count * sizeof *host);
     free(host);
     return memory;
 }
@@ -43,15 +43,15 @@ static void test_what_goes_in_comes_out(void **state)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         float *x = give(d, counts[i], 1.5F), out[2] = {0};
         mr_run_add(d, &(mr_add){MR_F32, counts[i], x, x, x});
-        d->card->download(d, out, x + counts[i] - 1, sizeof *out);
+        d->iface->download(d, out, x + counts[i] - 1, sizeof *out);
         assert_true(out[0] == 3.0F);
-        d->card->zero(d, x, sizeof *x);
-        d->card->download(d, out, x, sizeof *out);
+        d->iface->zero(d, x, sizeof *x);
+        d->iface->download(d, out, x, sizeof *out);
         assert_true(out[0] == 0.0F);
-        d->card->free(d, x);
+        d->iface->free(d, x);
     }
-    assert_int_equal(d->card->wait(d, &err), MR_OK);
-    d->card->free(d, NULL);
+    assert_int_equal(d->iface->wait(d, &err), MR_OK);
+    d->iface->free(d, NULL);
     mr_device_close(d);
 }
 
@@ -97,7 +97,7 @@ static void test_memory_of_the_host_is_reported(void **state)
     float *x = give(d, 4, 1), host[4] = {0};
     mr_error err;
     mr_run_add(d, &(mr_add){MR_F32, 4, x, host, x});
-    assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
+    assert_int_equal(d->iface->wait(d, &err), MR_SYSTEM);
     assert_string_equal(err.text, "isolated: add: argument 2 is not memory of the device");
     mr_device_close(d);
 }
@@ -108,7 +108,7 @@ static void test_too_much_is_refused(void **state)
     mr_device *d = open_isolated();
     mr_error err;
     void *memory = NULL;
-    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
+    assert_int_equal(d->iface->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "isolated: no memory for"));
     mr_device_close(d);
 }

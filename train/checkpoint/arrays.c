@@ -13,7 +13,7 @@
 /* The hub's format, or numpy's? */
 static bool is_tensors(const mr_checkpoint *c, size_t file)
 {
-    return file == MR_FILE_WEIGHTS && c->model.card->describe;
+    return file == MR_FILE_WEIGHTS && c->model.iface->describe;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ static mr_status write_text(const mr_buf *text, int fd, const char *shown, mr_di
 static mr_status write_file(void *ctx, size_t file, unsigned worker, mr_error *err)
 {
     writing *w = ctx;
-    const char *name = mr_checkpoint_file(w->c->model.card, file);
+    const char *name = mr_checkpoint_file(w->c->model.iface, file);
     const mr_buf *text = file == MR_FILE_CONFIG ? &w->config : file == MR_FILE_TOKENIZER ? &w->c->tokenizer : NULL;
     MR_AUTO(mr_buf_free) mr_buf shown = {0};
     int fd;
@@ -185,8 +185,8 @@ static mr_status write_with(writing *w, unsigned keep, mr_error *err)
     for (unsigned i = 0; i < c->slots; i++)
         if (!c->values || !c->state[i])
             return mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
-    if (c->model.card->describe)
-        MR_TRY(c->model.card->describe(&c->model, &w->config, err));
+    if (c->model.iface->describe)
+        MR_TRY(c->model.iface->describe(&c->model, &w->config, err));
     MR_TRY(open_output(w, err));
     MR_TRY(mr_steps_sweep(w->output_fd, w->output, err));
     MR_TRY(write_and_publish(w, err));

@@ -3,7 +3,7 @@
  * renamed, and is renamed before it is removed.  Of its files only state.json is ever replaced, by one rename.
  *
  *      OUTPUT/step-00000200/weights.npz     the parameters by name, as in the model's pretrained files; for a model of
- * the hub (mr_model_card.describe) instead: model.safetensors config.json     from describe() optimizer.npz
+ * the hub (mr_model_iface.describe) instead: model.safetensors config.json     from describe() optimizer.npz
  * "momentum/NAME", or "m/NAME" and "v/NAME"; with a mean of the weights "weights/NAME" tokenizer.json  if there is one
  * state.json      everything else, and bytes and XXH3-128 of the others; sealed like a manifest .step-00000300.tmp-PID/
  * being written by that process

@@ -106,7 +106,7 @@ mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *
             update = h.update;
         if ((!aside && !mr_step_parse(e->d_name, &update)) || !is_dir(dirfd, e->d_name))
             continue;
-        if (!MR_GROW(made.items, made.count, made.room)) {
+        if (!MR_GROW(made.items, made.count, made.capacity)) {
             closedir(dir);
             free(made.items);
             return mr_fail_memory(err, "listing checkpoints");

@@ -1,6 +1,6 @@
 /* model.c - "model" of state.json: the shape of the weights' model.
- * Invariant: a shape that is read has passed the check of the model's own card; a member that an older millrace did not
- * write is 0, which has the meaning that it had then. */
+ * Invariant: a shape that is read has passed the check() of the model's interface; a member that an older millrace did
+ * not write is 0, which has the meaning that it had then. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ _Static_assert(sizeof((mr_model_config){0}.frozen) == sizeof(uint32_t), "kept li
 json_t *mr_state_model(const mr_model_config *m)
 {
     json_t *doc = json_object();
-    bool ok = json_object_set_new(doc, "card", json_string(m->card->name)) == 0 &&
+    bool ok = json_object_set_new(doc, "card", json_string(m->iface->name)) == 0 &&
               json_object_set_new(doc, "name", json_string(m->name)) == 0;
     for (size_t i = 0; i < MR_COUNT(sizes); i++) {
         uint32_t value;
@@ -68,13 +68,13 @@ mr_status mr_state_word(const json_t *obj, const char *key, const char *name, co
     return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is not known to this version of millrace", name, key);
 }
 
-/* The card by its own word (not by a preset's), and the fixed-size name. */
+/* The interface by its own word (not by a preset's), and the fixed-size name. */
 static mr_status get_names(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
 {
-    const char *card, *called;
-    MR_TRY(mr_json_get_string(doc, "card", name, &card, err));
+    const char *iface, *called;
+    MR_TRY(mr_json_get_string(doc, "card", name, &iface, err));
     MR_TRY(mr_json_get_string(doc, "name", name, &called, err));
-    if (mr_model_find(card, m, NULL) != MR_OK || strcmp(m->card->name, card) != 0)
+    if (mr_model_find(iface, m, NULL) != MR_OK || strcmp(m->iface->name, iface) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: \"card\" is not known to this version of millrace", name);
     if (strlen(called) >= sizeof m->name)
         return mr_fail(err, MR_BAD_DATA, "%s: \"name\" of the model is too long", name);
@@ -120,7 +120,7 @@ mr_status mr_state_model_parse(const json_t *doc, const char *name, mr_model_con
         return mr_fail(err, MR_BAD_DATA, "%s: \"every_token\" is neither true nor false", name);
     m->compute = (mr_type)type;
     m->every_token = json_is_true(every);
-    return m->card->check(m, &why) == MR_OK
+    return m->iface->check(m, &why) == MR_OK
                ? MR_OK
                : mr_fail(err, MR_BAD_DATA, "%s: \"model\" is not valid: %.800s", name, why.text);
 }

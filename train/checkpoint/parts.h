@@ -1,4 +1,4 @@
-/* parts.h - what the files of this room share: state.json, the arrays, the directories of an OUTPUT.
+/* parts.h - what the files of this module share: state.json, the arrays, the directories of an OUTPUT.
  * Invariant: a name of a directory says what it is:
  *
  *      step-00000200               a checkpoint
@@ -17,7 +17,7 @@ enum { MR_FILE_WEIGHTS, MR_FILE_OPTIMIZER, MR_FILE_CONFIG, MR_FILE_TOKENIZER, MR
 
 /* The name of a file in checkpoints of this model; NULL: they have no such file.  Without a tokenizer its file is
  * absent and its digest has 0 bytes. */
-const char *mr_checkpoint_file(const mr_model_card *card, size_t file);
+const char *mr_checkpoint_file(const mr_model_iface *iface, size_t file);
 
 /* How the arrays of a buffer begin: of the optimizer "momentum/", or "m/" and "v/"; then, with a mean, "weights/". */
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
@@ -52,7 +52,7 @@ typedef struct mr_step {
 
 typedef struct mr_steps {
     mr_step *items; /* ascending, each update once */
-    size_t count, room;
+    size_t count, capacity;
 } mr_steps;
 
 void mr_step_name(uint64_t update, char name[MR_STEP_NAME]);

@@ -185,7 +185,7 @@ static mr_status read_tokenizer(reading *r, int fd, uint64_t size, const char *n
 static mr_status read_file(void *ctx, size_t file, unsigned worker, mr_error *err)
 {
     reading *r = ctx;
-    const char *called = mr_checkpoint_file(r->made.model.card, file);
+    const char *called = mr_checkpoint_file(r->made.model.iface, file);
     MR_AUTO(mr_buf_free) mr_buf shown = {0};
     MR_AUTO(mr_scope_close) int fd = -1;
     uint64_t size;
@@ -211,8 +211,8 @@ static mr_status lay_out(reading *r, mr_error *err)
     mr_error why;
     if (m->layers > r->digests[MR_FILE_WEIGHTS].bytes / LAYER_MIN)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"layers\" is more than %s could hold", r->dir,
-                       mr_checkpoint_file(m->card, MR_FILE_WEIGHTS));
-    mr_status status = m->card->params(m, &r->made.params, &why);
+                       mr_checkpoint_file(m->iface, MR_FILE_WEIGHTS));
+    mr_status status = m->iface->params(m, &r->made.params, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"model\" is not valid: %.600s", r->dir, why.text);
     if (status != MR_OK && err)

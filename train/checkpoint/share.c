@@ -15,7 +15,7 @@ static mr_status share_state(mr_ranks *ranks, mr_checkpoint *c, mr_error *err)
     MR_TRY(mr_ranks_share(ranks, &text, err));
     mr_status status = first ? MR_OK : mr_state_parse(text.data, text.len, "the checkpoint of rank 0", c, digests, err);
     if (!first && status == MR_OK)
-        status = c->model.card->params(&c->model, &c->params, err);
+        status = c->model.iface->params(&c->model, &c->params, err);
     return mr_ranks_agree(ranks, status, err);
 }
 

@@ -22,9 +22,9 @@ static const char *const files[2][MR_FILES] = {
     {"model.safetensors", "optimizer.npz", "config.json", "tokenizer.json"},
 };
 
-const char *mr_checkpoint_file(const mr_model_card *card, size_t file)
+const char *mr_checkpoint_file(const mr_model_iface *iface, size_t file)
 {
-    return files[card->describe != NULL][file];
+    return files[iface->describe != NULL][file];
 }
 
 bool mr_checkpoint_has_weights(const char *path)
@@ -51,7 +51,7 @@ const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot)
 static mr_status check(const mr_checkpoint *c, mr_error *err)
 {
     const mr_model_config *m = &c->model;
-    if (!m->card || (unsigned)c->optimizer >= MR_COUNT(optimizers) || (unsigned)m->compute > MR_BF16 ||
+    if (!m->iface || (unsigned)c->optimizer >= MR_COUNT(optimizers) || (unsigned)m->compute > MR_BF16 ||
         m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
         return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer, type or frozen part");
     if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) || !isfinite(m->logit_scale))
@@ -86,11 +86,11 @@ static json_t *accuracy_json(double accuracy)
     return accuracy < 0 ? json_null() : json_real(accuracy);
 }
 
-static json_t *files_json(const mr_model_card *card, const mr_digest digests[MR_FILES])
+static json_t *files_json(const mr_model_iface *iface, const mr_digest digests[MR_FILES])
 {
     json_t *doc = json_object();
     for (size_t i = 0; i < MR_FILES; i++) {
-        const char *name = mr_checkpoint_file(card, i);
+        const char *name = mr_checkpoint_file(iface, i);
         char hex[33];
         if (!name || (i == MR_FILE_TOKENIZER && digests[i].bytes == 0))
             continue;
@@ -117,7 +117,7 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
                             (json_int_t)c->cursor.position, "seed", seed, "optimizer", optimizers[c->optimizer],
                             "accuracy", accuracy_json(c->accuracy), "best_accuracy", accuracy_json(c->best_accuracy),
                             "best_update", (json_int_t)c->best_update, "evaluation_due", (int)c->evaluation_due,
-                            "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests), "facts",
+                            "model", mr_state_model(&c->model), "files", files_json(c->model.iface, digests), "facts",
                             c->facts ? json_incref(c->facts) : json_object());
     if (doc && c->ema > 0 && json_object_set_new(doc, "ema", json_real(c->ema)) != 0)
         return mr_fail_memory(err, "writing the checkpoint's state");
@@ -155,12 +155,12 @@ static mr_status get_digest(const json_t *file, const char *called, const char *
     return MR_OK;
 }
 
-static mr_status get_files(const json_t *doc, const mr_model_card *card, const char *name, mr_digest digests[MR_FILES],
-                           mr_error *err)
+static mr_status get_files(const json_t *doc, const mr_model_iface *iface, const char *name,
+                           mr_digest digests[MR_FILES], mr_error *err)
 {
     memset(digests, 0, MR_FILES * sizeof *digests);
     for (size_t i = 0; i < MR_FILES; i++) {
-        const char *called = mr_checkpoint_file(card, i);
+        const char *called = mr_checkpoint_file(iface, i);
         json_t *file;
         if (!called || (i == MR_FILE_TOKENIZER && !json_object_get(doc, called)))
             continue;
@@ -244,7 +244,7 @@ mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_che
     MR_TRY(mr_json_get(doc, "model", JSON_OBJECT, name, &model, err));
     MR_TRY(mr_state_model_parse(model, name, &made.model, err));
     MR_TRY(mr_json_get(doc, "files", JSON_OBJECT, name, &listed, err));
-    MR_TRY(get_files(listed, made.model.card, name, digests, err));
+    MR_TRY(get_files(listed, made.model.iface, name, digests, err));
     MR_TRY(mr_json_get(doc, "facts", JSON_OBJECT, name, &facts, err));
     made.optimizer = (mr_optimizer_kind)optimizer;
     made.slots = mr_checkpoint_slots(made.optimizer, made.ema > 0);

@@ -39,7 +39,7 @@ static bool reserve(evaluation *v)
 {
     const mr_evaluator *e = v->e;
     bool ok = true;
-    v->pairs = e->config->card->text;
+    v->pairs = e->config->iface->text;
     v->kinds = !v->pairs ? 0 : e->gallery ? MR_EMBEDDINGS : MR_OF_IMAGE + 1;
     v->classes = e->config->classes;
     v->losses = mr_alloc(e->batch, sizeof *v->losses);
@@ -65,7 +65,7 @@ static mr_status begin(evaluation *v, mr_error *err)
     o.shuffle = MR_SHUFFLE_NONE;
     v->samples = o.items ? o.item_count : mr_dataset_samples(e->ds, o.split);
     /* A batch's negatives are its own, so the last one is divided as for one rank, and padding is skipped. */
-    o.tail = e->config->card->text && o.world > 1 ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
+    o.tail = e->config->iface->text && o.world > 1 ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
     o.epochs = 1;
     o.with_meta = e->tell != NULL;
     if (!reserve(v))
@@ -142,7 +142,7 @@ static size_t unpadded(const evaluation *v, size_t count)
 
 static mr_status evaluate_pairs(evaluation *v, const mr_model_input *in, const mr_model_output *out, mr_error *err)
 {
-    const mr_device_card *c = v->e->device->card;
+    const mr_device_iface *c = v->e->device->iface;
     for (unsigned k = 0; k < v->kinds; k++)
         c->download(v->e->device, v->embeddings[k], out->embeddings[k],
                     in->count * v->e->config->embed * sizeof **v->embeddings);
@@ -154,7 +154,7 @@ static mr_status evaluate_pairs(evaluation *v, const mr_model_input *in, const m
 
 static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err)
 {
-    const mr_device_card *c = v->e->device->card;
+    const mr_device_iface *c = v->e->device->iface;
     mr_model_input in;
     mr_model_output out;
     double weight;
@@ -163,7 +163,7 @@ static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err
         in.count = unpadded(v, in.count);
     if (in.count == 0)
         return MR_OK;
-    v->e->config->card->forward(v->e->model, values, &in, &out);
+    v->e->config->iface->forward(v->e->model, values, &in, &out);
     c->download(v->e->device, v->losses, out.losses, in.count * sizeof *v->losses);
     if (v->pairs)
         return evaluate_pairs(v, &in, &out, err);
@@ -203,7 +203,7 @@ static mr_status keep_outcome(const evaluation *v, const scored *s, mr_error *er
     mr_outcomes *o = v->e->outcomes;
     if (!keeps_outcomes(v))
         return MR_OK;
-    if (!MR_GROW(o->items, o->count, o->room))
+    if (!MR_GROW(o->items, o->count, o->capacity))
         return mr_fail_memory(err, "evaluating");
     o->items[o->count++] = (mr_outcome){s->position, s->label, s->predicted, s->probability, s->loss};
     return MR_OK;

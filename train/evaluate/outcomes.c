@@ -147,7 +147,7 @@ static mr_status take_outcome(reading *r, const json_t *line, uint64_t sample, m
                        .loss = real_of(json_object_get(line, "loss"))};
     if (item.label < 0 || item.predicted < 0)
         return MR_OK;
-    if (!MR_GROW(o->items, o->count, o->room))
+    if (!MR_GROW(o->items, o->count, o->capacity))
         return mr_fail_memory(err, "reading an evaluation");
     o->items[o->count++] = item;
     return MR_OK;
@@ -169,7 +169,7 @@ static mr_status take_search(reading *r, const json_t *line, uint64_t sample, co
         s.scores[s.count++] = real_of(json_array_get(pair, 1));
     }
     mr_buf_add(&o->text, json_string_value(words), s.words_len);
-    if (!MR_GROW(o->searches, o->search_count, o->search_room))
+    if (!MR_GROW(o->searches, o->search_count, o->search_capacity))
         return mr_fail_memory(err, "reading an evaluation");
     o->searches[o->search_count++] = s;
     return mr_buf_status(&o->text, err, "reading an evaluation");

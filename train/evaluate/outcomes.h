@@ -41,9 +41,9 @@ typedef struct mr_outcomes { /* a zeroed one is empty */
     uint64_t step;
     char split[64];
     mr_outcome *items; /* of labels, in the order of the samples */
-    size_t count, room;
+    size_t count, capacity;
     mr_search *searches; /* of images and text */
-    size_t search_count, search_room;
+    size_t search_count, search_capacity;
     mr_scores scores; /* of several labels; after reading, a class that has no line has no samples */
     mr_buf text;
 } mr_outcomes;

@@ -27,10 +27,10 @@ typedef struct search {
 
 static void close_search(search *s)
 {
-    if (!s->device->card->host_memory) {
-        s->device->card->free(s->device, s->from);
-        s->device->card->free(s->device, s->to);
-        s->device->card->free(s->device, s->result);
+    if (!s->device->iface->host_memory) {
+        s->device->iface->free(s->device, s->from);
+        s->device->iface->free(s->device, s->to);
+        s->device->iface->free(s->device, s->result);
     }
     free(s->scores);
 }
@@ -38,7 +38,7 @@ static void close_search(search *s)
 /* `out`: zeroed but for the device; close_search() also after a failure. */
 static mr_status open_search(mr_device *d, const mr_embeddings *g, unsigned to, search *out, mr_error *err)
 {
-    const mr_device_card *c = d->card;
+    const mr_device_iface *c = d->iface;
     size_t bytes = g->count * g->embed * sizeof(float), block = BLOCK * sizeof(float);
     out->gallery = g;
     out->scores = mr_alloc(BLOCK * g->count, sizeof *out->scores);
@@ -60,7 +60,7 @@ static mr_status open_search(mr_device *d, const mr_embeddings *g, unsigned to, 
 static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_error *err)
 {
     const mr_embeddings *g = s->gallery;
-    const mr_device_card *c = s->device->card;
+    const mr_device_iface *c = s->device->iface;
     const float *queries = g->embeddings[from] + first * g->embed;
     if (!c->host_memory) {
         c->upload(s->device, s->from, queries, rows * g->embed * sizeof *queries);

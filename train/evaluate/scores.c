@@ -125,8 +125,8 @@ static void apply_threshold(const mr_scores_input *in, mr_scores *s)
 
 mr_status mr_scores_measure(const mr_scores_input *in, mr_scores *out, mr_error *err)
 {
-    size_t room = in->threshold < 0 ? in->classes : 1, known = 0;
-    MR_AUTO(mr_scope_free) scored *all = mr_alloc(in->count * room + 1, sizeof *all);
+    size_t capacity = in->threshold < 0 ? in->classes : 1, known = 0;
+    MR_AUTO(mr_scope_free) scored *all = mr_alloc(in->count * capacity + 1, sizeof *all);
     *out = (mr_scores){.classes = in->classes, .threshold = in->threshold};
     out->each = mr_alloc(in->classes + 1, sizeof *out->each);
     if (!out->each || !all)

@@ -19,7 +19,7 @@ static mr_status search(const mr_evaluator *e, const mr_embeddings *g, size_t ro
         made.scores[i] = found[i].score;
         made.right[i] = mr_answers(g, row, found[i].sample);
     }
-    if (!MR_GROW(out->searches, out->search_count, out->search_room))
+    if (!MR_GROW(out->searches, out->search_count, out->search_capacity))
         return mr_fail_memory(err, "evaluating");
     out->searches[out->search_count++] = made;
     return mr_buf_status(&out->text, err, "evaluating");

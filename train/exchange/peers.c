@@ -8,7 +8,7 @@
 static void sum_over_ranks(mr_peers *p)
 {
     if (p->status == MR_OK && p->world > 1)
-        p->status = mr_ranks_reduce(p->ctx, MR_RANKS_SUM, p->all, (uint64_t)p->world * p->room, &p->why);
+        p->status = mr_ranks_reduce(p->ctx, MR_RANKS_SUM, p->all, (uint64_t)p->world * p->capacity, &p->why);
 }
 
 mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *out, mr_error *err)
@@ -20,7 +20,8 @@ mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *o
                   .status = MR_OK,
                   .ctx = ranks};
     size_t floats, bytes;
-    if (__builtin_mul_overflow(samples, row, &p.room) || __builtin_mul_overflow(p.room, (size_t)p.world, &floats) ||
+    if (__builtin_mul_overflow(samples, row, &p.capacity) ||
+        __builtin_mul_overflow(p.capacity, (size_t)p.world, &floats) ||
         __builtin_mul_overflow(floats, sizeof *p.all, &bytes))
         return mr_fail(err, MR_MISUSE,
                        "%zu samples of %zu numbers from each of %u ranks exceed any memory; use a smaller batch",
@@ -41,7 +42,7 @@ void mr_peers_close(mr_peers *p)
 void mr_peers_idle(mr_peers *p, bool training)
 {
     for (int i = 0; i < (training ? 2 : 1); i++) {
-        memset(p->all, 0, (size_t)p->world * p->room * sizeof *p->all);
+        memset(p->all, 0, (size_t)p->world * p->capacity * sizeof *p->all);
         p->sum(p);
     }
 }

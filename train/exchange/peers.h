@@ -1,9 +1,8 @@
 /* peers.h - one host buffer that all ranks fill: for losses whose negatives are the samples of every rank.
  * Invariant: `all` is a slot for each rank; after sum() it holds the same on every rank.
  *
- *      all:  | rank 0: room floats | rank 1: room floats | ...      each rank fills its slot, zeros elsewhere, and
- *                                                                   sums: so slots are shared, or all ranks
- *                                                                   fill all slots, and gradients are added up */
+ *      all:  | rank 0: capacity floats | rank 1: capacity floats | ...      each rank fills its slot, zeros elsewhere,
+ * and sums: so slots are shared, or all ranks fill all slots, and gradients are added up */
 #ifndef MR_PEERS_H
 #define MR_PEERS_H
 
@@ -13,9 +12,9 @@ typedef struct mr_peers mr_peers;
 
 struct mr_peers {
     unsigned rank, world;
-    size_t samples; /* the most of any rank */
-    size_t room;    /* floats a slot */
-    float *all;     /* [world, room], host */
+    size_t samples;  /* the most of any rank */
+    size_t capacity; /* floats a slot */
+    float *all;      /* [world, capacity], host */
     /* all = the sum over ranks of `all`.  A failure is kept: later sums do nothing, and what is computed with them is
      * meaningless. */
     void (*sum)(mr_peers *p);

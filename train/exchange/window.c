@@ -65,8 +65,8 @@ static bool lay_out(mr_window *w, uint64_t count, void *memory)
 }
 
 /* file -1: private memory.  The memory starts at a multiple of HUGE, or the kernel cannot use huge pages; the addresses
- * reserved for that are *room. */
-static void *map(uint64_t bytes, int file, void **room)
+ * reserved for that are *reserved. */
+static void *map(uint64_t bytes, int file, void **reserved)
 {
     int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     char *all = mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -80,7 +80,7 @@ static void *map(uint64_t bytes, int file, void **room)
     }
     if (bytes >= HUGE)
         madvise(memory, bytes, MADV_HUGEPAGE); /* best effort */
-    *room = all;
+    *reserved = all;
     return memory;
 }
 
@@ -98,7 +98,7 @@ static int make_file(mr_window *w, uint64_t count)
     /* Sealed: a peer that made it shorter would raise SIGBUS here. */
     void *memory = NULL;
     if (ftruncate(file, (off_t)w->bytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
-        memory = map(w->bytes, file, &w->room);
+        memory = map(w->bytes, file, &w->reserved);
     if (!memory) {
         close(file);
         return -1;
@@ -119,10 +119,10 @@ static int open_file(mr_window *w, uint64_t count, const mr_window_offer *offer)
         return -1;
     void *memory = NULL;
     if (fstat(file, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == w->bytes)
-        memory = map(w->bytes, file, &w->room);
+        memory = map(w->bytes, file, &w->reserved);
     if (!memory || ((mr_window_head *)memory)->token != offer->token) {
         if (memory)
-            munmap(w->room, w->bytes + HUGE);
+            munmap(w->reserved, w->bytes + HUGE);
         close(file);
         return -1;
     }
@@ -171,7 +171,7 @@ bool mr_window_share(mr_ranks *host, unsigned world, uint64_t count, mr_window *
 mr_status mr_window_alone(unsigned world, uint64_t count, mr_window *w, mr_error *err)
 {
     mr_window mine = {.file = -1, .locals = 1, .world = world};
-    void *memory = lay_out(&mine, count, NULL) ? map(mine.bytes, -1, &mine.room) : NULL;
+    void *memory = lay_out(&mine, count, NULL) ? map(mine.bytes, -1, &mine.reserved) : NULL;
     if (!memory)
         return mr_fail_memory(err, "allocating gradients");
     lay_out(&mine, count, memory);
@@ -184,7 +184,7 @@ void mr_window_close(mr_window *w, bool keep)
     if (w->memory)
         atomic_store(&w->lines[w->local].left, 1);
     if (w->memory && !keep)
-        munmap(w->room, w->bytes + HUGE);
+        munmap(w->reserved, w->bytes + HUGE);
     if (w->file >= 0)
         close(w->file); /* releases the lock */
     *w = (mr_window){.file = -1};

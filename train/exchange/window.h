@@ -44,7 +44,7 @@ typedef struct mr_window_line {          /* one per rank, its only writer */
 } mr_window_line;
 
 typedef struct mr_window {
-    void *memory, *room; /* what is used; the reserved addresses around it */
+    void *memory, *reserved; /* what is used; the reserved addresses around it */
     uint64_t bytes;
     int file;      /* -1: not shared */
     bool threaded; /* a thread of this rank sleeps on the bell, too */

@@ -17,11 +17,11 @@ static bool reserve_text(mr_feed *f)
     size_t most = f->text.most;
     if (!f->text.tokenizer)
         return true;
-    f->host.tokens = mr_alloc(f->room, most * sizeof *f->host.tokens);
-    f->host.places = mr_alloc(f->room, most * sizeof *f->host.places);
-    f->host.seen = mr_alloc(f->room, most);
-    f->host.groups = mr_alloc(f->room, sizeof *f->host.groups);
-    f->lengths = mr_alloc(f->room, sizeof *f->lengths);
+    f->host.tokens = mr_alloc(f->capacity, most * sizeof *f->host.tokens);
+    f->host.places = mr_alloc(f->capacity, most * sizeof *f->host.places);
+    f->host.seen = mr_alloc(f->capacity, most);
+    f->host.groups = mr_alloc(f->capacity, sizeof *f->host.groups);
+    f->lengths = mr_alloc(f->capacity, sizeof *f->lengths);
     f->scratch = mr_tokenizer_scratch_new();
     return f->host.tokens && f->host.places && f->host.seen && f->host.groups && f->lengths && f->scratch;
 }
@@ -29,21 +29,22 @@ static bool reserve_text(mr_feed *f)
 /* These sizes did not overflow in mr_alloc(). */
 static mr_status reserve_text_on_device(mr_feed *f, mr_error *err)
 {
-    const mr_device_card *c = f->device->card;
-    size_t tokens = f->room * f->text.most;
+    const mr_device_iface *c = f->device->iface;
+    size_t tokens = f->capacity * f->text.most;
     MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.tokens, "batches", (void **)&f->on_device.tokens, err));
     MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.places, "batches", (void **)&f->on_device.places, err));
     MR_TRY(c->alloc(f->device, tokens, "batches", (void **)&f->on_device.seen, err));
-    return c->alloc(f->device, f->room * sizeof *f->on_device.groups, "batches", (void **)&f->on_device.groups, err);
+    return c->alloc(f->device, f->capacity * sizeof *f->on_device.groups, "batches", (void **)&f->on_device.groups,
+                    err);
 }
 
 /* For images mixed of two. */
 static mr_status reserve_others(mr_feed *f, mr_error *err)
 {
-    const mr_device_card *c = f->device->card;
-    size_t labels = f->room * sizeof(int32_t), weights = f->room * sizeof(float);
-    f->host.other_labels = mr_alloc(f->room, sizeof *f->host.other_labels);
-    f->host.other_weights = mr_alloc(f->room, sizeof *f->host.other_weights);
+    const mr_device_iface *c = f->device->iface;
+    size_t labels = f->capacity * sizeof(int32_t), weights = f->capacity * sizeof(float);
+    f->host.other_labels = mr_alloc(f->capacity, sizeof *f->host.other_labels);
+    f->host.other_weights = mr_alloc(f->capacity, sizeof *f->host.other_weights);
     if (!f->host.other_labels || !f->host.other_weights)
         return mr_fail_memory(err, "preparing batches");
     if (c->host_memory)
@@ -54,45 +55,47 @@ static mr_status reserve_others(mr_feed *f, mr_error *err)
 
 static mr_status reserve(mr_feed *f, bool mixed, mr_error *err)
 {
-    const mr_device_card *c = f->device->card;
+    const mr_device_iface *c = f->device->iface;
     size_t image_bytes = f->image_floats * sizeof *f->on_device.images;
     if (mixed)
         MR_TRY(reserve_others(f, err));
-    f->host.labels = mr_alloc(f->room, sizeof *f->host.labels);
-    f->host.weights = mr_alloc(f->room, sizeof *f->host.weights);
-    f->host.keys = mr_alloc(f->room, sizeof *f->host.keys);
+    f->host.labels = mr_alloc(f->capacity, sizeof *f->host.labels);
+    f->host.weights = mr_alloc(f->capacity, sizeof *f->host.weights);
+    f->host.keys = mr_alloc(f->capacity, sizeof *f->host.keys);
     if (!f->host.labels || !f->host.weights || !f->host.keys || !reserve_text(f))
         return mr_fail_memory(err, "preparing batches");
     if (c->host_memory)
         f->on_device = f->host;
     if (!c->host_memory || f->decoder)
-        MR_TRY(c->alloc(f->device, f->room * image_bytes, "batches", (void **)&f->on_device.images, err));
+        MR_TRY(c->alloc(f->device, f->capacity * image_bytes, "batches", (void **)&f->on_device.images, err));
     if (f->decoder && c->second)
-        MR_TRY(c->alloc(f->device, f->room * image_bytes, "batches", (void **)&f->ahead.images, err));
+        MR_TRY(c->alloc(f->device, f->capacity * image_bytes, "batches", (void **)&f->ahead.images, err));
     if (c->host_memory)
         return MR_OK;
-    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.labels, "batches", (void **)&f->on_device.labels, err));
-    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.weights, "batches", (void **)&f->on_device.weights, err));
-    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.keys, "batches", (void **)&f->on_device.keys, err));
+    MR_TRY(
+        c->alloc(f->device, f->capacity * sizeof *f->on_device.labels, "batches", (void **)&f->on_device.labels, err));
+    MR_TRY(c->alloc(f->device, f->capacity * sizeof *f->on_device.weights, "batches", (void **)&f->on_device.weights,
+                    err));
+    MR_TRY(c->alloc(f->device, f->capacity * sizeof *f->on_device.keys, "batches", (void **)&f->on_device.keys, err));
     return f->text.tokenizer ? reserve_text_on_device(f, err) : MR_OK;
 }
 
 mr_delivery mr_feed_delivery(const mr_device *d, unsigned threads)
 {
-    return d->card->host_memory || threads >= MR_FEED_SPARE ? MR_DELIVER_F32_NCHW : MR_DELIVER_CODED;
+    return d->iface->host_memory || threads >= MR_FEED_SPARE ? MR_DELIVER_F32_NCHW : MR_DELIVER_CODED;
 }
 
-mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
-                       mr_device *device, mr_feed *out, mr_error *err)
+mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text,
+                       size_t capacity, mr_device *device, mr_feed *out, mr_error *err)
 {
     mr_loader_options o = *options;
     bool coded = o.deliver == MR_DELIVER_CODED && !o.transform.unrounded;
     o.deliver = coded ? MR_DELIVER_CODED : MR_DELIVER_F32_NCHW;
-    o.allocator = device->card->slabs ? device->card->slabs(device) : NULL;
+    o.allocator = device->iface->slabs ? device->iface->slabs(device) : NULL;
     MR_AUTO(mr_feed_close)
     mr_feed f = {.device = device,
                  .split = options->split,
-                 .room = room,
+                 .capacity = capacity,
                  .image_floats = (size_t)3 * o.transform.size * o.transform.size,
                  .seed = options->seed,
                  .items = o.items,
@@ -116,17 +119,17 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
 
 mr_status mr_feed_learn(mr_feed *f, const mr_feed_labels *labels, mr_error *err)
 {
-    const mr_device_card *c = f->device->card;
+    const mr_device_iface *c = f->device->iface;
     size_t row = labels->classes * sizeof(float);
     f->learn = *labels;
     if (!labels->targets)
         return MR_OK;
-    f->host.targets = mr_alloc(f->room, row);
+    f->host.targets = mr_alloc(f->capacity, row);
     if (!f->host.targets)
         return mr_fail_memory(err, "preparing batches");
     f->on_device.targets = f->host.targets;
     if (!c->host_memory)
-        MR_TRY(c->alloc(f->device, f->room * row, "batches", (void **)&f->on_device.targets, err));
+        MR_TRY(c->alloc(f->device, f->capacity * row, "batches", (void **)&f->on_device.targets, err));
     if (!labels->weights)
         return MR_OK;
     MR_TRY(c->alloc(f->device, row, "batches", (void **)&f->on_device.positive, err));
@@ -137,7 +140,7 @@ mr_status mr_feed_learn(mr_feed *f, const mr_feed_labels *labels, mr_error *err)
 void mr_feed_close(mr_feed *f)
 {
     if (f->device)
-        f->device->card->free(f->device, f->on_device.positive);
+        f->device->iface->free(f->device, f->on_device.positive);
     if (f->loader) {
         mr_batch_release(f->loader, f->batch);
         mr_batch_release(f->loader, f->ahead.batch);
@@ -145,11 +148,11 @@ void mr_feed_close(mr_feed *f)
     mr_loader_free(f->loader);
     mr_images_free(f->decoder);
     if (f->device) {
-        f->device->card->free(f->device, f->on_device.images);
-        f->device->card->free(f->device, f->ahead.images);
+        f->device->iface->free(f->device, f->on_device.images);
+        f->device->iface->free(f->device, f->ahead.images);
     }
-    if (f->device && !f->device->card->host_memory) {
-        void (*release)(mr_device *, void *) = f->device->card->free;
+    if (f->device && !f->device->iface->host_memory) {
+        void (*release)(mr_device *, void *) = f->device->iface->free;
         release(f->device, f->on_device.labels);
         release(f->device, f->on_device.weights);
         release(f->device, f->on_device.other_labels);
@@ -181,7 +184,7 @@ void mr_feed_close(mr_feed *f)
 static void send(mr_feed *f)
 {
     const mr_batch *b = f->batch;
-    void (*upload)(mr_device *, void *, const void *, size_t) = f->device->card->upload;
+    void (*upload)(mr_device *, void *, const void *, size_t) = f->device->iface->upload;
     if (!f->decoder)
         upload(f->device, f->on_device.images, b->data, b->data_bytes);
     upload(f->device, f->on_device.labels, f->host.labels, b->count * sizeof *f->host.labels);
@@ -241,7 +244,7 @@ static mr_status take_ahead(mr_feed *f, mr_error *why)
                                       .to_stride = f->image_floats,
                                       .from = f->ahead.images,
                                       .to = f->on_device.images});
-    f->device->card->second->meet(f->device);
+    f->device->iface->second->meet(f->device);
     return MR_OK;
 }
 
@@ -275,7 +278,7 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
     f->batch = NULL;
     MR_TRY(take(f, err));
     MR_TRY(mr_feed_describe(f, weight, err));
-    if (!f->device->card->host_memory && f->batch->count)
+    if (!f->device->iface->host_memory && f->batch->count)
         send(f);
     *in = (mr_model_input){
         .count = f->batch->count,

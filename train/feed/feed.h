@@ -49,7 +49,7 @@ typedef struct mr_feed {
         float *images;    /* where they are decoded, on the device; NULL: nothing is decoded ahead */
     } ahead;
     size_t image_floats; /* of one image */
-    size_t room;         /* samples */
+    size_t capacity;     /* samples */
     uint64_t seed;
     size_t class_count;                 /* of the dataset */
     const int32_t *classes;             /* [class_count]: the model's class, or -1; NULL: the same */
@@ -58,7 +58,7 @@ typedef struct mr_feed {
         float *images;                  /* device only, NULL where the loader's memory is used */
         int32_t *labels, *other_labels; /* other_*: of mixed images; else NULL */
         float *weights, *other_weights;
-        float *targets, *positive; /* [room, classes], [classes]; with targets, else NULL */
+        float *targets, *positive; /* [capacity, classes], [classes]; with targets, else NULL */
         uint64_t *keys;
         int32_t *tokens, *places, *groups; /* with text; else NULL */
         uint8_t *seen;
@@ -67,7 +67,7 @@ typedef struct mr_feed {
     mr_feed_text text; /* tokenizer NULL: labels */
     mr_tokenizer_scratch *scratch;
     const uint64_t *items; /* of the options */
-    size_t *lengths;       /* [room]: tokens of each text */
+    size_t *lengths;       /* [capacity]: tokens of each text */
     size_t length;         /* of the longest */
     mr_buf caption;
     bool fails;       /* a damaged sample ends it */
@@ -88,10 +88,10 @@ enum { MR_FEED_SPARE = 4 };
 mr_delivery mr_feed_delivery(const mr_device *d, unsigned threads);
 
 /* `options`: of the loader; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
- * `room`: its largest batch of this rank.  Images are float32: decoded on the device if options.deliver is
+ * `capacity`: its largest batch of this rank.  Images are float32: decoded on the device if options.deliver is
  * MR_DELIVER_CODED, otherwise by the loader.  Zeroed before. */
-mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
-                       mr_device *device, mr_feed *out, mr_error *err);
+mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text,
+                       size_t capacity, mr_device *device, mr_feed *out, mr_error *err);
 /* Before the first batch of a feed of labels; without it: one label per sample, all of weight 1. */
 mr_status mr_feed_learn(mr_feed *f, const mr_feed_labels *labels, mr_error *err);
 void mr_feed_close(mr_feed *f); /* a zeroed one is fine */

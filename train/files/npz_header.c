@@ -258,7 +258,7 @@ mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *wh
         return mr_fail(err, MR_BAD_DATA, "%s: %s occurs twice", where, name);
     if (names->count == MAX_NAMES)
         return mr_fail(err, MR_BAD_DATA, "%s: more than %d arrays", where, MAX_NAMES);
-    if (!MR_GROW(names->items, names->count, names->room) ||
+    if (!MR_GROW(names->items, names->count, names->capacity) ||
         !mr_string_map_add(&names->by_hash, hash_at, names, &hash, sizeof hash))
         return mr_fail_memory(err, where);
     names->items[names->count++] = hash;

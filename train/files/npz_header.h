@@ -26,7 +26,7 @@ bool mr_npz_count(mr_npz_type type, unsigned dims, const uint64_t *shape, uint64
 /* Names so far, as hashes. */
 typedef struct mr_npz_names {
     uint64_t *items;
-    size_t count, room;
+    size_t count, capacity;
     mr_string_map by_hash;
 } mr_npz_names;
 

@@ -25,7 +25,7 @@ typedef struct file {
 
 struct mr_safetensors {
     file *files;
-    size_t file_count, file_room;
+    size_t file_count, file_capacity;
     mr_tensor_item *items; /* by name; `at` is the place in the file */
     size_t count;
 };
@@ -82,7 +82,7 @@ static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_
 static mr_status add_file(mr_safetensors *s, int fd, bool own, const char *name, mr_error *err)
 {
     char *copy = strdup(name);
-    if (!copy || !MR_GROW(s->files, s->file_count, s->file_room)) {
+    if (!copy || !MR_GROW(s->files, s->file_count, s->file_capacity)) {
         free(copy);
         if (own)
             close(fd);

@@ -51,11 +51,11 @@ static mr_status get_type(const json_t *doc, const char *name, const char *key, 
 }
 
 /* A list of numbers that are not negative; false: anything else, or too many of them. */
-static bool get_numbers(const json_t *doc, const char *what, uint64_t *numbers, size_t room, size_t *count)
+static bool get_numbers(const json_t *doc, const char *what, uint64_t *numbers, size_t capacity, size_t *count)
 {
     const json_t *list = json_object_get(doc, what);
     *count = json_array_size(list);
-    if (!json_is_array(list) || *count > room)
+    if (!json_is_array(list) || *count > capacity)
         return false;
     for (size_t i = 0; i < *count; i++) {
         const json_t *n = json_array_get(list, i);

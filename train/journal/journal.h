@@ -70,7 +70,7 @@ typedef struct mr_journal_end {
     uint64_t damaged, eval_damaged; /* samples skipped by all ranks in training, and in the last evaluation */
     const mr_rank_uses *uses;       /* of all ranks, in training; NULL: not known */
     const mr_buf *profile;          /* a JSON object for the results; NULL: none */
-    const char *declined;           /* see mr_device_card; NULL: no product was */
+    const char *declined;           /* see mr_device_iface; NULL: no product was */
 } mr_journal_end;
 
 /* Writes the results and the last lines, throughput and bottleneck:

@@ -1,4 +1,4 @@
-/* parts.h - what the files of this room share: journal.c writes what line.c and results.c format, to the stream, to
+/* parts.h - what the files of this module share: journal.c writes what line.c and results.c format, to the stream, to
  * log.c's file and to events.c's.
  * Invariant: only journal.c writes. */
 #ifndef MR_JOURNAL_PARTS_H

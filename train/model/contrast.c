@@ -98,15 +98,15 @@ static mr_status fill_labels(mr_contrast *c, mr_error *err)
 {
     for (size_t i = 0; i < c->columns; i++)
         c->host_groups[i] = (int32_t)i;
-    c->device->card->upload(c->device, c->labels, c->host_groups, c->columns * sizeof *c->host_groups);
-    return c->device->card->wait(c->device, err);
+    c->device->iface->upload(c->device, c->labels, c->host_groups, c->columns * sizeof *c->host_groups);
+    return c->device->iface->wait(c->device, err);
 }
 
 void mr_contrast_close(mr_contrast *c)
 {
     if (!c)
         return;
-    c->device->card->free(c->device, c->memory);
+    c->device->iface->free(c->device, c->memory);
     free(c->host_weights);
     free(c->host_groups);
     free(c);
@@ -130,7 +130,7 @@ mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned wo
                        "the contrastive head for %zu samples of %u ranks, %zu numbers each, exceeds any memory; use a "
                        "smaller batch",
                        batch, world, embed);
-    MR_TRY(d->card->alloc(d, c->bytes, "the contrastive head", &c->memory, err));
+    MR_TRY(d->iface->alloc(d, c->bytes, "the contrastive head", &c->memory, err));
     plan(c);
     c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);
     c->host_groups = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_groups);
@@ -146,7 +146,7 @@ mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned wo
 
 static float *slot_of(const mr_peers *p, unsigned rank)
 {
-    return p->all + (size_t)rank * p->room;
+    return p->all + (size_t)rank * p->capacity;
 }
 
 /* A float32 holds 24 bits of a whole number, so a group is sent in halves. */
@@ -170,22 +170,22 @@ static int32_t group_of(float low, float high)
 /* The downloads come first: they wait for the last call, which may still read `all`. */
 static void fill_slot(mr_contrast *c, const mr_contrast_input *in)
 {
-    const mr_device_card *card = c->device->card;
+    const mr_device_iface *iface = c->device->iface;
     const mr_peers *p = in->peers;
     size_t bytes = in->count * sizeof(float), block = p->samples * c->embed, mine = in->count * c->embed;
     float *slot = slot_of(p, p->rank), *tail = slot + SIDES * block;
     for (int i = 0; i < SIDES; i++) {
-        card->download(c->device, slot + (size_t)i * block, c->y[IMAGE + i], mine * sizeof *slot);
+        iface->download(c->device, slot + (size_t)i * block, c->y[IMAGE + i], mine * sizeof *slot);
         memset(slot + (size_t)i * block + mine, 0, (block - mine) * sizeof *slot);
     }
-    memset(tail, 0, (p->room - SIDES * block) * sizeof *tail);
+    memset(tail, 0, (p->capacity - SIDES * block) * sizeof *tail);
     for (unsigned rank = 0; rank < p->world; rank++)
         if (rank != p->rank)
-            memset(slot_of(p, rank), 0, p->room * sizeof *slot);
+            memset(slot_of(p, rank), 0, p->capacity * sizeof *slot);
     if (in->weights)
-        card->download(c->device, tail, in->weights, bytes);
+        iface->download(c->device, tail, in->weights, bytes);
     if (in->groups)
-        card->download(c->device, c->host_groups, in->groups, in->count * sizeof *c->host_groups);
+        iface->download(c->device, c->host_groups, in->groups, in->count * sizeof *c->host_groups);
     for (size_t i = 0; i < in->count; i++) {
         tail[i] = in->weights ? tail[i] : 1;
         put_group(&tail[p->samples + i], &tail[2 * p->samples + i], in->groups ? c->host_groups[i] : 0);
@@ -194,19 +194,19 @@ static void fill_slot(mr_contrast *c, const mr_contrast_input *in)
 
 static void read_slots(mr_contrast *c, const mr_peers *p)
 {
-    const mr_device_card *card = c->device->card;
+    const mr_device_iface *iface = c->device->iface;
     size_t block = p->samples * c->embed, count = p->world * p->samples;
     for (unsigned rank = 0; rank < p->world; rank++) {
         const float *slot = slot_of(p, rank), *tail = slot + SIDES * block;
         size_t first = rank * p->samples;
         for (size_t i = 0; i < SIDES; i++)
-            card->upload(c->device, c->joined[i] + rank * block, slot + i * block, block * sizeof *slot);
+            iface->upload(c->device, c->joined[i] + rank * block, slot + i * block, block * sizeof *slot);
         memcpy(c->host_weights + first, tail, p->samples * sizeof *tail);
         for (size_t i = 0; i < p->samples; i++)
             c->host_groups[first + i] = group_of(tail[p->samples + i], tail[2 * p->samples + i]);
     }
-    card->upload(c->device, c->weights, c->host_weights, count * sizeof *c->host_weights);
-    card->upload(c->device, c->groups, c->host_groups, count * sizeof *c->host_groups);
+    iface->upload(c->device, c->weights, c->host_weights, count * sizeof *c->host_weights);
+    iface->upload(c->device, c->groups, c->host_groups, count * sizeof *c->host_groups);
 }
 
 static columns columns_of(mr_contrast *c, const mr_contrast_input *in, bool joined)
@@ -232,18 +232,18 @@ static columns columns_of(mr_contrast *c, const mr_contrast_input *in, bool join
  * downloads come first: uploads from `all` have finished then. */
 static void return_gradients(mr_contrast *c, const mr_contrast_input *in)
 {
-    const mr_device_card *card = c->device->card;
+    const mr_device_iface *iface = c->device->iface;
     mr_peers *p = in->peers;
     size_t block = p->samples * c->embed;
     for (unsigned rank = 0; rank < p->world; rank++) {
         float *slot = slot_of(p, rank);
         for (size_t i = 0; i < SIDES; i++)
-            card->download(c->device, slot + i * block, c->d_side[i] + rank * block, block * sizeof *slot);
-        memset(slot + SIDES * block, 0, (p->room - SIDES * block) * sizeof *slot);
+            iface->download(c->device, slot + i * block, c->d_side[i] + rank * block, block * sizeof *slot);
+        memset(slot + SIDES * block, 0, (p->capacity - SIDES * block) * sizeof *slot);
     }
     p->sum(p);
     for (size_t i = 0; i < SIDES; i++)
-        card->upload(c->device, c->d_side[i], slot_of(p, p->rank) + i * block, in->count * c->embed * sizeof(float));
+        iface->upload(c->device, c->d_side[i], slot_of(p, p->rank) + i * block, in->count * c->embed * sizeof(float));
 }
 
 /* ---- losses and gradients -------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_ou
     assert(in->count <= c->batch && (!in->training || c->training));
     assert(!joined || (in->count <= in->peers->samples && in->peers->samples <= c->batch));
     assert(!joined ||
-           (in->peers->world <= c->world && in->peers->room >= in->peers->samples * mr_contrast_row(c->embed)));
+           (in->peers->world <= c->world && in->peers->capacity >= in->peers->samples * mr_contrast_row(c->embed)));
     *out = (mr_contrast_output){.losses = c->losses, .embeddings = {c->y[TEXT], c->y[IMAGE], c->y[BOTH]}};
     if (in->count == 0 && joined)
         mr_peers_idle(in->peers, in->training);

@@ -1,5 +1,5 @@
 /* model.c - the table of models.
- * Invariant: a new model is one card and one word in MR_MODELS; its presets are found here automatically. */
+ * Invariant: a new model is one interface and one word in MR_MODELS; its presets are found here automatically. */
 #include "train/model/model.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-static const mr_model_card *const models[] = {
+static const mr_model_iface *const models[] = {
 #define X(word) &mr_model_##word,
     MR_MODELS(X)
 #undef X
@@ -15,14 +15,14 @@ static const mr_model_card *const models[] = {
 
 enum { MAX_WORDS = 64 }; /* among which the nearest is searched */
 
-static void set_shape(mr_model_config *out, const mr_model_card *card, const char *name, const mr_model_config *shape)
+static void set_shape(mr_model_config *out, const mr_model_iface *iface, const char *name, const mr_model_config *shape)
 {
     const mr_model_config old = *out;
     *out = *shape;
-    out->card = card;
+    out->iface = iface;
     snprintf(out->name, sizeof out->name, "%s", name);
     out->classes = old.classes;
-    out->dropout = card->text ? shape->dropout : old.dropout;
+    out->dropout = iface->text ? shape->dropout : old.dropout;
     out->compute = old.compute;
     out->every_token = old.every_token;
     out->recompute = old.recompute;

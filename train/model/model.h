@@ -1,4 +1,4 @@
-/* model.h - what a model is to the trainer: one card per model.
+/* model.h - what a model is to the trainer: one interface per model.
  *
  *      model_shape, params, memory_plan <- transformer <- vit/, bridgetower/ <- model (the table)
  *      optimizer; contrast: losses of pairs, over all ranks (exchange/peers.h)
@@ -12,12 +12,12 @@
 #include "train/files/npz.h"
 #include "train/model/params.h"
 
-typedef struct mr_model_card mr_model_card;
+typedef struct mr_model_iface mr_model_iface;
 
 /* What a model is built from; kept in every checkpoint. */
 typedef struct mr_model_config {
-    const mr_model_card *card;
-    char name[32];         /* "ViT-B_16", or the card's word for a custom shape */
+    const mr_model_iface *iface;
+    char name[32];         /* "ViT-B_16", or the interface's word for a custom shape */
     uint32_t image, patch; /* pixels per side */
     uint32_t hidden, layers, heads, mlp, classes;
     double dropout;   /* 0 <= dropout < 1 */
@@ -81,7 +81,7 @@ typedef struct mr_model_costs {
 
 typedef struct mr_model mr_model;
 
-struct mr_model_card {
+struct mr_model_iface {
     const char *name; /* "vit" */
     const char *what;
     bool text;                      /* learns from pairs of image and text; else from labels */
@@ -117,21 +117,21 @@ struct mr_model_card {
 };
 
 struct mr_model { /* the first member of every model's own struct */
-    const mr_model_card *card;
+    const mr_model_iface *iface;
 };
 
 /* All models, one word each (train/model/model.c). */
 #define MR_MODELS(X) X(vit) X(bridgetower)
-#define X(word)      extern const mr_model_card mr_model_##word;
+#define X(word)      extern const mr_model_iface mr_model_##word;
 MR_MODELS(X)
 #undef X
 
-/* "ViT-B_16" or "vit": the card, and a preset's shape with its image size of 224 (classes, dropout, types untouched).
- * A card's own word has no shape: its sizes become 0, for the caller to give.  MR_MISUSE: no such model, with the
- * nearest word. */
+/* "ViT-B_16" or "vit": the interface, and a preset's shape with an image size of 224 (classes, dropout, types
+ * untouched). An interface's own word has no shape: its sizes become 0, for the caller to give.  MR_MISUSE: no such
+ * model, with the nearest word. */
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err);
 
-/* What open() of every model checks first: the card's check(), a batch, a type that the device computes.  MR_MISUSE.
+/* What open() of every model checks first: the model's check(), a batch, a type that the device computes.  MR_MISUSE.
  */
 mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err);
 

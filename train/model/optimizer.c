@@ -72,8 +72,8 @@ mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params
     o.options = *options;
     o.params = params;
     for (o.slots = 0; o.slots < (options->kind == MR_ADAMW ? 2 : 1); o.slots++)
-        MR_TRY(device->card->alloc(device, params->total * sizeof(float), "the optimizer", (void **)&o.state[o.slots],
-                                   err));
+        MR_TRY(device->iface->alloc(device, params->total * sizeof(float), "the optimizer", (void **)&o.state[o.slots],
+                                    err));
     *out = o;
     o = (mr_optimizer){0};
     return MR_OK;
@@ -82,7 +82,7 @@ mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params
 void mr_optimizer_close(mr_optimizer *o)
 {
     for (unsigned i = 0; i < o->slots; i++)
-        o->device->card->free(o->device, o->state[i]);
+        o->device->iface->free(o->device, o->state[i]);
     *o = (mr_optimizer){0};
 }
 
@@ -135,7 +135,7 @@ mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, 
                        divisor);
     double norm = sqrt(mr_squares_of(o->device, o->params->total, gradients)) / divisor;
     if (!isfinite(norm))
-        MR_TRY(o->device->card->wait(o->device, err)); /* the reason may be a device that was lost */
+        MR_TRY(o->device->iface->wait(o->device, err)); /* the reason may be a device that was lost */
     if (!isfinite(norm))
         return mr_fail(
             err, MR_BAD_DATA,

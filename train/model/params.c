@@ -46,7 +46,7 @@ mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uin
         return mr_fail(err, MR_MISUSE, "parameter '%s': the shape %s exceeds any memory", name, text);
     if (mr_params_find(p, name))
         return mr_fail(err, MR_MISUSE, "parameter '%s' was added before", name);
-    if (!MR_GROW(p->items, p->count, p->room) || !mr_string_map_add(&p->by_name, name_of, p, name, strlen(name)))
+    if (!MR_GROW(p->items, p->count, p->capacity) || !mr_string_map_add(&p->by_name, name_of, p, name, strlen(name)))
         return mr_fail_memory(err, "listing a model's parameters");
     mr_param *item = &p->items[p->count++];
     *item = (mr_param){.dims = dims, .offset = p->total, .count = count, .decays = decays};

@@ -22,7 +22,7 @@ typedef struct mr_param {
 
 typedef struct mr_params {
     mr_param *items;
-    size_t count, room;
+    size_t count, capacity;
     mr_string_map by_name;
     uint64_t total;    /* elements of a flat buffer, with the gaps */
     uint64_t elements; /* without them: the usual number of parameters */

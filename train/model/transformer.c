@@ -11,7 +11,7 @@
 
 void mr_transformer_init(mr_transformer *t, const mr_model_config *c, size_t batch, bool training)
 {
-    *t = (mr_transformer){.base.card = c->card, .config = *c, .batch = batch, .training = training};
+    *t = (mr_transformer){.base.iface = c->iface, .config = *c, .batch = batch, .training = training};
 }
 
 mr_status mr_transformer_open(mr_transformer *t, const mr_params *own, const mr_params *given,
@@ -21,7 +21,7 @@ mr_status mr_transformer_open(mr_transformer *t, const mr_params *own, const mr_
         return mr_fail(err, MR_MISUSE, "%s: these parameters belong to a model of another shape", t->config.name);
     if (!plan(t))
         return mr_fail(err, MR_MISUSE, "--batch %zu: its activations exceed any memory; use a smaller one", t->batch);
-    MR_TRY(t->device->card->alloc(t->device, t->bytes, "activations", &t->memory, err));
+    MR_TRY(t->device->iface->alloc(t->device, t->bytes, "activations", &t->memory, err));
     plan(t);
     return MR_OK;
 }
@@ -29,7 +29,7 @@ mr_status mr_transformer_open(mr_transformer *t, const mr_params *own, const mr_
 void mr_transformer_close(mr_transformer *t)
 {
     if (t->memory)
-        t->device->card->free(t->device, t->memory);
+        t->device->iface->free(t->device, t->memory);
 }
 
 void mr_transformer_begin(mr_transformer *t, const float *values, const mr_model_input *in)

@@ -81,9 +81,9 @@ static bool find_axes(const mr_chart *c, axes *a)
     if (c->from_zero && a->low > 0)
         a->low = 0;
     if (!(a->high > a->low)) { /* one value: some room around it */
-        double room = fabs(a->high) > 0 ? fabs(a->high) / 10 : 1;
-        a->high += room;
-        a->low -= c->from_zero && a->low <= 0 ? 0 : room;
+        double capacity = fabs(a->high) > 0 ? fabs(a->high) / 10 : 1;
+        a->high += capacity;
+        a->low -= c->from_zero && a->low <= 0 ? 0 : capacity;
     }
     return any;
 }

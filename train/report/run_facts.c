@@ -81,7 +81,7 @@ static mr_status take_scalar(void *ctx, uint64_t step, const char *tag, float va
             c->left_out++;
             continue;
         }
-        if (!MR_GROW(c->points, c->count, c->room))
+        if (!MR_GROW(c->points, c->count, c->capacity))
             return mr_fail_memory(err, "reading a run's curves");
         c->points[c->count++] = (mr_point){step, value};
     }

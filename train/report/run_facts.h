@@ -25,7 +25,7 @@ typedef struct mr_point {
 
 typedef struct mr_curve {
     mr_point *points; /* of ascending steps */
-    size_t count, room;
+    size_t count, capacity;
     uint64_t left_out; /* values that are not finite */
 } mr_curve;
 

@@ -34,7 +34,7 @@ static void add_score(mr_buf *out, const char *term, double accuracy, uint64_t u
 static const char *score_name(const mr_run_facts *f)
 {
     const char *loss = json_string_value(json_object_get(f->checkpoint.facts, "loss"));
-    if (f->checkpoint.model.card->text)
+    if (f->checkpoint.model.iface->text)
         return "Recall at 1";
     return loss && strcmp(loss, "bce") == 0 ? "Mean average precision" : "Accuracy";
 }
@@ -97,7 +97,7 @@ static void add_facts(const mr_run_facts *f, mr_buf *out)
 static void add_curves(const mr_run_facts *f, mr_buf *out)
 {
     const mr_curve *c = f->curves;
-    bool pairs = f->checkpoint.model.card->text;
+    bool pairs = f->checkpoint.model.iface->text;
     size_t begin = out->len;
     mr_html_section(out, "curves", "Curves");
     mr_buf_add_text(out, "<div class=\"curves\">\n");

@@ -62,7 +62,7 @@ static void print_dataset(const mr_checkpoint *c)
 static const char *share_word(const mr_checkpoint *c)
 {
     const char *loss = fact(c, "loss");
-    return c->model.card->text ? "recall at 1" : loss && strcmp(loss, "bce") == 0 ? "mAP" : "accuracy";
+    return c->model.iface->text ? "recall at 1" : loss && strcmp(loss, "bce") == 0 ? "mAP" : "accuracy";
 }
 
 static void print_accuracy(const mr_checkpoint *c)
@@ -115,7 +115,7 @@ static mr_status print_lines(const char *run, const mr_checkpoint *c, const char
     MR_AUTO(mr_buf_free) mr_buf options = {0};
     MR_TRY(list_options(json_object_get(c->facts, "options"), &options, err));
     printf("%s%s%s: ", mr_sgr(stdout, MR_BOLD), run, mr_sgr(stdout, MR_PLAIN));
-    mr_term_text(stdout, *c->model.name ? c->model.name : c->model.card->name);
+    mr_term_text(stdout, *c->model.name ? c->model.name : c->model.iface->name);
     printf(", %s parameters, trained by millrace %s\n", mr_text_count(c->params.elements, number[0]), c->version);
     print_line("checkpoint", path);
     print_line("updates", mr_text_count(c->update, number[1]));
@@ -131,6 +131,6 @@ mr_status mr_run_print(const char *run, bool json, mr_error *err)
     MR_AUTO(mr_scope_free) char *path = NULL;
     MR_TRY(mr_checkpoint_look(run, false, &c, &path, err));
     if (c.params.elements == 0) /* state.json alone was read */
-        MR_TRY(c.model.card->params(&c.model, &c.params, err));
+        MR_TRY(c.model.iface->params(&c.model, &c.params, err));
     return json ? print_json(&c, path, err) : print_lines(run, &c, path, err);
 }

@@ -30,7 +30,7 @@ static mr_status invite(mr_device *device, mr_ranks *ranks, mr_buf *id, mr_error
     uint8_t made[MR_SUMS_ID] = {0};
     mr_status status = MR_OK;
     if (mr_ranks_rank(ranks) == 0)
-        status = device->card->sums->invite(device, made, err);
+        status = device->iface->sums->invite(device, made, err);
     mr_buf_add(id, made, sizeof made);
     if (status == MR_OK)
         status = mr_buf_status(id, err, "connecting to the other ranks");
@@ -43,7 +43,7 @@ static mr_status meet(mr_device *device, mr_ranks *ranks, mr_error *err)
     MR_AUTO(mr_buf_free) mr_buf id = {0};
     MR_TRY(invite(device, ranks, &id, err));
     mr_ranks_waits(ranks, true);
-    mr_status status = device->card->sums->meet(device, id.data, mr_ranks_rank(ranks), mr_ranks_world(ranks), err);
+    mr_status status = device->iface->sums->meet(device, id.data, mr_ranks_rank(ranks), mr_ranks_world(ranks), err);
     mr_ranks_waits(ranks, false);
     return mr_ranks_agree(ranks, status, err);
 }
@@ -55,9 +55,9 @@ mr_status mr_gradients_meet(mr_device *device, mr_ranks *ranks, bool *direct, mr
     MR_AUTO(mr_buf_free) mr_buf one = {0};
     MR_AUTO(mr_buf_free) mr_buf all = {0};
     *direct = false;
-    if (world == 1 || !device->card->sums) /* all ranks have a device of one kind */
+    if (world == 1 || !device->iface->sums) /* all ranks have a device of one kind */
         return MR_OK;
-    device->card->sums->look(device, &mine);
+    device->iface->sums->look(device, &mine);
     mr_buf_add(&one, &mine, sizeof mine);
     MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&one, err, "connecting to the other ranks"), err));
     MR_TRY(mr_ranks_gather(ranks, &one, &all, NULL, err));
@@ -78,7 +78,7 @@ static void ask(mr_gradients *g, uint64_t from)
         uint64_t start = g->asked > g->piece ? g->asked - g->piece : 0;
         if (start < from)
             return;
-        g->device->card->sums->add(g->device, g->values + start, g->asked - start);
+        g->device->iface->sums->add(g->device, g->values + start, g->asked - start);
         g->asked = start;
     }
 }
@@ -86,17 +86,17 @@ static void ask(mr_gradients *g, uint64_t from)
 static bool is_summed(void *device)
 {
     mr_device *d = device;
-    return d->card->sums->done(d);
+    return d->iface->sums->done(d);
 }
 
 static mr_status finish_direct(mr_gradients *g, mr_error *err)
 {
     mr_error why;
     ask(g, 0);
-    g->device->card->wait(g->device, &why); /* for the backward pass; a failure stays for the next wait */
+    g->device->iface->wait(g->device, &why); /* for the backward pass; a failure stays for the next wait */
     mr_status status = mr_exchange_watch(g->exchange, is_summed, g->device, err);
     if (status != MR_OK)
-        g->device->card->sums->leave(g->device);
+        g->device->iface->sums->leave(g->device);
     return status == MR_AGAIN ? MR_OK : status;
 }
 
@@ -108,14 +108,14 @@ mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, const mr_g
     mr_gradients g = {.device = device,
                       .exchange = exchange,
                       .count = o->count,
-                      .in_place = device->card->host_memory,
+                      .in_place = device->iface->host_memory,
                       .alone = o->alone,
                       .direct = o->direct,
                       .piece = o->kind == MR_EXCHANGE_BUCKETS ? PIECE : o->count};
     if (g.in_place)
         g.values = mr_exchange_gradients(exchange);
     else
-        MR_TRY(device->card->alloc(device, o->count * sizeof *g.values, "gradients", (void **)&g.values, err));
+        MR_TRY(device->iface->alloc(device, o->count * sizeof *g.values, "gradients", (void **)&g.values, err));
     *out = g;
     return MR_OK;
 }
@@ -123,13 +123,13 @@ mr_status mr_gradients_open(mr_device *device, mr_exchange *exchange, const mr_g
 void mr_gradients_close(mr_gradients *g)
 {
     if (g->device && !g->in_place)
-        g->device->card->free(g->device, g->values);
+        g->device->iface->free(g->device, g->values);
     *g = (mr_gradients){0};
 }
 
 void mr_gradients_zero(mr_gradients *g)
 {
-    g->device->card->zero(g->device, g->values, g->count * sizeof *g->values);
+    g->device->iface->zero(g->device, g->values, g->count * sizeof *g->values);
     g->asked = g->count;
 }
 
@@ -153,7 +153,7 @@ static void stage(const mr_gradients *g)
     float *host = mr_exchange_gradients(g->exchange);
     for (uint64_t end = g->count, from; end; end = from) {
         from = end > PIECE ? end - PIECE : 0;
-        g->device->card->download(g->device, host + from, g->values + from, (end - from) * sizeof *host);
+        g->device->iface->download(g->device, host + from, g->values + from, (end - from) * sizeof *host);
         mr_exchange_ready(g->exchange, from);
     }
 }
@@ -170,7 +170,7 @@ mr_status mr_gradients_finish(mr_gradients *g, const float **sum, mr_error *err)
     if (g->in_place)
         return MR_OK;
     if (!g->alone)
-        g->device->card->upload(g->device, g->values, *sum, g->count * sizeof *g->values);
+        g->device->iface->upload(g->device, g->values, *sum, g->count * sizeof *g->values);
     *sum = g->values;
     return MR_OK;
 }

@@ -1,6 +1,6 @@
 /* gradients.h - the gradients of one rank, on the device, and the sum of all ranks'.
  * Invariant: on a device that works in host memory they are the exchange's own buffer, and nothing is copied; nor is it
- * on any device if this rank is alone, or where devices sum themselves (mr_sums_card).  Elsewhere the backward pass is
+ * on any device if this rank is alone, or where devices sum themselves (mr_sums_iface).  Elsewhere the backward pass is
  * queued as a whole, and then its gradients are copied piece by piece, so that queueing never waits for the device.
  *
  *      backward pass -> values, on the device -> the exchange's buffer -> sum, on the host -> values -> optimizer

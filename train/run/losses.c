@@ -10,13 +10,13 @@
 mr_status mr_losses_open(mr_device *device, size_t batch, size_t micro_steps, mr_losses *out, mr_error *err)
 {
     MR_AUTO(mr_losses_close) mr_losses l = {.device = device};
-    if (__builtin_mul_overflow(batch, micro_steps, &l.room) || l.room > SIZE_MAX / sizeof *l.kept)
+    if (__builtin_mul_overflow(batch, micro_steps, &l.capacity) || l.capacity > SIZE_MAX / sizeof *l.kept)
         return mr_fail(err, MR_MISUSE, "%zu x %zu losses of an update exceed any memory; use a smaller --grad-accum",
                        batch, micro_steps);
-    l.host = mr_alloc(l.room, sizeof *l.host);
+    l.host = mr_alloc(l.capacity, sizeof *l.host);
     if (!l.host)
         return mr_fail_memory(err, "training");
-    MR_TRY(device->card->alloc(device, l.room * sizeof *l.kept, "losses", (void **)&l.kept, err));
+    MR_TRY(device->iface->alloc(device, l.capacity * sizeof *l.kept, "losses", (void **)&l.kept, err));
     *out = l;
     l = (mr_losses){0};
     return MR_OK;
@@ -25,7 +25,7 @@ mr_status mr_losses_open(mr_device *device, size_t batch, size_t micro_steps, mr
 void mr_losses_close(mr_losses *l)
 {
     if (l->device)
-        l->device->card->free(l->device, l->kept);
+        l->device->iface->free(l->device, l->kept);
     free(l->host);
     *l = (mr_losses){0};
 }
@@ -37,7 +37,7 @@ void mr_losses_clear(mr_losses *l)
 
 void mr_losses_keep(mr_losses *l, const float *losses, size_t count)
 {
-    assert(count <= l->room - l->count);
+    assert(count <= l->capacity - l->count);
     const mr_rows copy = {.type = MR_F32, .rows = 1, .width = count, .from = losses, .to = l->kept + l->count};
     mr_run_rows(l->device, &copy);
     l->count += count;
@@ -45,7 +45,7 @@ void mr_losses_keep(mr_losses *l, const float *losses, size_t count)
 
 mr_status mr_losses_sum(mr_losses *l, double *sum, mr_error *err)
 {
-    const mr_device_card *c = l->device->card;
+    const mr_device_iface *c = l->device->iface;
     *sum = 0;
     c->download(l->device, l->host, l->kept, l->count * sizeof *l->host);
     MR_TRY(c->wait(l->device, err));

@@ -11,9 +11,9 @@
 
 typedef struct mr_losses {
     mr_device *device;
-    size_t room, count; /* samples: the most of an update; of this one so far */
-    float *kept;        /* [room], on the device */
-    float *host;        /* [room] */
+    size_t capacity, count; /* samples: the most of an update; of this one so far */
+    float *kept;            /* [capacity], on the device */
+    float *host;            /* [capacity] */
 } mr_losses;
 
 /* MR_MISUSE: more losses than there are addresses. */

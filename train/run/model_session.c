@@ -132,10 +132,10 @@ static mr_status open_model(const mr_session_request *q, mr_session *t, const mr
     if (q->precision)
         c->model.compute = mr_type_of(q->precision);
     MR_TRY(mr_device_open(q->device, device, &t->device, err));
-    MR_TRY(c->model.card->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err));
-    MR_TRY(t->device->card->alloc(t->device, bytes, "parameters", (void **)&t->values, err));
-    t->device->card->upload(t->device, t->values, c->values, bytes);
-    return t->device->card->wait(t->device, err);
+    MR_TRY(c->model.iface->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err));
+    MR_TRY(t->device->iface->alloc(t->device, bytes, "parameters", (void **)&t->values, err));
+    t->device->iface->upload(t->device, t->values, c->values, bytes);
+    return t->device->iface->wait(t->device, err);
 }
 
 static mr_status find_checkpoint(const mr_session_request *q, mr_session *t, mr_error *err)
@@ -180,7 +180,7 @@ static mr_status match(const mr_session_request *q, mr_session *t, const char **
     MR_TRY(find_split(q, m, split, err));
     MR_TRY(mr_session_transform(t, transform, err));
     MR_TRY(choose_threshold(q, t, err));
-    return t->checkpoint.model.card->text ? MR_OK : mr_session_map(q, m, t, err);
+    return t->checkpoint.model.iface->text ? MR_OK : mr_session_map(q, m, t, err);
 }
 
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
@@ -197,7 +197,7 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
     MR_TRY(read_checkpoint(q, ranks, t, err));
     MR_TRY(mr_ranks_agree(ranks, match(q, t, &split, &transform, err), err));
     MR_TRY(read_targets(t, ranks, split, threads, err));
-    if (t->checkpoint.model.card->text)
+    if (t->checkpoint.model.iface->text)
         MR_TRY(open_pairs(q, ranks, t, split, err));
     MR_TRY(mr_ranks_agree(ranks, open_model(q, t, &device, err), err));
     t->evaluator = (mr_evaluator){
@@ -227,9 +227,9 @@ mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_sessi
 void mr_session_close(mr_session *t)
 {
     if (t->model)
-        t->checkpoint.model.card->close(t->model);
+        t->checkpoint.model.iface->close(t->model);
     if (t->device && t->values)
-        t->device->card->free(t->device, t->values);
+        t->device->iface->free(t->device, t->values);
     mr_device_close(t->device);
     mr_checkpoint_release(&t->checkpoint);
     mr_dataset_free(t->ds);

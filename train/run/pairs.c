@@ -31,15 +31,15 @@ mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
 /* ---- the tokenizer ----------------------------------------------------------------------------------------------- */
 
 /* A tokenizer in the folder, or in the folder of the file, at `path`. */
-static bool beside(const char *path, char *out, size_t room)
+static bool beside(const char *path, char *out, size_t capacity)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json"};
     const char *slash = strrchr(path, '/');
     bool folder = mr_dir_is(path);
     int len = folder ? (int)strlen(path) : slash ? (int)(slash - path) : 0;
     for (size_t i = 0; *path && i < MR_COUNT(names); i++) {
-        int n = snprintf(out, room, "%.*s%s%s", len, path, len ? "/" : "", names[i]);
-        if (n > 0 && (size_t)n < room && access(out, F_OK) == 0)
+        int n = snprintf(out, capacity, "%.*s%s%s", len, path, len ? "/" : "", names[i]);
+        if (n > 0 && (size_t)n < capacity && access(out, F_OK) == 0)
             return true;
     }
     return false;

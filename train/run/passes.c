@@ -20,12 +20,12 @@ struct mr_pass {
     bool complete; /* all of it was recorded */
     mr_recording *forward;
     part *backward;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static void forget(mr_passes *p, mr_pass *k)
 {
-    const mr_recorder *r = p->device->card->recorder;
+    const mr_recorder *r = p->device->iface->recorder;
     r->free(p->device, k->forward);
     for (size_t i = 0; i < k->count; i++)
         r->free(p->device, k->backward[i].recording);
@@ -66,14 +66,14 @@ static mr_pass *find(mr_passes *p, const mr_model_input *in, bool tells)
 /* Sets p->now and p->replays. */
 static void choose(mr_passes *p, const mr_model_input *in, bool tells)
 {
-    const mr_recorder *r = p->device->card->recorder;
+    const mr_recorder *r = p->device->iface->recorder;
     p->now = r && !in->peers ? find(p, in, tells) : NULL;
     p->replays = p->now && p->now->complete && r->holds(p->device, p->now->forward);
     if (p->now && !p->replays) {
         forget(p, p->now);
         if (!r->begin(p->device))
             p->now = NULL;
-    } else if (!p->now && r && !in->peers && p->count < MR_PASSES_KEPT && MR_GROW(p->kept, p->count, p->room)) {
+    } else if (!p->now && r && !in->peers && p->count < MR_PASSES_KEPT && MR_GROW(p->kept, p->count, p->capacity)) {
         p->kept[p->count++] = (mr_pass){.in = *in, .tells = tells};
     }
 }
@@ -82,11 +82,11 @@ static void choose(mr_passes *p, const mr_model_input *in, bool tells)
 
 void mr_passes_forward(mr_passes *p, const mr_model_input *in, bool last, mr_model_output *out)
 {
-    const mr_recorder *r = p->device->card->recorder;
+    const mr_recorder *r = p->device->iface->recorder;
     p->last = last && p->ready;
     choose(p, in, p->last);
     if (!p->replays)
-        p->model->card->forward(p->model, p->values, in, out);
+        p->model->iface->forward(p->model, p->values, in, out);
     if (p->now && !p->replays) {
         p->now->forward = r->end(p->device);
         p->now->out = *out;
@@ -100,11 +100,11 @@ void mr_passes_forward(mr_passes *p, const mr_model_input *in, bool last, mr_mod
 /* What was recorded until here runs, and someone is told; the rest is recorded after it. */
 static void end_part(mr_passes *p, uint64_t from)
 {
-    const mr_recorder *r = p->device->card->recorder;
+    const mr_recorder *r = p->device->iface->recorder;
     mr_pass *k = p->now;
     mr_recording *made = r->end(p->device);
     r->replay(p->device, made);
-    k->complete = k->complete && made && MR_GROW(k->backward, k->count, k->room);
+    k->complete = k->complete && made && MR_GROW(k->backward, k->count, k->capacity);
     if (k->complete)
         k->backward[k->count++] = (part){made, from};
     else
@@ -118,13 +118,13 @@ static void cut(void *passes, uint64_t from)
     mr_passes *p = passes;
     end_part(p, from);
     if (from)
-        p->device->card->recorder->begin(p->device);
+        p->device->iface->recorder->begin(p->device);
 }
 
 static void record(mr_passes *p)
 {
-    p->now->complete = p->now->forward && p->device->card->recorder->begin(p->device);
-    p->model->card->backward(p->model, p->values, p->gradients, p->last ? cut : NULL, p);
+    p->now->complete = p->now->forward && p->device->iface->recorder->begin(p->device);
+    p->model->iface->backward(p->model, p->values, p->gradients, p->last ? cut : NULL, p);
     if (!p->last)
         end_part(p, 0);
 }
@@ -132,11 +132,11 @@ static void record(mr_passes *p)
 void mr_passes_backward(mr_passes *p)
 {
     if (!p->now)
-        p->model->card->backward(p->model, p->values, p->gradients, p->last ? p->ready : NULL, p->ctx);
+        p->model->iface->backward(p->model, p->values, p->gradients, p->last ? p->ready : NULL, p->ctx);
     else if (!p->replays)
         record(p);
     for (size_t i = 0; p->now && p->replays && i < p->now->count; i++) {
-        p->device->card->recorder->replay(p->device, p->now->backward[i].recording);
+        p->device->iface->recorder->replay(p->device, p->now->backward[i].recording);
         if (p->last)
             p->ready(p->ctx, p->now->backward[i].from);
     }

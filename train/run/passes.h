@@ -24,7 +24,7 @@ typedef struct mr_passes {
     mr_gradients_ready ready; /* called during the last backward pass of an update; may be NULL */
     void *ctx;
     mr_pass *kept; /* [count] */
-    size_t count, room;
+    size_t count, capacity;
     mr_pass *now; /* of the present micro-step; NULL: it is queued */
     bool replays, last;
 } mr_passes;

@@ -86,7 +86,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
                                     .accuracy = result.accuracy,
                                     .samples = result.samples,
                                     .seconds = result.seconds,
-                                    .pairs = t->config.card->text,
+                                    .pairs = t->config.iface->text,
                                     .several = t->learning.several,
                                     .f1 = result.f1,
                                     .threshold = result.threshold,
@@ -189,7 +189,7 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
     mr_journal_end last = {
         .dataset = t->settings->dataset,
         .facts = t->facts,
-        .pairs = t->config.card->text,
+        .pairs = t->config.iface->text,
         .several = t->learning.several,
         .best_accuracy = t->best_accuracy,
         .best_update = t->best_update,
@@ -199,7 +199,7 @@ static mr_status finish(mr_trainer *t, const mr_rank_uses *uses, mr_error *err)
         .decode_share = work > 0 ? spent.decoding / work : 0,
         .uses = uses,
         .profile = t->profile ? &profile : NULL,
-        .declined = t->device->card->declined ? t->device->card->declined(t->device) : NULL,
+        .declined = t->device->iface->declined ? t->device->iface->declined(t->device) : NULL,
     };
     if (t->profile && t->journal) {
         mr_trainer_profile_limits(t);

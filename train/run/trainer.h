@@ -6,8 +6,8 @@
  *      loader -> feed -> model forward -> losses
  *                        model backward -> gradients in the exchange -> sum of all ranks -> optimizer -> values
  *
- * The room: settings (options), pairs and labels (what a split offers), trainer_* (one run), pause (signals),
- * log_place; model_session (a checkpoint and a dataset, for eval and predict).  It uses all other rooms of train/. */
+ * This module: settings (options), pairs and labels (what a split offers), trainer_* (one run), pause (signals),
+ * log_place; model_session (a checkpoint and a dataset, for eval and predict).  It uses all other modules of train/. */
 #ifndef MR_TRAINER_H
 #define MR_TRAINER_H
 

@@ -9,12 +9,12 @@
 static mr_status to_host(mr_trainer *t, float *values, float **copy, float **out, mr_error *err)
 {
     *out = values;
-    if (t->device->card->host_memory)
+    if (t->device->iface->host_memory)
         return MR_OK;
     *out = *copy = mr_alloc(t->params.total, sizeof **copy);
     if (!*copy)
         return mr_fail_memory(err, "writing a checkpoint");
-    t->device->card->download(t->device, *copy, values, t->params.total * sizeof **copy);
+    t->device->iface->download(t->device, *copy, values, t->params.total * sizeof **copy);
     return MR_OK;
 }
 

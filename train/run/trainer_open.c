@@ -33,7 +33,7 @@ static mr_status load_with_head(mr_trainer *t, const char *weights, const mr_che
                                 float *start, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf said = {0};
-    MR_TRY(t->config.card->load(&t->config, &t->params, weights, start, &said, err));
+    MR_TRY(t->config.iface->load(&t->config, &t->params, weights, start, &said, err));
     return mr_head_take(head, from, t->manifest, &t->params, start, &t->remarks, err);
 }
 
@@ -45,9 +45,9 @@ static mr_status load_run(mr_trainer *t, float *start, mr_error *err)
     MR_AUTO(mr_scope_free) char *found = NULL;
     MR_AUTO(mr_buf_free) mr_buf weights = {0};
     MR_TRY(mr_checkpoint_read(run, false, false, &older, &found, err));
-    if (older.model.card != t->config.card)
+    if (older.model.iface != t->config.iface)
         return mr_fail(err, MR_MISUSE, "--pretrained %s: is a run of %s, and --model is %s", run,
-                       older.model.card->name, t->settings->model);
+                       older.model.iface->name, t->settings->model);
     mr_buf_printf(&weights, "%s/weights.npz", found);
     MR_TRY(mr_buf_status(&weights, err, "loading weights"));
     return load_with_head(t, mr_buf_text(&weights), &older, found, start, err);
@@ -66,12 +66,12 @@ static mr_status load_named(mr_trainer *t, float *start, mr_error *err)
 static mr_status load_hub(mr_trainer *t, float *start, mr_error *err)
 {
     const char *path = t->settings->pretrained;
-    const mr_model_card *card = t->config.card;
+    const mr_model_iface *iface = t->config.iface;
     MR_AUTO(mr_checkpoint_release) mr_checkpoint head = {0};
     mr_error why;
-    MR_TRY(card->load(&t->config, &t->params, path, start, &t->remarks, err));
+    MR_TRY(iface->load(&t->config, &t->params, path, start, &t->remarks, err));
     MR_TRY(mr_hub_check_colours(path, &t->remarks, err));
-    mr_status status = mr_head_hub_read(card->hub, path, t->config.hidden, &head, err);
+    mr_status status = mr_head_hub_read(iface->hub, path, t->config.hidden, &head, err);
     if (status == MR_OK)
         status = mr_head_take(&head, path, t->manifest, &t->params, start, &t->remarks, &why);
     if (status == MR_MISUSE || status == MR_END) { /* no class of the dataset's */
@@ -92,28 +92,28 @@ static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
     const mr_settings *s = t->settings;
     if (*s->pretrained)
         MR_TRY(check_pretrained(t, err));
-    t->config.card->start(&t->config, &t->params, s->seed, start);
-    if (*s->pretrained && t->config.card->hub && t->config.card->hub->is(s->pretrained))
+    t->config.iface->start(&t->config, &t->params, s->seed, start);
+    if (*s->pretrained && t->config.iface->hub && t->config.iface->hub->is(s->pretrained))
         return load_hub(t, start, err);
-    if (*s->pretrained && !t->config.card->describe && mr_dir_is(s->pretrained))
+    if (*s->pretrained && !t->config.iface->describe && mr_dir_is(s->pretrained))
         return load_run(t, start, err);
     if (*s->pretrained_classes)
         return load_named(t, start, err);
-    return *s->pretrained ? t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->remarks, err)
+    return *s->pretrained ? t->config.iface->load(&t->config, &t->params, s->pretrained, start, &t->remarks, err)
                           : MR_OK;
 }
 
 static mr_status upload(mr_trainer *t, float *to, const float *from, mr_error *err)
 {
-    t->device->card->upload(t->device, to, from, t->params.total * sizeof *to);
-    return t->device->card->wait(t->device, err);
+    t->device->iface->upload(t->device, to, from, t->params.total * sizeof *to);
+    return t->device->iface->wait(t->device, err);
 }
 
 /* Made by rank 0, in place if it can.  Collective. */
 static mr_status begin_values(mr_trainer *t, mr_error *err)
 {
     size_t bytes = t->params.total * sizeof *t->values;
-    bool first = mr_ranks_rank(t->ranks) == 0, in_place = first && t->device->card->host_memory;
+    bool first = mr_ranks_rank(t->ranks) == 0, in_place = first && t->device->iface->host_memory;
     MR_AUTO(mr_scope_free) float *start = first && !in_place ? mr_alloc(t->params.total, sizeof *start) : NULL;
     mr_buf values = {.data = (uint8_t *)(in_place ? t->values : start), .len = first ? bytes : 0};
     mr_status status = MR_OK;
@@ -175,7 +175,7 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
         .seed = s->seed,
         .tail = mr_trainer_tail(t),
         .deliver = *s->augment || s->mixup > 0 || s->cutmix > 0 ? MR_DELIVER_F32_NCHW : mr_trainer_delivery(t),
-        .transform = t->config.card->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
+        .transform = t->config.iface->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
         .items = t->pairs.items,
         .item_count = t->pairs.item_count,
         .on_bad = !s->max_bad           ? MR_ON_BAD_FAIL
@@ -191,7 +191,7 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
                                    .classes = t->config.classes,
                                    .smoothing = (float)s->label_smoothing,
                                    .weights = t->learning.weights};
-    const mr_feed_text *text = t->config.card->text ? &t->pairs.text : NULL;
+    const mr_feed_text *text = t->config.iface->text ? &t->pairs.text : NULL;
     MR_TRY(mr_augment_list(s->augment, &o.augment, err));
     if (s->decode_on[0] == 'd' && o.deliver != MR_DELIVER_CODED)
         return mr_fail(
@@ -265,12 +265,12 @@ static mr_status open_parts(mr_trainer *t, unsigned on_host, mr_error *err)
     MR_TRY(mr_device_open(s->device, &device, &t->device, err));
     if (s->profile)
         MR_TRY(mr_profile_open(t->device, &t->profile, err));
-    MR_TRY(t->config.card->open(&t->config, &t->params, t->device, mr_trainer_rows(t), true, &t->model, err));
-    MR_TRY(
-        t->device->card->alloc(t->device, t->params.total * sizeof *t->values, "parameters", (void **)&t->values, err));
+    MR_TRY(t->config.iface->open(&t->config, &t->params, t->device, mr_trainer_rows(t), true, &t->model, err));
+    MR_TRY(t->device->iface->alloc(t->device, t->params.total * sizeof *t->values, "parameters", (void **)&t->values,
+                                   err));
     if (s->ema > 0)
-        MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->mean, "the mean of parameters",
-                                      (void **)&t->mean, err));
+        MR_TRY(t->device->iface->alloc(t->device, t->params.total * sizeof *t->mean, "the mean of parameters",
+                                       (void **)&t->mean, err));
     return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
 
@@ -331,7 +331,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     MR_TRY(mr_ranks_agree(t->ranks, clear_output(t, err), err));
     MR_TRY(mr_ranks_agree(t->ranks, open_journal(t, err), err));
     MR_TRY(look_shared(t, err));
-    if (t->config.card->text && s->gather_negatives)
+    if (t->config.iface->text && s->gather_negatives)
         MR_TRY(mr_ranks_agree(
             t->ranks, mr_peers_open(t->ranks, s->batch, mr_contrast_row(t->config.embed), &t->peers, err), err));
     return open_gradients(t, err);
@@ -350,11 +350,11 @@ void mr_trainer_close(mr_trainer *t)
     mr_exchange_free(t->exchange);
     mr_optimizer_close(&t->optimizer);
     if (t->model)
-        t->config.card->close(t->model);
+        t->config.iface->close(t->model);
     if (t->device && t->values)
-        t->device->card->free(t->device, t->values);
+        t->device->iface->free(t->device, t->values);
     if (t->device && t->mean)
-        t->device->card->free(t->device, t->mean);
+        t->device->iface->free(t->device, t->mean);
     mr_device_close(t->device);
     mr_params_release(&t->params);
     mr_checkpoint_release(&t->restored);

@@ -21,7 +21,7 @@ enum { DEFAULT_WARMUP = 500 };
 
 mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 {
-    if (c->card->text)
+    if (c->iface->text)
         return mr_pairs_transform(c->image, apply_orientation);
     return (mr_transform){.kind = MR_TRANSFORM_SQUARE, .size = c->image, .apply_orientation = apply_orientation};
 }
@@ -160,10 +160,10 @@ static mr_status set_rule(mr_trainer *t, mr_error *err)
                        (ull)t->updates);
     t->update_rule = (mr_optimizer_options){
         .kind = adamw ? MR_ADAMW : MR_SGD,
-        .lr = {.base = s->lr > 0              ? s->lr
-                       : t->config.card->text ? 1e-5
-                       : adamw                ? 0.001
-                                              : 0.03,
+        .lr = {.base = s->lr > 0               ? s->lr
+                       : t->config.iface->text ? 1e-5
+                       : adamw                 ? 0.001
+                                               : 0.03,
                .warmup = warmup,
                .steps = t->updates,
                .decay = s->decay[0] == 'c'   ? MR_DECAY_COSINE
@@ -202,9 +202,9 @@ static mr_status describe(mr_trainer *t, const char *digest, mr_error *err)
     bool ok = t->facts && json_array_size(classes) == t->manifest->class_count;
     ok = ok && json_object_set_new(t->facts, "dataset_path", mr_json_path(s->dataset, strlen(s->dataset))) == 0 &&
          json_object_set_new(t->facts, "order", json_string("full")) == 0;
-    if (ok && !t->config.card->text)
+    if (ok && !t->config.iface->text)
         ok = json_object_set_new(t->facts, "loss", json_string(t->learning.several ? "bce" : "ce")) == 0;
-    if (ok && t->config.card->text)
+    if (ok && t->config.iface->text)
         ok = json_object_set_new(t->facts, "text_column", json_string(t->pairs.column)) == 0 &&
              json_object_set_new(t->facts, "negatives", json_integer((json_int_t)mr_trainer_negatives(t))) == 0;
     return ok ? MR_OK : mr_fail_memory(err, "describing the run");
@@ -279,6 +279,6 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
     MR_TRY(mr_trainer_shape(t, err));
     MR_TRY(mr_ranks_agree(ranks, find_splits(t, &train, err), err));
-    MR_TRY(t->config.card->text ? find_pairs(t, err) : find_labels(t, train, err));
+    MR_TRY(t->config.iface->text ? find_pairs(t, err) : find_labels(t, train, err));
     return mr_ranks_agree(ranks, plan_run(t, train, digest, err), err);
 }

@@ -31,7 +31,7 @@ static uint64_t batch_of(const mr_trainer *t, uint64_t share)
 {
     const mr_settings *s = t->settings;
     uint64_t batch = s->batch, negatives = fact(t, "negatives");
-    if (negatives && t->restored.model.card->text)
+    if (negatives && t->restored.model.iface->text)
         return s->gather_negatives ? negatives / mr_ranks_world(t->ranks) : negatives;
     while (share % batch)
         batch--;
@@ -209,7 +209,7 @@ mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *
                        "--batch x --grad-accum x ranks is %llu, and the run was started with %llu samples "
                        "per update; leave both out, or choose them so that the product is that number",
                        (ull)global, (ull)kept);
-    if (among && t->restored.model.card->text && among != mr_trainer_negatives(t))
+    if (among && t->restored.model.iface->text && among != mr_trainer_negatives(t))
         return mr_fail(err, MR_MISUSE,
                        "%s is %llu, and the negatives of this run are those of %llu samples; choose "
                        "that, and --grad-accum to fit",

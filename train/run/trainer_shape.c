@@ -62,10 +62,10 @@ static mr_status check_options(const mr_settings *s, const mr_model_config *c, m
         {"class-weights", s->given.class_weights, false},
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)
-        if (options[i].given && options[i].text != c->card->text)
+        if (options[i].given && options[i].text != c->iface->text)
             return mr_fail(err, MR_MISUSE, "--%s: is for %s, but --model %s is trained on %s", options[i].word,
                            options[i].text ? "bridgetower" : "classifiers", s->model,
-                           c->card->text ? "complete images and their texts" : "labels alone");
+                           c->iface->text ? "complete images and their texts" : "labels alone");
     return MR_OK;
 }
 
@@ -87,13 +87,13 @@ static mr_status check_complete(const mr_model_config *c, mr_error *err)
     };
     char missing[120] = "";
     for (size_t i = 0; i < MR_COUNT(sizes); i++)
-        if (!sizes[i].size && (c->card->text || !sizes[i].text))
+        if (!sizes[i].size && (c->iface->text || !sizes[i].text))
             snprintf(missing + strlen(missing), sizeof missing - strlen(missing), "%s%s", *missing ? ", " : "",
                      sizes[i].option);
     if (!*missing)
         return MR_OK;
     return mr_fail(err, MR_MISUSE, "--model %s: is not a preset; give %s too, or choose one of the presets: %s",
-                   c->name, missing, c->card->presets[0].name);
+                   c->name, missing, c->iface->presets[0].name);
 }
 
 /* The shape of a model of images and texts: the vocabulary of its tokenizer, and positions for its texts. */
@@ -129,10 +129,10 @@ static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
     uint64_t blocks = 0;
     if (strcmp(s->freeze, "none") == 0)
         return MR_OK;
-    for (size_t i = 0; i < MR_COUNT(towers) && c->card->text; i++)
+    for (size_t i = 0; i < MR_COUNT(towers) && c->iface->text; i++)
         if (strcmp(s->freeze, towers[i].word) == 0)
             c->frozen = towers[i].towers;
-    if (c->card->text)
+    if (c->iface->text)
         return c->frozen
                    ? MR_OK
                    : mr_fail(err, MR_MISUSE, "--freeze %s: %s accepts none, images, text or both", s->freeze, s->model);
@@ -148,9 +148,9 @@ static mr_status freeze(const mr_settings *s, mr_model_config *c, mr_error *err)
 static mr_status configure(const mr_settings *s, mr_model_config *c, mr_error *err)
 {
     char beside[4096];
-    if (c->card->configure)
-        return *s->config ? c->card->configure(s->config, c, err) : MR_OK;
-    const mr_model_hub *hub = c->card->hub;
+    if (c->iface->configure)
+        return *s->config ? c->iface->configure(s->config, c, err) : MR_OK;
+    const mr_model_hub *hub = c->iface->hub;
     if (!hub)
         return MR_OK;
     if (*s->config) {
@@ -170,7 +170,7 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
 {
     const mr_settings *s = t->settings;
     MR_TRY(mr_model_find(s->model, c, err));
-    if (c->card->text && mr_trainer_tail(t) == MR_TAIL_PAD)
+    if (c->iface->text && mr_trainer_tail(t) == MR_TAIL_PAD)
         return mr_fail(err, MR_MISUSE,
                        "--tail pad: %s would use the padding as negatives of the other samples; "
                        "choose partial or drop",
@@ -178,7 +178,7 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     MR_TRY(check_options(s, c, err));
     MR_TRY(configure(s, c, err));
     MR_TRY(override(s, c, err));
-    if (!c->card->text) {
+    if (!c->iface->text) {
         c->dropout = s->dropout;
         c->image = c->image ? c->image : DEFAULT_IMAGE;
         if (t->manifest->class_count == 0)
@@ -190,12 +190,12 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     }
     MR_TRY(check_complete(c, err));
     MR_TRY(freeze(s, c, err));
-    if (c->card->text) {
+    if (c->iface->text) {
         if (!(mr_settings_plans(s) && c->vocab && !*s->tokenizer)) /* a plan needs only the vocabulary's size */
             MR_TRY(mr_pairs_tokenizer(s, &t->pairs, err));
         MR_TRY(fit_text(s, t->pairs.tokenizer, c, err));
     }
-    return c->card->check(c, err);
+    return c->iface->check(c, err);
 }
 
 /* The schedule of the reference's run_bridgetower.py, unless the user names another. */
@@ -232,7 +232,7 @@ static mr_status begin_shape(mr_trainer *t, mr_error *err)
     } else if (begun.tokenizer.len) {
         status = mr_pairs_restore(&begun, t->settings->model, &t->pairs, err);
     }
-    if (status == MR_OK && t->config.card->text)
+    if (status == MR_OK && t->config.iface->text)
         status = suit_text(t->settings, &t->config, err);
     return mr_ranks_agree(t->ranks, status, err);
 }
@@ -240,9 +240,9 @@ static mr_status begin_shape(mr_trainer *t, mr_error *err)
 static mr_status resume_shape(mr_trainer *t, mr_error *err)
 {
     t->config = t->restored.model;
-    if (t->config.card->text)
+    if (t->config.iface->text)
         MR_TRY(mr_pairs_restore(&t->restored, t->settings->output, &t->pairs, err));
-    return t->config.card->check(&t->config, err);
+    return t->config.iface->check(&t->config, err);
 }
 
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
@@ -250,7 +250,7 @@ mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
     MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, resume_shape(t, err), err) : begin_shape(t, err));
     t->config.recompute = t->settings->recompute[0] == 'y';
     t->config.compute = mr_type_of(t->settings->precision);
-    return mr_ranks_agree(t->ranks, t->config.card->params(&t->config, &t->params, err), err);
+    return mr_ranks_agree(t->ranks, t->config.iface->params(&t->config, &t->params, err), err);
 }
 
 mr_tail mr_trainer_tail(const mr_trainer *t)

@@ -160,7 +160,7 @@ static mr_status own(mr_settings *s, const char *text, const char **out, mr_erro
     mr_buf_free(&bytes);
     if (!readable && !failed)
         return mr_fail(err, MR_BAD_DATA, "the checkpoint's options: \"%s\" is not valid path text", text);
-    if (!copy || !MR_GROW(s->owned, s->owned_count, s->owned_room)) {
+    if (!copy || !MR_GROW(s->owned, s->owned_count, s->owned_capacity)) {
         free(copy);
         return mr_fail_memory(err, "reading the checkpoint's options");
     }

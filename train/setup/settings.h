@@ -201,7 +201,7 @@ typedef struct mr_settings {
 #undef X
     } given;
     char **owned; /* texts adopted from a checkpoint */
-    size_t owned_count, owned_room;
+    size_t owned_count, owned_capacity;
 } mr_settings;
 
 extern const mr_option mr_setting_rows[]; /* of mr_settings */

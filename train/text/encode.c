@@ -34,7 +34,7 @@ struct mr_tokenizer_scratch {
     mr_buf valid;
     symbol *symbols;
     candidate *heap;
-    size_t symbol_room, heap_room;
+    size_t symbol_capacity, heap_capacity;
 };
 
 typedef struct encoder {
@@ -92,7 +92,7 @@ static bool push(encoder *e, int32_t at)
     const mr_merge_slot *m = left->after == NONE ? NULL : mr_merge_of(e->t, left->id, s->symbols[left->after].id);
     if (!m)
         return true;
-    if (!MR_GROW(s->heap, e->heap_count, s->heap_room))
+    if (!MR_GROW(s->heap, e->heap_count, s->heap_capacity))
         return false;
     candidate c = {.rank = m->rank, .at = at, .merged = m->merged};
     size_t i = e->heap_count++;
@@ -141,12 +141,12 @@ static size_t spell(encoder *e, const char *piece, size_t len)
 static mr_status merge_piece(encoder *e, const char *piece, size_t len, mr_error *err)
 {
     mr_tokenizer_scratch *s = e->s;
-    if (len > s->symbol_room) {
+    if (len > s->symbol_capacity) {
         symbol *grown = mr_realloc(s->symbols, len, sizeof *grown);
         if (!grown)
             return mr_fail_memory(err, "tokenizing a text");
         s->symbols = grown;
-        s->symbol_room = len;
+        s->symbol_capacity = len;
     }
     size_t n = spell(e, piece, len);
     bool ok = true;

@@ -24,7 +24,7 @@ typedef struct pair {
     uint32_t left, right;
     uint64_t count;
     int32_t *places; /* some may be outdated */
-    size_t place_count, place_room;
+    size_t place_count, place_capacity;
     bool raised; /* not yet in the heap with this count */
 } pair;
 
@@ -41,7 +41,7 @@ typedef struct learner {
     uint32_t *pair_table; /* numbers + 1 by hash */
     uint32_t *raised;
     entry *heap;
-    size_t pair_count, pair_room, pair_table_size, raised_count, raised_room, heap_count, heap_room;
+    size_t pair_count, pair_capacity, pair_table_size, raised_count, raised_capacity, heap_count, heap_capacity;
 } learner;
 
 void mr_learned_free(mr_learned *l)
@@ -62,7 +62,7 @@ static const uint8_t *bytes_of(const learner *l, uint32_t token)
 static int32_t add_token(learner *l, const uint8_t *bytes, size_t len)
 {
     mr_learned *out = l->out;
-    if (!MR_GROW(out->tokens, out->token_count, out->token_room))
+    if (!MR_GROW(out->tokens, out->token_count, out->token_capacity))
         return NONE;
     out->tokens[out->token_count++] = (mr_learned_token){.at = out->text.len, .len = (uint32_t)len};
     mr_buf_add(&out->text, bytes, len);
@@ -89,7 +89,7 @@ static bool precedes(const learner *l, entry a, entry b)
 
 static bool push(learner *l, entry e)
 {
-    if (!MR_GROW(l->heap, l->heap_count, l->heap_room))
+    if (!MR_GROW(l->heap, l->heap_count, l->heap_capacity))
         return false;
     size_t i = l->heap_count++;
     for (; i > 0 && precedes(l, e, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -148,20 +148,20 @@ static bool add_place(learner *l, int32_t at)
         return false;
     size_t place = pair_place(l, left, right);
     if (!l->pair_table[place]) {
-        if (!MR_GROW(l->pairs, l->pair_count, l->pair_room))
+        if (!MR_GROW(l->pairs, l->pair_count, l->pair_capacity))
             return false;
         l->pairs[l->pair_count++] = (pair){.left = left, .right = right};
         l->pair_table[place] = (uint32_t)l->pair_count;
     }
     uint32_t number = l->pair_table[place] - 1;
     pair *p = &l->pairs[number];
-    if (!MR_GROW(p->places, p->place_count, p->place_room))
+    if (!MR_GROW(p->places, p->place_count, p->place_capacity))
         return false;
     p->places[p->place_count++] = at;
     p->count += l->m->words[l->nodes[at].word].count;
     if (p->raised)
         return true;
-    if (!MR_GROW(l->raised, l->raised_count, l->raised_room))
+    if (!MR_GROW(l->raised, l->raised_count, l->raised_capacity))
         return false;
     p->raised = true;
     l->raised[l->raised_count++] = number;
@@ -238,7 +238,7 @@ static bool merge_pair(learner *l, uint32_t number, int32_t token)
 {
     pair p = l->pairs[number];
     l->pairs[number].places = NULL;
-    l->pairs[number].place_count = l->pairs[number].place_room = 0;
+    l->pairs[number].place_count = l->pairs[number].place_capacity = 0;
     bool ok = true;
     for (size_t i = 0; i < p.place_count && ok; i++) {
         const node *left = &l->nodes[p.places[i]];
@@ -258,7 +258,7 @@ static bool learn_one(learner *l, uint32_t number)
     memcpy(joined, bytes_of(l, p->left), left);
     memcpy(joined + left, bytes_of(l, p->right), right);
     int32_t token = add_token(l, joined, left + right);
-    if (token == NONE || !MR_GROW(out->merges, out->merge_count, out->merge_room))
+    if (token == NONE || !MR_GROW(out->merges, out->merge_count, out->merge_capacity))
         return false;
     out->merges[out->merge_count++] = (mr_merge){p->left, p->right, (uint32_t)token};
     return merge_pair(l, number, token) && push_raised(l);

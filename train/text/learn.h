@@ -22,7 +22,7 @@ struct mr_tokenizer_maker {
     mr_buf text, valid;
     mr_word *words;
     uint32_t *table; /* number of a word + 1 by its hash; 0: empty */
-    size_t word_count, word_room, table_size;
+    size_t word_count, word_capacity, table_size;
     uint64_t seed; /* of the table's hashes */
 };
 
@@ -35,7 +35,7 @@ typedef struct mr_learned {
     mr_buf text;
     mr_learned_token *tokens;
     mr_merge *merges;
-    size_t token_count, token_room, merge_count, merge_room;
+    size_t token_count, token_capacity, merge_count, merge_capacity;
 } mr_learned;
 
 /* Learns until there are `max` tokens, including the bytes, or no pair occurs twice. */

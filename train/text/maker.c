@@ -67,7 +67,7 @@ static mr_status add_word(mr_tokenizer_maker *m, const char *text, size_t len, m
     }
     if (len > MR_LEARN_MAX - m->text.len)
         return mr_fail(err, MR_BAD_DATA, "more than %d bytes of distinct words; learn from fewer texts", MR_LEARN_MAX);
-    if (!MR_GROW(m->words, m->word_count, m->word_room))
+    if (!MR_GROW(m->words, m->word_count, m->word_capacity))
         return mr_fail_memory(err, "counting words");
     m->words[m->word_count++] = (mr_word){.at = (uint32_t)m->text.len, .len = (uint32_t)len, .count = 1};
     m->table[place] = (uint32_t)m->word_count;

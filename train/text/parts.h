@@ -80,7 +80,7 @@ struct mr_tokenizer {
     mr_token *tokens; /* the vocabulary, in the order of the file */
     mr_added *added;  /* in the order of the file */
     mr_merge *merges; /* by rank */
-    size_t token_count, token_room, added_count, added_room, merge_count, merge_room;
+    size_t token_count, token_capacity, added_count, added_capacity, merge_count, merge_capacity;
     mr_string_map by_text, added_by_text;
     uint64_t seed;     /* of the table's hashes */
     int64_t added_end; /* largest id of an added token + 1; 0: none */

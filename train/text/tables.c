@@ -84,7 +84,8 @@ mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' occurs twice", name, shown(len), text);
     if (len > MR_FILE_MAX || (t->token_count + 1) * 2 > UINT32_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: too many tokens", name);
-    if (!MR_GROW(t->tokens, t->token_count, t->token_room) || !mr_string_map_add(&t->by_text, token_text, t, text, len))
+    if (!MR_GROW(t->tokens, t->token_count, t->token_capacity) ||
+        !mr_string_map_add(&t->by_text, token_text, t, text, len))
         return mr_fail_memory(err, name);
     t->tokens[t->token_count++] = (mr_token){.at = t->text.len, .len = (uint32_t)len, .id = (int32_t)id};
     mr_buf_add(&t->text, text, len);
@@ -108,7 +109,7 @@ mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const
                        a == SIZE_MAX   ? "the first"
                        : b == SIZE_MAX ? "the second"
                                        : "the result");
-    if (t->merge_count == UINT32_MAX || !MR_GROW(t->merges, t->merge_count, t->merge_room))
+    if (t->merge_count == UINT32_MAX || !MR_GROW(t->merges, t->merge_count, t->merge_capacity))
         return mr_fail_memory(err, name);
     t->merges[t->merge_count++] = (mr_merge){(uint32_t)a, (uint32_t)b, (uint32_t)both};
     return MR_OK;
@@ -136,7 +137,7 @@ mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_a
     if (id > MR_ID_MAX || (a.id >= 0 && a.id != id))
         return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' has the id %d; expected %lld", name, shown(len), text,
                        a.id, (long long)id);
-    if (!MR_GROW(t->added, t->added_count, t->added_room) ||
+    if (!MR_GROW(t->added, t->added_count, t->added_capacity) ||
         !mr_string_map_add(&t->added_by_text, added_text, t, text, len))
         return mr_fail_memory(err, name);
     a.at = t->text.len;

@@ -61,11 +61,11 @@ typedef struct mr_coco_group {
 typedef struct mr_coco_state {
     mr_coco_ids ids; /* of all files */
     mr_coco_part *parts;
-    size_t part_count, part_room;
+    size_t part_count, part_capacity;
     mr_coco_group *groups;
-    size_t group_count, group_room;
+    size_t group_count, group_capacity;
     uint32_t *where;
-    size_t where_count, where_room;
+    size_t where_count, where_capacity;
     mr_image_names images; /* once a name needs them */
     size_t results;        /* result files seen (bare lists) */
     const char *result;    /* the path of one */

@@ -86,7 +86,7 @@ static void find_split(const mr_tree *t, mr_coco_part *part)
 
 static mr_status add_part(mr_coco_state *st, const mr_coco_part *part, mr_error *err)
 {
-    if (!MR_GROW(st->parts, st->part_count, st->part_room))
+    if (!MR_GROW(st->parts, st->part_count, st->part_capacity))
         return mr_fail_memory(err, "listing annotation files");
     st->parts[st->part_count++] = *part;
     return MR_OK;

@@ -133,7 +133,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         MR_TRY(is_left_out(b, &g, &g.left_out));
     if (g.left_out)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
-    if (!MR_GROW(st->groups, st->group_count, st->group_room))
+    if (!MR_GROW(st->groups, st->group_count, st->group_capacity))
         return mr_fail_memory(b->err, "listing annotation files");
     st->groups[st->group_count++] = g;
     return MR_OK;

@@ -199,7 +199,7 @@ static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, 
             sample.flags = 0;
     }
     for (size_t i = 0; i <= g->count; i++) {
-        if (!MR_GROW(st->where, st->where_count, st->where_room))
+        if (!MR_GROW(st->where, st->where_count, st->where_capacity))
             return mr_fail_memory(b->err, "listing COCO images");
         st->where[st->where_count++] = where[i];
     }

@@ -124,7 +124,7 @@ typedef struct name {
 
 typedef struct names {
     name *items;
-    size_t count, room;
+    size_t count, capacity;
 } names;
 
 static int by_text(const void *a, const void *b)
@@ -145,7 +145,7 @@ static mr_status list_inner(const mr_tree *t, const mr_child *class, names *inne
         *direct = !child.is_dir && mr_folder_image(t, child.entry, class_end + 1);
         if (!mr_folder_is_class(t, &child, 0))
             continue;
-        if (!MR_GROW(inner->items, inner->count, inner->room))
+        if (!MR_GROW(inner->items, inner->count, inner->capacity))
             return mr_fail_memory(err, "checking the classes");
         inner->items[inner->count++] = (name){child.name, child.name_len};
     }

@@ -37,7 +37,7 @@ typedef struct reader {
     double bbox[4];
     size_t bbox_count;
     double *keypoints;
-    size_t keypoint_count, keypoint_room;
+    size_t keypoint_count, keypoint_capacity;
     bool bad, has_bbox, bad_bbox;
     bool segments; /* within segments_info */
     mr_coco_segmentation shape;
@@ -57,7 +57,7 @@ static void take_bbox(reader *r, const mr_json_token *t)
 
 static mr_status take_keypoint(reader *r, const mr_json_token *t)
 {
-    if (!MR_GROW(r->keypoints, r->keypoint_count, r->keypoint_room))
+    if (!MR_GROW(r->keypoints, r->keypoint_count, r->keypoint_capacity))
         return mr_fail_memory(r->err, "reading COCO annotations");
     if (mr_coco_number(t, &r->keypoints[r->keypoint_count]))
         r->keypoint_count++;

@@ -185,7 +185,7 @@ mr_status mr_label_census_classes(const mr_label_census *c, const char *where, m
         const char *name = c->distinct.classes[i].name; /* path text, which is not escaped again */
         if (c->minus_is_none && !strcmp(name, "-1"))
             continue;
-        char *copy = MR_GROW(plan->classes, plan->class_count, plan->class_room) ? strdup(name) : NULL;
+        char *copy = MR_GROW(plan->classes, plan->class_count, plan->class_capacity) ? strdup(name) : NULL;
         if (!copy)
             return mr_fail_memory(err, "listing the classes");
         plan->classes[plan->class_count++] = (mr_class){.name = copy};

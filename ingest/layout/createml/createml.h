@@ -13,9 +13,9 @@ typedef struct mr_createml_ref { /* an entry of a JSON file, and the image that 
 
 typedef struct mr_createml_state {
     mr_createml_file **files;
-    size_t file_count, file_room;
+    size_t file_count, file_capacity;
     mr_createml_ref *refs; /* sorted by image, then by place; those of one image are joined */
-    size_t ref_count, ref_room;
+    size_t ref_count, ref_capacity;
     mr_texts texts; /* the files that are small enough */
 } mr_createml_state;
 
@@ -31,7 +31,7 @@ static inline const mr_createml_ref *mr_createml_refs(const mr_createml_state *s
 
 typedef struct mr_createml_jsons {
     uint32_t *entries;
-    size_t count, room;
+    size_t count, capacity;
 } mr_createml_jsons;
 
 /* Adds the json files of a folder ("" or "train") that look like CreateML, _annotations.createml.json in any case.

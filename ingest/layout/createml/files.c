@@ -40,7 +40,7 @@ mr_status mr_createml_list(const mr_tree *t, const char *dir, size_t len, mr_cre
             MR_TRY(looks_right(t, child.entry, &yes, err));
         if (!yes)
             continue;
-        if (!MR_GROW(out->entries, out->count, out->room))
+        if (!MR_GROW(out->entries, out->count, out->capacity))
             return mr_fail_memory(err, "looking for a layout");
         out->entries[out->count++] = child.entry;
     }

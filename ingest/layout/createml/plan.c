@@ -97,7 +97,7 @@ static mr_status add_refs(build *b, place *p, uint32_t number)
             note_missing(b, f, image, &found);
             continue;
         }
-        if (!MR_GROW(st->refs, st->ref_count, st->ref_room))
+        if (!MR_GROW(st->refs, st->ref_count, st->ref_capacity))
             return mr_fail_memory(b->err, "listing the samples");
         st->refs[st->ref_count++] = (mr_createml_ref){found.entry, number, n};
     }
@@ -189,7 +189,7 @@ static mr_status read_file(build *b, place *p, bool only)
         status =
             mr_source_dispensable(b->tree->source, p->json, "ingests without the images that it lists", status, b->err);
     MR_TRY(status);
-    if (!MR_GROW(st->files, st->file_count, st->file_room)) {
+    if (!MR_GROW(st->files, st->file_count, st->file_capacity)) {
         mr_createml_free(file);
         return mr_fail_memory(b->err, "reading CreateML annotations");
     }

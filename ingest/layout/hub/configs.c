@@ -32,7 +32,7 @@ static mr_status add_rule(mr_hub_configs *card, mr_hub_rule rule, mr_error *err)
         return mr_fail(err, MR_BAD_DATA,
                        "%s: configs: the pattern %.200s is longer than %d bytes, or has more than %d **", card_name,
                        rule.pattern, PATTERN_MAX, DOUBLE_STARS);
-    if (!MR_GROW(card->rules, card->count, card->room))
+    if (!MR_GROW(card->rules, card->count, card->capacity))
         return mr_fail_memory(err, card_name);
     card->rules[card->count++] = rule;
     return MR_OK;

@@ -22,7 +22,7 @@ typedef struct mr_hub_rule { /* texts of the YAML; split NULL: that of the file'
 struct mr_hub_configs { /* a zeroed one has no rules */
     mr_yaml yaml;
     mr_hub_rule *rules;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* Reads README.md, if there is one with configs.  MR_BAD_DATA: they are not read; the message says how to do without.

@@ -156,7 +156,7 @@ mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err)
         const char *path = mr_tree_path(t, e, &len);
         if (!mr_name_ends(path, len, MR_HUB_END) || mr_path_is_hidden(path, len))
             continue;
-        if (!MR_GROW(out->items, out->count, out->room))
+        if (!MR_GROW(out->items, out->count, out->capacity))
             return mr_fail_memory(err, "listing Parquet files");
         out->items[out->count] = mr_hub_file_at(path, len);
         out->items[out->count++].entry = e;

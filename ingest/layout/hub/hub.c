@@ -143,7 +143,7 @@ static mr_status hub_open(const mr_tree *t, const mr_layout_options *o, mr_plan 
     if (status == MR_OK)
         status = mr_hub_complete(files, err);
     for (size_t i = 0; i < files->count && status == MR_OK; i++) {
-        if (!MR_GROW(out->entries, out->count, out->room))
+        if (!MR_GROW(out->entries, out->count, out->capacity))
             return mr_fail_memory(err, "listing Parquet files");
         out->entries[out->count++] = files->items[i].entry;
         status = check_head(t, &files->items[i], err);

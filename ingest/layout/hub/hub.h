@@ -34,7 +34,7 @@ typedef struct mr_hub_file {
 
 typedef struct mr_hub_files {
     mr_hub_file *items; /* in order of path */
-    size_t count, room;
+    size_t count, capacity;
 } mr_hub_files;
 
 typedef struct mr_hub_configs mr_hub_configs; /* configs.h */

@@ -39,11 +39,11 @@ typedef struct mr_ilsvrc_synset {
 
 typedef struct mr_ilsvrc_state {
     mr_buf *texts; /* what the rest points into */
-    size_t text_count, text_room;
+    size_t text_count, text_capacity;
     mr_ilsvrc_row *rows; /* sorted by key, one per key */
-    size_t row_count, row_room;
+    size_t row_count, row_capacity;
     mr_ilsvrc_synset *synsets; /* sorted by name, one per name */
-    size_t synset_count, synset_room;
+    size_t synset_count, synset_capacity;
     const char **by_id; /* [id_count]: the synset of each ILSVRC2012_ID, NULL: none; itself NULL: ids are unknown */
     size_t id_count;
     size_t mat_budget; /* what files of MATLAB may still unpack to */

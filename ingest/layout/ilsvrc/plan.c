@@ -25,7 +25,7 @@ typedef struct build {
     mr_ilsvrc_state *state;
     mr_ilsvrc_places where;
     place *places;
-    size_t place_count, place_room;
+    size_t place_count, place_capacity;
     mr_class_set classes;
     bool labels; /* a table has some */
     mr_ilsvrc_counts counts;
@@ -47,7 +47,7 @@ static mr_status add_place(build *b, const place *p)
         b->places[b->place_count - 1].end = p->end;
         return MR_OK;
     }
-    if (!MR_GROW(b->places, b->place_count, b->place_room))
+    if (!MR_GROW(b->places, b->place_count, b->place_capacity))
         return mr_fail_memory(b->err, "listing the splits");
     b->places[b->place_count++] = *p;
     return MR_OK;

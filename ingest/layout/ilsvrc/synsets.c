@@ -22,13 +22,13 @@ typedef struct stated { /* an id that a line states; 0: it states none */
 
 typedef struct listed {
     stated *ids; /* of all files that state them */
-    size_t count, room;
+    size_t count, capacity;
     size_t first; /* of the current file */
 } listed;
 
 static mr_status add_synset(mr_ilsvrc_state *st, const char *name, const char *words, size_t len, mr_error *err)
 {
-    if (!MR_GROW(st->synsets, st->synset_count, st->synset_room))
+    if (!MR_GROW(st->synsets, st->synset_count, st->synset_capacity))
         return mr_fail_memory(err, "reading the synsets");
     st->synsets[st->synset_count] = (mr_ilsvrc_synset){name, words, len, st->synset_count};
     st->synset_count++;
@@ -57,7 +57,7 @@ static mr_status take_line(const char *name, const mr_ilsvrc_lines *l, mr_ilsvrc
         return mr_fail(err, MR_BAD_DATA, "%s: line %zu does not begin with a synset (n and 8 digits)", name, l->number);
     words += l->len > MR_SYNSET_LEN ? strspn(words, " \t") : 0;
     size_t len = l->len - (size_t)(words - l->line), id = take_id(&words, &len);
-    if (!MR_GROW(f->ids, f->count, f->room))
+    if (!MR_GROW(f->ids, f->count, f->capacity))
         return mr_fail_memory(err, "reading the synsets");
     f->ids[f->count++] = (stated){id, l->line, name, l->number};
     return add_synset(st, l->line, words, len, err);

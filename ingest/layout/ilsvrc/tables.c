@@ -24,7 +24,7 @@ mr_status mr_ilsvrc_keep(mr_ilsvrc_state *st, mr_buf *text, mr_error *err)
 {
     mr_buf_text(text);
     MR_TRY(mr_buf_status(text, err, "reading a table"));
-    if (!MR_GROW(st->texts, st->text_count, st->text_room))
+    if (!MR_GROW(st->texts, st->text_count, st->text_capacity))
         return mr_fail_memory(err, "reading a table");
     st->texts[st->text_count++] = *text;
     *text = (mr_buf){0};
@@ -85,7 +85,7 @@ static size_t stem(const char *name, size_t len)
 static mr_status add_row(mr_ilsvrc_state *st, const char *key, size_t key_len, const char *synset, const char *boxes,
                          size_t boxes_len, mr_error *err)
 {
-    if (!MR_GROW(st->rows, st->row_count, st->row_room))
+    if (!MR_GROW(st->rows, st->row_count, st->row_capacity))
         return mr_fail_memory(err, "reading a table");
     st->rows[st->row_count] = (mr_ilsvrc_row){.key = key,
                                               .key_len = stem(key, key_len),
@@ -164,7 +164,7 @@ static mr_status read_ground_truth(const mr_tree *t, uint32_t entry, mr_ilsvrc_s
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     MR_AUTO(mr_buf_free) mr_buf keys = {0};
     MR_AUTO(mr_scope_free) const char **synsets = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     MR_TRY(read_text(t, entry, &text, err));
     mr_buf_text(&text);
     mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
@@ -174,7 +174,7 @@ static mr_status read_ground_truth(const mr_tree *t, uint32_t entry, mr_ilsvrc_s
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu is empty", name, count + 1);
         if (!synset)
             return bad_line(name, &l, "an ILSVRC2012_ID that the list of synsets has", err);
-        if (!MR_GROW(synsets, count, room))
+        if (!MR_GROW(synsets, count, capacity))
             return mr_fail_memory(err, "reading a table");
         synsets[count++] = synset;
         mr_buf_printf(&keys, "ILSVRC2012_val_%08zu", l.number);

@@ -17,7 +17,7 @@ typedef struct lines {
     mr_buf cells; /* "file_name\0label\0" a row */
     uint64_t *at;
     uint32_t *len;
-    size_t count, at_room, len_room;
+    size_t count, at_capacity, len_capacity;
     bool labelled;
     bool texts;       /* rows with a text, or a list of texts */
     size_t odd_texts; /* ... with something else */
@@ -25,7 +25,7 @@ typedef struct lines {
     size_t picked;     /* fields: all, or all but TEXT */
     size_t odd_labels; /* objects, and lists of something else than texts and numbers */
     mr_sheet_fault *faults;
-    size_t fault_count, fault_room;
+    size_t fault_count, fault_capacity;
     mr_notes *notes;
 } lines;
 
@@ -93,7 +93,8 @@ static mr_status add_cells(lines *l, const mr_jsonl_row *row, const char *label,
     mr_buf_add(&l->cells, "", 1);
     mr_buf_add(&l->cells, label, label_len);
     mr_buf_add(&l->cells, "", 1);
-    bool at_fits = MR_GROW(l->at, l->count, l->at_room), len_fits = at_fits && MR_GROW(l->len, l->count, l->len_room);
+    bool at_fits = MR_GROW(l->at, l->count, l->at_capacity),
+         len_fits = at_fits && MR_GROW(l->len, l->count, l->len_capacity);
     if (!len_fits || row->len > UINT32_MAX || l->count >= UINT32_MAX - 1)
         return mr_fail_memory(err, "reading metadata");
     l->at[l->count] = row->at;
@@ -110,7 +111,7 @@ static mr_status keep_fault(lines *l, const mr_jsonl_row *row, const mr_error *w
         mr_note_add(l->notes, MR_NOTE_REJECT, e->path, e->path_len, 0, "%s", why->text);
         return MR_OK;
     }
-    if (!MR_GROW(l->faults, l->fault_count, l->fault_room))
+    if (!MR_GROW(l->faults, l->fault_count, l->fault_capacity))
         return mr_fail_memory(err, "reading metadata");
     l->faults[l->fault_count].row = l->count;
     if (!(l->faults[l->fault_count].why = strdup(why->text)))

@@ -26,7 +26,7 @@ static mr_status add_config(const mr_tree *t, const char *dir, size_t len, mr_ne
     }
     if (!any)
         return MR_OK;
-    if (!MR_GROW(list->items, list->count, list->room))
+    if (!MR_GROW(list->items, list->count, list->capacity))
         return mr_fail_memory(err, "listing the configs");
     list->items[list->count++] = c;
     return MR_OK;

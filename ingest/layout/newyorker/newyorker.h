@@ -23,7 +23,7 @@ typedef struct mr_newyorker_row {
 
 typedef struct mr_newyorker_state {
     mr_newyorker_row *rows; /* a sample's aux is a place in it */
-    size_t count, room;
+    size_t count, capacity;
 } mr_newyorker_state;
 
 typedef struct mr_newyorker_config {
@@ -33,7 +33,7 @@ typedef struct mr_newyorker_config {
 
 typedef struct mr_newyorker_configs { /* all zero first; free items */
     mr_newyorker_config *items;
-    size_t count, room;
+    size_t count, capacity;
 } mr_newyorker_configs;
 
 mr_status mr_newyorker_list_configs(const mr_tree *t, mr_newyorker_configs *list, mr_error *err);

@@ -77,7 +77,7 @@ static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uin
         return MR_OK;
     }
     MR_TRY(mr_labels_take(&b->labels, &b->fields[1], file_name(j), "line", r->line, b->err));
-    if (!MR_GROW(b->st->rows, b->st->count, b->st->room))
+    if (!MR_GROW(b->st->rows, b->st->count, b->st->capacity))
         return mr_fail_memory(b->err, "listing rows");
     b->st->rows[b->st->count] = (mr_newyorker_row){.at = r->at, .len = (uint32_t)r->len, .file = j->entry};
     mr_sample sample = {.split = split, .entry = entry, .label = -1, .aux = b->st->count++, .meta_bytes = r->len};

@@ -27,7 +27,7 @@ typedef struct list { /* sorted by number */
     const char *name;
     mr_buf text;
     item *items;
-    size_t count, room;
+    size_t count, capacity;
 } list;
 
 static void free_list(list *l)
@@ -57,7 +57,7 @@ static mr_status read_line(list *l, char *line, char *end, size_t number, mr_err
         *--end = '\0';
     if (blank)
         *blank = '\0';
-    if (!blank || blank + 1 >= end || !MR_GROW(l->items, l->count, l->room) ||
+    if (!blank || blank + 1 >= end || !MR_GROW(l->items, l->count, l->capacity) ||
         !mr_text_parse_u64(line, &l->items[l->count].number) || strpbrk(blank + 1, "\t\"\r"))
         return mr_fail(err, MR_BAD_DATA, "%s: line %zu: not a number and a text with a space between them", l->name,
                        number);

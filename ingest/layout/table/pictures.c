@@ -93,7 +93,7 @@ static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others,
         const char *path = mr_tree_path(t, e, &len), *stem = stem_of(path, len, &stem_len);
         if (apart && mr_string_map_find(&others->stems, text_of, others, stem, stem_len) != SIZE_MAX)
             continue;
-        if (!MR_GROW(out->entries, out->count, out->room))
+        if (!MR_GROW(out->entries, out->count, out->capacity))
             return mr_fail_memory(err, "listing the images");
         out->entries[out->count++] = e;
     }

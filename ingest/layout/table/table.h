@@ -16,7 +16,7 @@
 typedef struct mr_picture_index { /* the images of a tree by their names without folder and ending */
     const mr_tree *tree;
     uint32_t *entries; /* the images but for masks of others, ascending */
-    size_t count, room;
+    size_t count, capacity;
     size_t masks;    /* images in folders of masks */
     uint32_t *first; /* by stem: an image, as a place in entries */
     uint32_t *next;  /* by image: another of this stem; MR_NO_ENTRY: none */
@@ -151,7 +151,7 @@ mr_box_row mr_via_box(const mr_sheet *sheet, size_t row, double out[4]);
 /* Adds the polygon, if it is one, to the last object. */
 void mr_via_polygon(const mr_sheet *sheet, size_t row, mr_objects *out);
 /* The class; false: its attributes say none, or several. */
-bool mr_via_label(const mr_sheet *sheet, size_t row, char *text, size_t room);
+bool mr_via_label(const mr_sheet *sheet, size_t row, char *text, size_t capacity);
 
 /* ---- classes.c ------------------------------------------------------------------------------------------------ */
 

@@ -119,7 +119,7 @@ static const char *choice_of(json_t *value)
     return found;
 }
 
-bool mr_via_label(const mr_sheet *s, size_t row, char *text, size_t room)
+bool mr_via_label(const mr_sheet *s, size_t row, char *text, size_t capacity)
 {
     static const char *const words[] = {"class", "label", "name", "type", "category", "object"};
     MR_AUTO(release) json_t *attributes = parse(s, row, s->boxes.at[1]);
@@ -129,5 +129,5 @@ bool mr_via_label(const mr_sheet *s, size_t row, char *text, size_t room)
         found = choice_of(json_object_get(attributes, words[w]));
     if (!found && json_object_size(attributes) == 1)
         json_object_foreach(attributes, key, value) found = choice_of(value);
-    return found && *found && strlen(found) < room && snprintf(text, room, "%s", found) > 0;
+    return found && *found && strlen(found) < capacity && snprintf(text, capacity, "%s", found) > 0;
 }

@@ -127,7 +127,7 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
         *(at == NAME ? &o->named : &o->boxed) = true;
     if (at != OBJECT)
         return;
-    if (!MR_GROW(a->objects, a->count, a->room))
+    if (!MR_GROW(a->objects, a->count, a->capacity))
         return stop(r, MR_SYSTEM, NULL);
     a->objects[a->count++] = (mr_voc_object){.point = a->point_count};
 }
@@ -208,7 +208,7 @@ static void take_point(reader *r, mr_voc_object *o)
     bool odd = o->points & 1;
     if (!number(r, &value) || odd != r->is_y)
         value = NAN;
-    if (!MR_GROW(a->points, a->point_count, a->point_room))
+    if (!MR_GROW(a->points, a->point_count, a->point_capacity))
         return stop(r, MR_SYSTEM, NULL);
     a->points[a->point_count++] = value;
     o->points++;
@@ -315,8 +315,8 @@ mr_status mr_voc_annotation_unpack(const void *bytes, mr_voc_annotation *out, mr
     out->points = mr_alloc(p.point_count, sizeof *out->points);
     if (!out->objects || !out->points)
         return mr_fail_memory(err, "reading an annotation");
-    out->room = p.count;
-    out->point_room = p.point_count;
+    out->capacity = p.count;
+    out->point_capacity = p.point_count;
     if (p.count)
         memcpy(out->objects, at, p.count * sizeof *out->objects);
     at += p.count * sizeof *out->objects;

@@ -19,9 +19,9 @@ typedef struct mr_voc_annotation { /* a zeroed one is empty */
     uint32_t width, height;        /* 0: not stated */
     size_t file_at, file_len;      /* <filename>, in names */
     mr_voc_object *objects;
-    size_t count, room;
+    size_t count, capacity;
     double *points;
-    size_t point_count, point_room;
+    size_t point_count, point_capacity;
     mr_buf names;
     struct XML_ParserStruct *parser; /* of the last one, for the next: making one costs as much as a small file */
 } mr_voc_annotation;

@@ -41,7 +41,7 @@ typedef struct sets {
 static mr_status add(const sets *s, const list *l, uint32_t entry, uint32_t split)
 {
     mr_voc_lists *lists = s->lists;
-    if (!MR_GROW(lists->items, lists->count, lists->room))
+    if (!MR_GROW(lists->items, lists->count, lists->capacity))
         return mr_fail_memory(s->err, "reading image lists");
     lists->items[lists->count++] = (mr_voc_listed){entry, split, l->folder, l->half, l->whole};
     return MR_OK;
@@ -275,7 +275,7 @@ static bool is_list(const sets *s, uint32_t entry, list *out)
 
 typedef struct all {
     list *items;
-    size_t count, room;
+    size_t count, capacity;
 } all;
 
 static void free_all(all *a)
@@ -302,7 +302,7 @@ static mr_status list_entry(const sets *s, uint32_t entry, all *a)
         s->plan->used[entry] = MR_USE_TAKEN; /* the split's own list says the same */
         return MR_OK;
     }
-    if (!MR_GROW(a->items, a->count, a->room))
+    if (!MR_GROW(a->items, a->count, a->capacity))
         return mr_fail_memory(s->err, "reading image lists");
     a->items[a->count++] = l;
     return MR_OK;

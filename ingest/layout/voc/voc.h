@@ -77,7 +77,7 @@ typedef struct mr_voc_listed {
 
 typedef struct mr_voc_lists {
     mr_voc_listed *items; /* by split, then by entry; an image that several lists name is in each of their splits */
-    size_t count, room;
+    size_t count, capacity;
     bool any; /* a list with a name in it */
 } mr_voc_lists;
 

@@ -247,7 +247,7 @@ static mr_status read_sample(build *b, const group *g, mr_sample *sample)
     mr_webdataset_state *st = b->state;
     const uint32_t members[] = {g->json, g->cls, g->text};
     MR_TRY(mr_webdataset_group_check(b->tree, g, b->err));
-    if (!MR_GROW(st->rows, st->count, st->room))
+    if (!MR_GROW(st->rows, st->count, st->capacity))
         return mr_fail_memory(b->err, "listing samples");
     st->rows[st->count++] = (mr_webdataset_row){.json = g->json, .text = g->text};
     for (size_t i = 0; i < MR_COUNT(members); i++)

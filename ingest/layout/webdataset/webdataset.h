@@ -18,7 +18,7 @@ typedef struct mr_webdataset_row { /* the members of a sample beside its image; 
 
 typedef struct mr_webdataset_state {
     mr_webdataset_row *rows; /* by sample.aux */
-    size_t count, room;
+    size_t count, capacity;
     char *text_column; /* NULL: none */
 } mr_webdataset_state;
 

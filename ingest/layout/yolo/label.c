@@ -94,7 +94,7 @@ static mr_status add_number(mr_yolo_reader *r, const char *word, size_t len)
     double value;
     if (!read_number(word, len, &value))
         return refuse_word(r, word, len, "a number");
-    if (!MR_GROW(r->numbers, r->count, r->room))
+    if (!MR_GROW(r->numbers, r->count, r->capacity))
         return MR_SYSTEM;
     r->numbers[r->count++] = value;
     return MR_OK;

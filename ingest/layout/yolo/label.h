@@ -38,7 +38,7 @@ typedef struct mr_yolo_reader { /* zero but for `at` and `end` */
     const char *at, *end;
     uint64_t line; /* number of the current line, from 1 */
     double *numbers;
-    size_t count, room;
+    size_t count, capacity;
     char why[200]; /* MR_BAD_DATA: what is wrong with it */
 } mr_yolo_reader;
 

@@ -58,10 +58,10 @@ static int by_number(const void *a, const void *b)
 static mr_status add_map(const mr_yolo_build *b, const mr_yaml_node *names)
 {
     const mr_yaml *y = &b->settings.yaml;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     MR_AUTO(mr_scope_free) named *list = NULL;
     for (const mr_yaml_node *key = mr_yaml_first(y, names); key; key = mr_yaml_next(y, mr_yaml_next(y, key))) {
-        if (!MR_GROW(list, count, room))
+        if (!MR_GROW(list, count, capacity))
             return mr_fail_memory(b->err, "reading data.yaml");
         list[count] = (named){.name = mr_yaml_next(y, key)};
         if (!whole(b, key, MR_YOLO_CLASSES - 1, &list[count].number))

@@ -14,7 +14,7 @@ static const char *const keys[] = {"train", "val", "test"};
 
 static mr_status add_item(mr_yolo_build *b, uint32_t split, uint32_t entry)
 {
-    if (!MR_GROW(b->items, b->count, b->room))
+    if (!MR_GROW(b->items, b->count, b->capacity))
         return mr_fail_memory(b->err, "listing the samples");
     b->items[b->count++] = (mr_yolo_item){split, entry};
     return MR_OK;

@@ -122,7 +122,7 @@ typedef struct mr_yolo_build { /* while plan() runs */
     bool chosen;          /* settings name a list: Darknet's data/ has those of other datasets, too */
     mr_yolo_dirs dirs;
     mr_yolo_item *items;
-    size_t count, room;
+    size_t count, capacity;
     bool lists; /* images are named by lists: other images in the folders have no split */
     mr_error *err;
 } mr_yolo_build;

@@ -6,7 +6,7 @@
 #ifndef MR_EXPORT_COCO_H
 #define MR_EXPORT_COCO_H
 
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 typedef struct mr_export_raw { /* an annotation as the source has it; spans in the meta */
     mr_span id, area, mask;    /* mask: a segmentation in run lengths */
@@ -14,7 +14,7 @@ typedef struct mr_export_raw { /* an annotation as the source has it; spans in t
 
 typedef struct mr_export_raws { /* of one sample; a zeroed one is empty */
     mr_export_raw *items;       /* sorted by the text of their ids */
-    size_t count, room;
+    size_t count, capacity;
 } mr_export_raws;
 
 /* Replaces the contents by the annotations that the meta has of COCO; none where it has none. */

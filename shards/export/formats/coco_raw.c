@@ -41,7 +41,7 @@ static mr_status take(void *ctx, const mr_json_token *t)
     if (t->depth == 1 && t->kind == MR_JSON_OBJECT)
         r->raw = (mr_export_raw){0};
     if (t->depth == 1 && t->kind == MR_JSON_OBJECT_END && r->raw.id.len) {
-        if (!MR_GROW(out->items, out->count, out->room))
+        if (!MR_GROW(out->items, out->count, out->capacity))
             return mr_fail_memory(r->err, "exporting");
         out->items[out->count++] = r->raw;
     }

@@ -10,7 +10,7 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 #include "base/text.h"
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 #include "shards/format/meta.h"
 
 typedef unsigned long long ull;

@@ -3,7 +3,7 @@
 #ifndef MR_EXPORT_FOLDERS_H
 #define MR_EXPORT_FOLDERS_H
 
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 typedef struct mr_export_folders { /* the first member of the format's state, or the state itself */
     char **classes;                /* their folders */

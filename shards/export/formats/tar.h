@@ -3,7 +3,7 @@
 #ifndef MR_EXPORT_TAR_H
 #define MR_EXPORT_TAR_H
 
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 
 #define MR_TAR_FOLDER "__millrace__" /* readers of WebDataset and of the hub skip it */
 #define MR_TAR_FACTS  MR_TAR_FOLDER "/dataset.json"

@@ -11,7 +11,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
-#include "shards/export/card.h"
+#include "shards/export/format.h"
 #include "shards/export/outline.h"
 
 typedef struct voc {

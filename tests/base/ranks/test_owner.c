@@ -53,21 +53,21 @@ static bool exists(int dir)
 }
 
 /* A file of process 4711 on node7, or of one of this boot. */
-static mr_owner_card other(bool here)
+static mr_owner_identity other(bool here)
 {
-    mr_owner_card card;
-    assert_int_equal(mr_owner_self(&card, NULL), MR_OK);
-    snprintf(card.host, sizeof card.host, "node7");
-    card.process = 4711;
+    mr_owner_identity identity;
+    assert_int_equal(mr_owner_self(&identity, NULL), MR_OK);
+    snprintf(identity.host, sizeof identity.host, "node7");
+    identity.process = 4711;
     if (!here)
-        snprintf(card.boot, sizeof card.boot, "of-another-host");
-    return card;
+        snprintf(identity.boot, sizeof identity.boot, "of-another-host");
+    return identity;
 }
 
-static void put(int dir, const mr_owner_card *card)
+static void put(int dir, const mr_owner_identity *identity)
 {
     char text[MR_OWNER_TEXT];
-    size_t len = mr_owner_text(card, text);
+    size_t len = mr_owner_text(identity, text);
     assert_int_equal(mr_file_publish(dir, "owner", text, len, NULL), MR_OK);
 }
 
@@ -80,11 +80,11 @@ static void an_owner_shows_that_it_lives(void **state)
     assert_int_equal(mr_owner_take(&o, &mine, NULL), MR_OK);
     assert_int_equal(mr_owner_look(dir, "owner", "folder", &first, NULL), MR_OK);
     assert_true(first.known);
-    assert_int_equal(first.card.process, getpid());
+    assert_int_equal(first.identity.process, getpid());
     do /* ends by the limit of the test if it does not */
         assert_int_equal(mr_owner_look(dir, "owner", "folder", &now, NULL), MR_OK);
-    while (now.card.beats < first.card.beats + 2);
-    assert_string_equal(now.card.id, first.card.id);
+    while (now.identity.beats < first.identity.beats + 2);
+    assert_string_equal(now.identity.id, first.identity.id);
     assert_int_equal(mr_owner_check(mine, NULL), MR_OK);
     mr_owner_release(mine);
     assert_false(exists(dir));
@@ -98,11 +98,11 @@ static atomic_bool ends;
 static void *beat(void *arg)
 {
     int dir = *(int *)arg, fd = openat(dir, "owner", O_WRONLY | O_CLOEXEC);
-    mr_owner_card card = other(false);
+    mr_owner_identity identity = other(false);
     char text[MR_OWNER_TEXT];
     while (!atomic_load(&ends)) {
-        card.beats++;
-        size_t len = mr_owner_text(&card, text);
+        identity.beats++;
+        size_t len = mr_owner_text(&identity, text);
         if (pwrite(fd, text, len, 0) != (ssize_t)len)
             break;
         usleep(1000);
@@ -116,10 +116,10 @@ static void an_owner_on_another_host_is_watched(void **state)
     int dir = open_dir(state);
     mr_owner_options o = options(dir);
     mr_owner *mine;
-    mr_owner_card card = other(false);
+    mr_owner_identity identity = other(false);
     mr_error err;
     pthread_t thread;
-    put(dir, &card);
+    put(dir, &identity);
     o.tick_ms = SLOW_TICK_MS;
     atomic_store(&ends, false);
     assert_int_equal(pthread_create(&thread, NULL, beat, &dir), 0);
@@ -145,27 +145,27 @@ static void on_one_host_the_lock_or_the_process_decides(void **state)
     mr_owner_options o = options(dir);
     mr_owner *mine;
     mr_error err;
-    mr_owner_card card = other(true);
-    card.process = (uint64_t)getpid(); /* it runs */
-    put(dir, &card);
+    mr_owner_identity identity = other(true);
+    identity.process = (uint64_t)getpid(); /* it runs */
+    put(dir, &identity);
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_AGAIN);
-    card.start++; /* another process had its number */
-    put(dir, &card);
+    identity.start++; /* another process had its number */
+    put(dir, &identity);
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
     mr_owner_release(mine);
 
     pid_t pid = fork();
     if (pid == 0)
         _exit(0);
-    card.process = (uint64_t)pid;
-    put(dir, &card); /* a zombie, then nothing */
+    identity.process = (uint64_t)pid;
+    put(dir, &identity); /* a zombie, then nothing */
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
     mr_owner_release(mine);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 
-    card = other(true);
-    card.space++; /* of another container, whose numbers mean nothing here, but the kernel's lock does */
-    put(dir, &card);
+    identity = other(true);
+    identity.space++; /* of another container, whose numbers mean nothing here, but the kernel's lock does */
+    put(dir, &identity);
     o.lock = dir;
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
     mr_owner_release(mine);
@@ -179,9 +179,9 @@ static void a_folder_that_was_taken_is_noticed(void **state)
     mr_owner_options o = options(dir);
     mr_owner *mine;
     mr_error err;
-    mr_owner_card card = other(false);
+    mr_owner_identity identity = other(false);
     assert_int_equal(mr_owner_take(&o, &mine, &err), MR_OK);
-    put(dir, &card);
+    put(dir, &identity);
     assert_int_equal(mr_owner_check(mine, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "folder: process 4711 on node7 took over"));
     while (!atomic_load(&lost_count)) /* ends by the limit of the test if it does not */

@@ -7,14 +7,14 @@
 #include "base/system/processor.h"
 
 /* The flags of the first processor, a space before and behind each; empty where the system does not list them. */
-static void read_flags(char *flags, size_t room)
+static void read_flags(char *flags, size_t capacity)
 {
     FILE *f = fopen("/proc/cpuinfo", "r");
     char line[8192];
     *flags = 0;
     while (f && !*flags && fgets(line, sizeof line, f))
         if (strncmp(line, "flags", 5) == 0 && strchr(line, ':'))
-            snprintf(flags, room, "%.*s ", (int)strcspn(strchr(line, ':') + 1, "\n"), strchr(line, ':') + 1);
+            snprintf(flags, capacity, "%.*s ", (int)strcspn(strchr(line, ':') + 1, "\n"), strchr(line, ':') + 1);
     if (f)
         fclose(f);
 }

@@ -38,14 +38,14 @@ static void test_it_grows_and_keeps(void **state)
     mr_slab s = {0};
     mr_error err;
     static const size_t sizes[] = {1, 100, 5000, 100, 3 << 20, 9 << 20, 1};
-    size_t room = 0;
+    size_t capacity = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_int_equal(mr_slab_reserve(&s, sizes[i], i ? 1 : 0, NULL, &err), MR_OK);
-        assert_true(s.room >= sizes[i] && s.room >= room);
+        assert_true(s.capacity >= sizes[i] && s.capacity >= capacity);
         assert_int_equal((uintptr_t)s.data % 64, 0);
         assert_true(i == 0 || s.data[0] == 77);
         memset(s.data, 77, sizes[i]);
-        room = s.room;
+        capacity = s.capacity;
     }
     assert_int_equal(mr_slab_reserve(&s, SIZE_MAX / 2, 0, NULL, &err), MR_SYSTEM);
     mr_slab_free(&s, NULL);

@@ -101,7 +101,7 @@ int main(void)
     };
     setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
     mr_device *d = support_device(1); /* where there is none, the test ends here */
-    bool real = strncmp(d->card->describe(d), "Fake GPU", 8) != 0;
+    bool real = strncmp(d->iface->describe(d), "Fake GPU", 8) != 0;
     mr_device_close(d);
     unsetenv("MILLRACE_TEST_DEVICE");
     const char *path = getenv("LD_LIBRARY_PATH");

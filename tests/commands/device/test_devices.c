@@ -14,12 +14,12 @@ static void test_all_are_listed(void **state)
     json_t *doc = json_loads(r.out, 0, &error), *list = json_object_get(doc, "devices");
     size_t count = 0;
     train_make_dataset(*state, 30);
-    for (const mr_device_card *card; (card = mr_device_card_at(count)); count++) {
+    for (const mr_device_iface *iface; (iface = mr_device_iface_at(count)); count++) {
         const json_t *one = json_array_get(list, count);
-        assert_string_equal(json_string_value(json_object_get(one, "name")), card->name);
+        assert_string_equal(json_string_value(json_object_get(one, "name")), iface->name);
         assert_true(json_is_string(json_object_get(one, "here")) != json_is_string(json_object_get(one, "missing")));
         if (json_object_get(one, "here"))
-            train_expect(0, *state, 0, "--steps", "1", "--device", card->name, (char *)NULL);
+            train_expect(0, *state, 0, "--steps", "1", "--device", iface->name, (char *)NULL);
     }
     assert_int_equal(json_array_size(list), count);
     assert_true(count > 1);

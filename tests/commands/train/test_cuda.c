@@ -315,7 +315,7 @@ int main(void)
     unsetenv("MILLRACE_FAKE_MEMORY"); /* its size is part of what is printed */
     setenv("MILLRACE_TEST_DEVICE", "cuda", 1);
     mr_device *d = support_device(1); /* where there is none, the test ends here */
-    bool fake = strncmp(d->card->describe(d), "Fake GPU", 8) == 0;
+    bool fake = strncmp(d->iface->describe(d), "Fake GPU", 8) == 0;
     mr_device_close(d);
     unsetenv("MILLRACE_TEST_DEVICE");
     return fake ? cmocka_run_group_tests(tests, set_up, tear_down)

@@ -85,7 +85,7 @@ static void draw_shape(support_trial *t, attention_case *c)
 static void draw_seen(support_trial *t, attention_case *c)
 {
     size_t n = c->a.batch * c->a.keys;
-    c->seen = support_room(t, n);
+    c->seen = support_zeroed(t, n);
     for (size_t i = 0; i < n; i++)
         c->seen[i] = mr_random_below(&t->r, 2) ? (uint8_t)(1 + mr_random_below(&t->r, 255)) : 0;
     for (size_t b = 0; b < c->a.batch; b++)
@@ -100,7 +100,7 @@ static void draw_factors(support_trial *t, attention_case *c)
 {
     mr_attention *a = &c->a;
     size_t rows = a->batch * a->heads * a->queries;
-    uint64_t *keys = support_room(t, a->batch * sizeof *keys);
+    uint64_t *keys = support_zeroed(t, a->batch * sizeof *keys);
     mr_random_bytes(&t->r, keys, a->batch * sizeof *keys);
     if (t->round % 3 == 0 || t->round == 4)
         a->dropout =
@@ -112,9 +112,9 @@ static void reserve_saved(support_trial *t, mr_attention *a)
 {
     mr_error err;
     size_t bytes = 0;
-    if (t->card->plan_attention(t->d, a, &bytes, &err) != MR_OK)
+    if (t->iface->plan_attention(t->d, a, &bytes, &err) != MR_OK)
         fail_msg("%s", err.text);
-    a->saved = support_give_bytes(t, support_room(t, bytes), bytes);
+    a->saved = support_give_bytes(t, support_zeroed(t, bytes), bytes);
 }
 
 /* Between rows that are apart nothing may be written. */

@@ -113,7 +113,7 @@ static void norm_of_sum(support_trial *t)
 {
     size_t rows = support_size_of(t, 20), width = support_size_of(t, 300), count = rows * width;
     double *gain = bf16_draw(t, width, 0.5, 2), *bias = bf16_draw(t, width, -1, 1);
-    if (!(t->card->types & 1U << MR_BF16))
+    if (!(t->iface->types & 1U << MR_BF16))
         return;
     mr_norm n = {.type = MR_BF16,
                  .rows = rows,
@@ -173,7 +173,7 @@ static void elements(support_trial *t)
 static void keep_weighted(support_trial *t, bf16_results *all, mr_type type, const char *name, const void *x,
                           size_t count)
 {
-    if (strcmp(t->card->name, "cuda") == 0)
+    if (strcmp(t->iface->name, "cuda") == 0)
         bf16_keep_loose(t, all, type, name, x, count);
     else
         bf16_keep(t, all, type, name, type, x, count);
@@ -184,7 +184,7 @@ static void attend(support_trial *t, mr_type type, bf16_results *all)
     size_t batch = support_size_of(t, 3), heads = support_size_of(t, 3), dim = support_size_of(t, 40);
     size_t queries = support_size_of(t, 20), keys = support_size_of(t, 20), stride = heads * dim + 5;
     size_t asking = batch * queries * stride, answering = batch * keys * stride, bytes = 0;
-    uint8_t *seen = support_room(t, batch * keys);
+    uint8_t *seen = support_zeroed(t, batch * keys);
     for (size_t i = 0; i < batch * keys; i++)
         seen[i] = mr_random_below(&t->r, 4) > 0;
     mr_attention a = {.type = type,
@@ -205,8 +205,8 @@ static void attend(support_trial *t, mr_type type, bf16_results *all)
                       .scale = (float)(1 / sqrt((double)dim)),
                       .dropout = support_dropout(t, batch)};
     mr_error err;
-    assert_int_equal(t->card->plan_attention(t->d, &a, &bytes, &err), MR_OK);
-    a.saved = support_give_bytes(t, support_room(t, bytes), bytes);
+    assert_int_equal(t->iface->plan_attention(t->d, &a, &bytes, &err), MR_OK);
+    a.saved = support_give_bytes(t, support_zeroed(t, bytes), bytes);
     mr_run_attention(t->d, &a);
     keep_weighted(t, all, type, "out", a.out, asking); /* what is between the heads' rows is as it was */
     const mr_attention_back back = {.forward = &a,
@@ -272,7 +272,7 @@ static void table_rows(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t rows = support_size_of(t, 20), width = support_size_of(t, 300), entries = support_size_of(t, 9);
     size_t count = rows * width, stride = width + 3;
-    int32_t *ids = support_room(t, rows * sizeof *ids);
+    int32_t *ids = support_zeroed(t, rows * sizeof *ids);
     for (size_t i = 0; i < rows; i++)
         ids[i] = (int32_t)mr_random_below(&t->r, entries);
     mr_lookup l = {.type = type,
@@ -322,7 +322,7 @@ static void tables(support_trial *t)
 static void loss(support_trial *t, mr_type type, bf16_results *all)
 {
     size_t rows = support_size_of(t, 20), classes = support_size_of(t, 30), count = rows * classes;
-    int32_t *labels = support_room(t, rows * sizeof *labels);
+    int32_t *labels = support_zeroed(t, rows * sizeof *labels);
     for (size_t i = 0; i < rows; i++)
         labels[i] = (int32_t)mr_random_below(&t->r, classes + 1) - 1;
     double *targets = bf16_draw(t, count, 0, 1);

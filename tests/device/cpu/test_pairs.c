@@ -24,7 +24,7 @@ static lookup_case draw_lookup(support_trial *t)
                      .width = large ? 280 + support_size_of(t, 50) : support_size_of(t, 40),
                      .entries = t->round % 2 ? 1000 : support_size_of(t, 9),
                      .skip = -1};
-    c.ids = support_room(t, c.rows * sizeof *c.ids);
+    c.ids = support_zeroed(t, c.rows * sizeof *c.ids);
     for (size_t i = 0; i < c.rows; i++)
         c.ids[i] = (int32_t)mr_random_below(&t->r, mr_random_below(&t->r, 2) ? 1 + c.entries / 2 : c.entries);
     const int32_t wrong[] = {-1, INT32_MIN, INT32_MAX, (int32_t)c.entries};
@@ -58,7 +58,7 @@ static void look_up(support_trial *t, const lookup_case *c, bool by_ids)
     mr_run_lookup(t->d, &l);
     mr_run_lookup_back(t->d, &back);
     double *y = support_doubles(t, count), *d_table = support_doubles(t, table_count);
-    bool *met = support_room(t, c->entries);
+    bool *met = support_zeroed(t, c->entries);
     memcpy(d_table, c->d_table, table_count * sizeof *d_table);
     for (size_t i = 0; i < count; i++) {
         int32_t id = by_ids ? c->ids[i / c->width] : 0;
@@ -288,10 +288,10 @@ static loss_case draw_loss(support_trial *t)
     c.logits = support_draw(t, c.rows * c.classes, -3, 3);
     c.weights = support_draw(t, c.rows, 0, 2);
     c.losses = support_doubles(t, c.rows);
-    c.labels = support_room(t, c.rows * sizeof *c.labels);
-    c.best = support_room(t, c.rows * sizeof *c.best);
+    c.labels = support_zeroed(t, c.rows * sizeof *c.labels);
+    c.best = support_zeroed(t, c.rows * sizeof *c.best);
     c.columns = t->round % 3 ? support_doubles(t, c.classes) : NULL;
-    c.groups = t->round % 3 == 1 ? NULL : support_room(t, c.classes * sizeof *c.groups);
+    c.groups = t->round % 3 == 1 ? NULL : support_zeroed(t, c.classes * sizeof *c.groups);
     for (size_t i = 0; i < c.classes; i++) {
         if (c.columns)
             c.columns[i] = mr_random_below(&t->r, 3) ? 0.5 : 0;
@@ -313,7 +313,7 @@ static void losses_among(support_trial *t)
     loss_case c = draw_loss(t);
     size_t n = c.rows * c.classes;
     double *before = support_draw(t, c.rows, -1, 1);
-    int32_t *best = support_room(t, c.rows * sizeof *best);
+    int32_t *best = support_zeroed(t, c.rows * sizeof *best);
     mr_cross_entropy k = {.rows = c.rows,
                           .classes = c.classes,
                           .logits = support_give(t, c.logits, n),

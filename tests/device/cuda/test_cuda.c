@@ -16,11 +16,11 @@ static float *give(mr_device *d, size_t count, float value)
     mr_error err;
     float *host = mr_alloc(count, sizeof *host);
     void *memory;
-    if (d->card->alloc(d, count * sizeof *host, "tests", &memory, &err) != MR_OK)
+    if (d->iface->alloc(d, count * sizeof *host, "tests", &memory, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < count; i++)
         host[i] = value;
-    d->card->upload(d, memory, host, count * sizeof *host);
+    d->iface->upload(d, memory, host, count * sizeof *host);
     memset(host, 0xff, count * sizeof *host); /* it may be changed now */
     free(host);
     return memory;
@@ -40,17 +40,17 @@ static void large_copies_are_whole(void **state)
         assert_true(bytes && changed && back);
         mr_random_bytes(&r, bytes, sizes[i]);
         memcpy(changed, bytes, sizes[i]);
-        assert_int_equal(d->card->alloc(d, sizes[i], "tests", &memory, &err), MR_OK);
-        d->card->upload(d, memory, changed, sizes[i]);
+        assert_int_equal(d->iface->alloc(d, sizes[i], "tests", &memory, &err), MR_OK);
+        d->iface->upload(d, memory, changed, sizes[i]);
         memset(changed, 0, sizes[i]);
-        d->card->download(d, back, memory, sizes[i]);
+        d->iface->download(d, back, memory, sizes[i]);
         assert_memory_equal(back, bytes, sizes[i]);
-        d->card->free(d, memory);
+        d->iface->free(d, memory);
         free(bytes);
         free(changed);
         free(back);
     }
-    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    assert_int_equal(d->iface->wait(d, &err), MR_OK);
     mr_device_close(d);
 }
 
@@ -65,14 +65,14 @@ static void copies_keep_their_order(void **state)
     for (int k = 0; k < TIMES; k++) {
         for (size_t i = 0; i < N; i++)
             host[i] = (float)k;
-        d->card->upload(d, x, host, sizeof host);
+        d->iface->upload(d, x, host, sizeof host);
         mr_run_add(d, &(mr_add){MR_F32, N, sum, x, sum});
         want += (float)k;
     }
-    d->card->download(d, out, sum, sizeof out);
+    d->iface->download(d, out, sum, sizeof out);
     for (size_t i = 0; i < N; i++)
         assert_true(out[i] == want);
-    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    assert_int_equal(d->iface->wait(d, &err), MR_OK);
     mr_device_close(d);
 }
 
@@ -84,7 +84,7 @@ static void slabs_are_uploaded_in_order(void **state)
     mr_device *d = support_device(1);
     mr_error err;
     float *x = give(d, MOST, 0), *sum = give(d, MOST, 0), *want = calloc(MOST, sizeof *want), *out = malloc(MOST * 4);
-    const mr_allocator *a = d->card->slabs(d);
+    const mr_allocator *a = d->iface->slabs(d);
     float *slab = a->alloc(a->ctx, MOST * sizeof *slab);
     assert_true(slab && want && out);
     for (size_t k = 0; k < TIMES; k++) {
@@ -93,12 +93,12 @@ static void slabs_are_uploaded_in_order(void **state)
             slab[i] = (float)(i % 1000 + k);
         for (size_t i = 0; i < count - from; i++)
             want[i] += slab[i + from];
-        d->card->upload(d, x, slab + from, (count - from) * sizeof *slab);
+        d->iface->upload(d, x, slab + from, (count - from) * sizeof *slab);
         mr_run_add(d, &(mr_add){MR_F32, count - from, sum, x, sum});
     }
     memset(slab, 0, MOST * sizeof *slab);
-    d->card->download(d, out, sum, MOST * sizeof *out);
-    if (d->card->wait(d, &err) != MR_OK)
+    d->iface->download(d, out, sum, MOST * sizeof *out);
+    if (d->iface->wait(d, &err) != MR_OK)
         fail_msg("%s", err.text);
     assert_memory_equal(out, want, MOST * sizeof *out);
     a->free(a->ctx, slab, MOST * sizeof *slab);
@@ -114,8 +114,8 @@ static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x)
     mr_error err;
     wrong(d, x);
     mr_run_add(d, &(mr_add){MR_F32, 4, x, x, x}); /* does nothing any more */
-    d->card->download(d, out, x, sizeof out);
-    assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
+    d->iface->download(d, out, x, sizeof out);
+    assert_int_equal(d->iface->wait(d, &err), MR_SYSTEM);
     if (!strstr(err.text, text))
         fail_msg("'%s' instead of '%s'", err.text, text);
     for (size_t i = 0; i < MR_COUNT(out); i++)
@@ -133,7 +133,7 @@ static void add_of_host_memory(mr_device *d, float *x)
 static void upload_past_the_end(mr_device *d, float *x)
 {
     static const char bytes[10000];
-    d->card->upload(d, x, bytes, sizeof bytes);
+    d->iface->upload(d, x, bytes, sizeof bytes);
 }
 
 static void crooked_pointer(mr_device *d, float *x)
@@ -161,7 +161,7 @@ static void too_much_is_refused(void **state)
     mr_device *d = support_device(1);
     mr_error err;
     void *memory = NULL;
-    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
+    assert_int_equal(d->iface->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "9223372036854775807 bytes of parameters"));
     assert_non_null(strstr(err.text, "smaller batch or model"));
     assert_null(memory);
@@ -178,8 +178,8 @@ static void many_rows_are_fine(void **state)
     float *x = give(d, ROWS, 2), *y = give(d, 2 * ROWS, 3), *out = malloc(2 * ROWS * sizeof *out);
     assert_non_null(out);
     mr_run_rows(d, &(mr_rows){.type = MR_F32, .rows = ROWS, .width = 1, .to_stride = 2, .from = x, .to = y});
-    d->card->download(d, out, y, 2 * ROWS * sizeof *out);
-    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    d->iface->download(d, out, y, 2 * ROWS * sizeof *out);
+    assert_int_equal(d->iface->wait(d, &err), MR_OK);
     for (size_t i = 0; i < 2 * ROWS; i++)
         assert_true(out[i] == (i % 2 ? 3.0F : 2.0F));
     free(out);
@@ -197,8 +197,8 @@ static void products_of_slices(void **state)
     for (size_t at = 0; at < 5; at++) {
         float *a = give(d, ROOM, 2), *b = give(d, ROOM, 3), *c = give(d, ROOM, 1);
         mr_run_gemm(d, &(mr_gemm){.m = M, .n = N, .k = K, .a = a + at, .b = b + 2 * at, .c = c + 3 * at});
-        d->card->download(d, out, c, sizeof out);
-        if (d->card->wait(d, &err) != MR_OK)
+        d->iface->download(d, out, c, sizeof out);
+        if (d->iface->wait(d, &err) != MR_OK)
             fail_msg("%s", err.text);
         for (size_t i = 0; i < ROOM; i++)
             assert_true(out[i] == (i >= 3 * at && i < 3 * at + (size_t)M * N ? 54.0F : 1.0F));
@@ -220,8 +220,8 @@ static void a_profile_counts_what_is_queued(void **state)
     mr_profile_count(profile, true);
     for (int i = 0; i < CALLS; i++)
         mr_run_add(d, &(mr_add){MR_F32, N, x, x, x});
-    d->card->zero(d, x, N / 2 * sizeof *x);
-    d->card->download(d, sum, x, sizeof sum);
+    d->iface->zero(d, x, N / 2 * sizeof *x);
+    d->iface->download(d, sum, x, sizeof sum);
     mr_profile_count(profile, false);
     const mr_family_sums *elements = mr_profile_sums(profile, MR_FAMILY_elements);
     const mr_family_sums *copies = mr_profile_sums(profile, MR_FAMILY_copies);
@@ -230,7 +230,7 @@ static void a_profile_counts_what_is_queued(void **state)
     assert_true(elements->seconds > 0 && copies->seconds > 0);
     assert_true(elements->seconds + copies->seconds < mr_seconds() - since);
     assert_true(sum[0] == 0 && isinf(sum[N - 1]));
-    d->card->free(d, x);
+    d->iface->free(d, x);
     mr_device_close(d);
 }
 

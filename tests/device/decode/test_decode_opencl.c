@@ -17,14 +17,14 @@ typedef struct lent { /* memory of the device, with a canary at either end */
     size_t bytes;
 } lent;
 
-typedef struct card {
+typedef struct iface {
     mr_device *device;
     lent all[16];
     unsigned count;
-} card;
+} iface;
 
 /* `from` NULL: zeros. */
-static void *memory(card *c, const void *from, size_t bytes)
+static void *memory(iface *c, const void *from, size_t bytes)
 {
     mr_error err;
     uint8_t *filled = pixels_take(bytes + 2 * CANARY);
@@ -35,25 +35,25 @@ static void *memory(card *c, const void *from, size_t bytes)
     memset(filled, 0xA5, CANARY);
     memset(filled + CANARY + bytes, 0xA5, CANARY);
     l->bytes = bytes;
-    assert_int_equal(c->device->card->alloc(c->device, bytes + 2 * CANARY, "tests", &l->at, &err), MR_OK);
-    c->device->card->upload(c->device, l->at, filled, bytes + 2 * CANARY);
+    assert_int_equal(c->device->iface->alloc(c->device, bytes + 2 * CANARY, "tests", &l->at, &err), MR_OK);
+    c->device->iface->upload(c->device, l->at, filled, bytes + 2 * CANARY);
     free(filled);
     return (uint8_t *)l->at + CANARY;
 }
 
-static void check_canaries(card *c)
+static void check_canaries(iface *c)
 {
     uint8_t ends[2 * CANARY];
     for (unsigned i = 0; i < c->count; i++) {
         const uint8_t *at = c->all[i].at;
-        c->device->card->download(c->device, ends, at, CANARY);
-        c->device->card->download(c->device, ends + CANARY, at + CANARY + c->all[i].bytes, CANARY);
+        c->device->iface->download(c->device, ends, at, CANARY);
+        c->device->iface->download(c->device, ends + CANARY, at + CANARY + c->all[i].bytes, CANARY);
         for (unsigned k = 0; k < sizeof ends; k++)
             assert_int_equal(ends[k], 0xA5);
     }
 }
 
-static void run(card *c, const coded_batch *b, float *values, uint32_t *failed)
+static void run(iface *c, const coded_batch *b, float *values, uint32_t *failed)
 {
     mr_error err;
     const mr_coded *h = coded_head(b);
@@ -78,9 +78,9 @@ static void run(card *c, const coded_batch *b, float *values, uint32_t *failed)
     x.out = memory(c, NULL, tensors);
     x.failed = memory(c, NULL, flags);
     mr_run_decode(c->device, &x);
-    c->device->card->download(c->device, failed, x.failed, flags);
-    c->device->card->download(c->device, values, x.out, tensors);
-    assert_int_equal(c->device->card->wait(c->device, &err), MR_OK);
+    c->device->iface->download(c->device, failed, x.failed, flags);
+    c->device->iface->download(c->device, values, x.out, tensors);
+    assert_int_equal(c->device->iface->wait(c->device, &err), MR_OK);
     check_canaries(c);
 }
 
@@ -120,7 +120,7 @@ static void plan(mr_random *rnd, coded_batch *batch)
 static void a_batch_as_in_plain_c(void **state)
 {
     (void)state;
-    card c = {.count = 0};
+    iface c = {.count = 0};
     mr_error err;
     const mr_device_options one = {.threads = 1};
     mr_status status = mr_device_open("opencl", &one, &c.device, &err);
@@ -146,7 +146,7 @@ static void a_batch_as_in_plain_c(void **state)
     assert_true(sound > 0);
     print_message("%u of %u pictures are equal, the others are flagged by both\n", sound, batch.count);
     for (unsigned i = 0; i < c.count; i++)
-        c.device->card->free(c.device, c.all[i].at);
+        c.device->iface->free(c.device, c.all[i].at);
     mr_device_close(c.device);
     coded_free(&batch);
     free(want);

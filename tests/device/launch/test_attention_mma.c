@@ -32,7 +32,7 @@ typedef struct attention_case {
 static const unsigned shape_of[RESULTS] = {[OUT] = D_OUT, [D_Q] = Q, [D_K] = K, [D_V] = V};
 static const char *const names[RESULTS] = {"out", "d_q", "d_k", "d_v"};
 
-static void *room(size_t count, size_t size)
+static void *zeroed(size_t count, size_t size)
 {
     void *all = calloc(count, size);
     assert_non_null(all);
@@ -44,13 +44,13 @@ static attention_case draw(mr_random *r, const shape *s)
     attention_case c = {.s = *s, .stride = s->heads * s->dim + (s->aligned ? 8 : GAP)};
     for (unsigned i = 0; i < INPUTS; i++) {
         c.rows[i] = s->batch * (i == K || i == V ? s->keys : s->queries);
-        c.in[i] = room(c.rows[i] * c.stride, sizeof *c.in[i]);
+        c.in[i] = zeroed(c.rows[i] * c.stride, sizeof *c.in[i]);
         for (size_t e = 0; e < c.rows[i] * c.stride; e++)
             c.in[i][e] = mr_bf16_of((float)mr_random_real(r, -1.5, 1.5));
     }
     for (unsigned i = 0; i < RESULTS; i++)
-        c.exact[i] = room(c.rows[shape_of[i]] * c.stride, sizeof *c.exact[i]);
-    c.seen = room(s->batch * s->keys, 1);
+        c.exact[i] = zeroed(c.rows[shape_of[i]] * c.stride, sizeof *c.exact[i]);
+    c.seen = zeroed(s->batch * s->keys, 1);
     for (size_t i = 0; i < s->batch * s->keys; i++)
         c.seen[i] =
             mr_random_below(r, 3) > 0 && (i >= s->keys || s->batch == 1); /* of the first of several samples, none */
@@ -73,9 +73,9 @@ static void *give(mr_device *d, const void *bytes, size_t size)
 {
     mr_error err;
     void *to = NULL;
-    if (d->card->alloc(d, size, "tests", &to, &err) != MR_OK)
+    if (d->iface->alloc(d, size, "tests", &to, &err) != MR_OK)
         fail_msg("%s", err.text);
-    d->card->upload(d, to, bytes, size);
+    d->iface->upload(d, to, bytes, size);
     return to;
 }
 
@@ -111,13 +111,13 @@ static void compute(mr_device *d, const attention_case *c, uint16_t **results)
         in[i] = give(d, c->in[i], c->rows[i] * c->stride * sizeof *c->in[i]);
     for (unsigned i = 0; i < RESULTS; i++) { /* what is there before must not matter, and stays between heads */
         size_t size = c->rows[shape_of[i]] * c->stride * sizeof *c->in[i];
-        results[i] = room(size, 1);
+        results[i] = zeroed(size, 1);
         memset(results[i], 0xff, size);
         out[i] = give(d, results[i], size);
     }
     mr_attention a = attention_of(d, c, in);
-    assert_int_equal(d->card->plan_attention(d, &a, &saved, &err), MR_OK);
-    uint8_t *nothing = room(saved, 1);
+    assert_int_equal(d->iface->plan_attention(d, &a, &saved, &err), MR_OK);
+    uint8_t *nothing = zeroed(saved, 1);
     a.saved = give(d, nothing, saved);
     free(nothing);
     a.out = out[OUT];
@@ -125,10 +125,10 @@ static void compute(mr_device *d, const attention_case *c, uint16_t **results)
         .forward = &a, .d_out = in[D_OUT], .d_q = out[D_Q], .d_k = out[D_K], .d_v = out[D_V]};
     mr_run_attention(d, &a);
     mr_run_attention_back(d, &back);
-    if (d->card->wait(d, &err) != MR_OK)
+    if (d->iface->wait(d, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (unsigned i = 0; i < RESULTS; i++)
-        d->card->download(d, results[i], out[i], c->rows[shape_of[i]] * c->stride * sizeof *c->in[i]);
+        d->iface->download(d, results[i], out[i], c->rows[shape_of[i]] * c->stride * sizeof *c->in[i]);
     void *taken[] = {in[Q],
                      in[K],
                      in[V],
@@ -141,7 +141,7 @@ static void compute(mr_device *d, const attention_case *c, uint16_t **results)
                      (void *)(uintptr_t)a.key_mask,
                      (void *)(uintptr_t)a.dropout.keys};
     for (size_t i = 0; i < MR_COUNT(taken); i++)
-        d->card->free(d, taken[i]);
+        d->iface->free(d, taken[i]);
 }
 
 /* What dropout multiplies the probabilities by: [batch, heads, queries, keys] of 0 and 4 / 3. */
@@ -149,7 +149,7 @@ static float *factors_of(mr_device *d, const attention_case *c)
 {
     const shape *s = &c->s;
     size_t rows = s->batch * s->heads * s->queries, count = rows * s->keys;
-    float *x = room(count, sizeof *x);
+    float *x = zeroed(count, sizeof *x);
     for (size_t i = 0; i < count; i++)
         x[i] = 1;
     if (!s->drops)
@@ -157,10 +157,10 @@ static float *factors_of(mr_device *d, const attention_case *c)
     const mr_dropout dropout = {.rate = 0.25F, .site = 3, .keys = give(d, c->keys, sizeof c->keys)};
     float *from = give(d, x, count * sizeof *x), *to = give(d, x, count * sizeof *x);
     mr_run_drop(d, &(mr_drop){MR_F32, rows, s->keys, s->heads * s->queries, dropout, from, to});
-    d->card->download(d, x, to, count * sizeof *x);
+    d->iface->download(d, x, to, count * sizeof *x);
     void *taken[] = {from, to, (void *)(uintptr_t)dropout.keys};
     for (size_t i = 0; i < MR_COUNT(taken); i++)
-        d->card->free(d, taken[i]);
+        d->iface->free(d, taken[i]);
     return x;
 }
 
@@ -191,7 +191,7 @@ static void one_query(attention_case *c, const float *factors, size_t sample, si
 {
     const shape *s = &c->s;
     size_t row = sample * s->queries + query, first = sample * s->keys;
-    double *p = room(s->keys, sizeof *p), *slope = room(s->keys, sizeof *slope);
+    double *p = zeroed(s->keys, sizeof *p), *slope = zeroed(s->keys, sizeof *slope);
     double sum = 0, along = 0, scale = 1 / sqrt((double)s->dim);
     for (size_t j = 0; j < s->keys; j++) {
         bool used = !s->masked || c->seen[first + j];

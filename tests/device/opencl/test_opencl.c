@@ -17,11 +17,11 @@ static float *give(mr_device *d, size_t count, float value)
     mr_error err;
     float *host = mr_alloc(count, sizeof *host);
     void *memory;
-    if (d->card->alloc(d, count * sizeof *host, "tests", &memory, &err) != MR_OK)
+    if (d->iface->alloc(d, count * sizeof *host, "tests", &memory, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < count; i++)
         host[i] = value;
-    d->card->upload(d, memory, host, count * sizeof *host);
+    d->iface->upload(d, memory, host, count * sizeof *host);
     free(host);
     return memory;
 }
@@ -70,17 +70,17 @@ static void pointers_are_reckoned_with(void **state)
     float *x = give(d, N, 1), *others[8], out[N];
     for (size_t i = 0; i < MR_COUNT(others); i++)
         others[i] = give(d, 1 + i * 700, 3);
-    d->card->free(d, others[3]);
+    d->iface->free(d, others[3]);
     mr_run_add(d, &(mr_add){MR_F32, COUNT, x + AT, others[7] + 1, x + AT});
-    d->card->zero(d, (char *)(x + 10) + 1, 3); /* bytes, not elements */
-    d->card->download(d, out, x, sizeof out);
+    d->iface->zero(d, (char *)(x + 10) + 1, 3); /* bytes, not elements */
+    d->iface->download(d, out, x, sizeof out);
     for (size_t i = 0; i < N; i++)
         assert_true(i == 10 || out[i] == (i >= AT && i < AT + COUNT ? 4.0F : 1.0F));
     assert_true(out[10] == 0.0F);
-    d->card->download(d, out, x + N - 1, sizeof *out);
+    d->iface->download(d, out, x + N - 1, sizeof *out);
     assert_true(out[0] == 1.0F);
     mr_error err;
-    assert_int_equal(d->card->wait(d, &err), MR_OK);
+    assert_int_equal(d->iface->wait(d, &err), MR_OK);
     mr_device_close(d);
 }
 
@@ -100,24 +100,24 @@ static void memory_is_given_again(void **state)
         size_t i = mr_random_below(&rnd, ROOM);
         float value = (float)(i + 1);
         if (held[i].at) {
-            d->card->download(d, seen, held[i].at, held[i].count * sizeof *seen);
+            d->iface->download(d, seen, held[i].at, held[i].count * sizeof *seen);
             for (size_t k = 0; k < held[i].count; k++)
                 assert_true(seen[k] == value);
-            d->card->free(d, held[i].at);
+            d->iface->free(d, held[i].at);
             held[i].at = NULL;
             continue;
         }
         mr_error err;
         void *memory;
         held[i].count = 1 + mr_random_below(&rnd, mr_random_below(&rnd, 8) ? 2000 : MOST);
-        assert_int_equal(d->card->alloc(d, held[i].count * sizeof *seen, "tests", &memory, &err), MR_OK);
+        assert_int_equal(d->iface->alloc(d, held[i].count * sizeof *seen, "tests", &memory, &err), MR_OK);
         held[i].at = memory;
-        d->card->download(d, seen, memory, held[i].count * sizeof *seen);
+        d->iface->download(d, seen, memory, held[i].count * sizeof *seen);
         for (size_t k = 0; k < held[i].count; k++) {
             assert_true(seen[k] == 0);
             seen[k] = value;
         }
-        d->card->upload(d, memory, seen, held[i].count * sizeof *seen);
+        d->iface->upload(d, memory, seen, held[i].count * sizeof *seen);
     }
     mr_device_close(d);
 }
@@ -129,8 +129,8 @@ static void expect_wrong(const char *text, void (*wrong)(mr_device *d, float *x)
     mr_error err;
     wrong(d, x);
     mr_run_add(d, &(mr_add){MR_F32, 4, x, x, x}); /* does nothing any more */
-    d->card->download(d, out, x, sizeof out);
-    assert_int_equal(d->card->wait(d, &err), MR_SYSTEM);
+    d->iface->download(d, out, x, sizeof out);
+    assert_int_equal(d->iface->wait(d, &err), MR_SYSTEM);
     if (!strstr(err.text, text))
         fail_msg("'%s' instead of '%s'", err.text, text);
     for (size_t i = 0; i < MR_COUNT(out); i++)
@@ -148,7 +148,7 @@ static void add_of_host_memory(mr_device *d, float *x)
 static void upload_past_the_end(mr_device *d, float *x)
 {
     static const char bytes[10000];
-    d->card->upload(d, x, bytes, sizeof bytes);
+    d->iface->upload(d, x, bytes, sizeof bytes);
 }
 
 static void crooked_pointer(mr_device *d, float *x)
@@ -170,13 +170,13 @@ static void too_much_is_refused(void **state)
     mr_device *d = support_device(1);
     mr_error err;
     void *memory = NULL;
-    assert_int_equal(d->card->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
+    assert_int_equal(d->iface->alloc(d, SIZE_MAX / 2, "parameters", &memory, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "9223372036854775807 bytes of parameters"));
     assert_non_null(strstr(err.text, "smaller batch or model"));
     assert_null(memory);
     size_t bytes;
     const mr_attention wide = {.batch = 1, .heads = 1, .head_dim = 257, .queries = 1, .keys = 1};
-    assert_int_equal(d->card->plan_attention(d, &wide, &bytes, &err), MR_MISUSE);
+    assert_int_equal(d->iface->plan_attention(d, &wide, &bytes, &err), MR_MISUSE);
     assert_non_null(strstr(err.text, "heads of 257"));
     mr_device_close(d);
 }

@@ -9,7 +9,7 @@
 
 enum { BATCH = 3, IMAGE = 8 };
 
-static const mr_model_config config = {.card = &mr_model_vit,
+static const mr_model_config config = {.iface = &mr_model_vit,
                                        .name = "vit",
                                        .image = IMAGE,
                                        .patch = 4,
@@ -30,11 +30,11 @@ static float *gradients(mr_device *d, mr_profile *profile, uint64_t *total)
     mr_model *m = NULL;
     mr_model_output out;
     mr_error err;
-    assert_int_equal(config.card->params(&config, &p, &err), MR_OK);
-    assert_int_equal(config.card->open(&config, &p, d, BATCH, true, &m, &err), MR_OK);
+    assert_int_equal(config.iface->params(&config, &p, &err), MR_OK);
+    assert_int_equal(config.iface->open(&config, &p, d, BATCH, true, &m, &err), MR_OK);
     float *values = calloc(p.total, sizeof *values), *g = calloc(p.total, sizeof *g);
     assert_true(values && g);
-    config.card->start(&config, &p, 3, values);
+    config.iface->start(&config, &p, 3, values);
     for (uint64_t i = mr_params_find(&p, "head/kernel")->offset; i < p.total; i++)
         values[i] = 0.01F * (float)(i % 13);
     for (size_t i = 0; i < MR_COUNT(images); i++)
@@ -42,14 +42,14 @@ static float *gradients(mr_device *d, mr_profile *profile, uint64_t *total)
     const mr_model_input in = {.count = BATCH, .training = true, .images = images, .labels = labels, .keys = keys};
     if (profile)
         mr_profile_count(profile, true);
-    config.card->forward(m, values, &in, &out);
-    config.card->backward(m, values, g, NULL, NULL);
+    config.iface->forward(m, values, &in, &out);
+    config.iface->backward(m, values, g, NULL, NULL);
     if (profile)
         mr_profile_count(profile, false);
-    assert_int_equal(d->card->wait(d, &err), MR_OK);
-    config.card->forward(m, values, &in, &out); /* not counted */
+    assert_int_equal(d->iface->wait(d, &err), MR_OK);
+    config.iface->forward(m, values, &in, &out); /* not counted */
     *total = p.total;
-    config.card->close(m);
+    config.iface->close(m);
     mr_params_release(&p);
     free(values);
     return g;
@@ -73,8 +73,8 @@ static void it_computes_the_same_and_counts(void **state)
     (void)state;
     mr_device *measured = open_cpu();
     assert_int_equal(mr_profile_open(measured, &profile, &err), MR_OK);
-    assert_string_equal(measured->card->describe(measured), plain->card->describe(plain));
-    assert_int_equal(measured->card->types, plain->card->types);
+    assert_string_equal(measured->iface->describe(measured), plain->iface->describe(plain));
+    assert_int_equal(measured->iface->types, plain->iface->types);
     float *a = gradients(plain, NULL, &total), *b = gradients(measured, profile, &total);
     assert_memory_equal(a, b, total * sizeof *a);
     /* Forward: patches, q, k, v, out and two of the MLP in each of two blocks, head; backward: twice as many, less the

@@ -1,5 +1,5 @@
 /* fuzz_checkpoint.c - a checkpoint's state.json, as it comes and with a seal that fits.
- * Promises: every number within its bounds, a model that its own card takes, and what was read is written as a text
+ * Promises: every number within its bounds, a model that its own check() takes, and what was read is written as a text
  * that reads and writes the same again; names of directories are taken only in the one form that we write. */
 #include <math.h>
 
@@ -11,7 +11,7 @@ static const char OPENING[] = ",\n \"seal\": \"", END[] = "\n}\n";
 
 static void check_state(const mr_checkpoint *c)
 {
-    FUZZ_MUST(c->model.card && c->model.card->check(&c->model, NULL) == MR_OK);
+    FUZZ_MUST(c->model.iface && c->model.iface->check(&c->model, NULL) == MR_OK);
     FUZZ_MUST(memchr(c->model.name, '\0', sizeof c->model.name));
     FUZZ_MUST(c->slots == mr_checkpoint_slots(c->optimizer, c->ema > 0) && c->slots >= 1 &&
               c->slots <= MR_CHECKPOINT_STATES && c->ema >= 0 && c->ema < 1);

@@ -1,5 +1,5 @@
 /* test_pixels.c - a region's pixels are those of the whole picture; every kind of picture has its RGB.
- * Covers region/room.c, region/jpeg.c, region/orient.c, region/png.c, region/webp.c. */
+ * Covers region/buffers.c, region/jpeg.c, region/orient.c, region/png.c, region/webp.c. */
 #include <stdlib.h>
 #include <string.h>
 

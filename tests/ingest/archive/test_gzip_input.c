@@ -38,9 +38,9 @@ static void add_member(mr_buf *out, const void *bytes, size_t len, gz_header *he
     z.next_in = (z_const Bytef *)bytes;
     z.avail_in = (uInt)len;
     z.next_out = out->data + out->len;
-    z.avail_out = (uInt)(out->room - out->len);
+    z.avail_out = (uInt)(out->capacity - out->len);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    out->len = out->room - z.avail_out;
+    out->len = out->capacity - z.avail_out;
     deflateEnd(&z);
 }
 
@@ -50,8 +50,8 @@ static gz_header all_fields(void)
     return (gz_header){.time = 1, .os = 3, .extra = extra, .extra_len = 6, .name = name, .comment = comment, .hcrc = 1};
 }
 
-/* What comes out, in rooms of that size; NULL: `*why`. */
-static char *unpack(const mr_buf *bytes, size_t piece, size_t room, bool *garbage, const char **why)
+/* What comes out, in buffers of that size; NULL: `*why`. */
+static char *unpack(const mr_buf *bytes, size_t piece, size_t capacity, bool *garbage, const char **why)
 {
     stream s = {.bytes = bytes, .piece = piece};
     gzip_input *g = mr_gzip_begin(pull, &s);
@@ -59,8 +59,8 @@ static char *unpack(const mr_buf *bytes, size_t piece, size_t room, bool *garbag
     ssize_t n;
     assert_non_null(g);
     do {
-        assert_true(mr_buf_reserve(&out, room));
-        n = mr_gzip_read(g, out.data + out.len, room);
+        assert_true(mr_buf_reserve(&out, capacity));
+        n = mr_gzip_read(g, out.data + out.len, capacity);
         out.len += n > 0 ? (size_t)n : 0;
     } while (n > 0);
     *why = mr_gzip_why(g);

@@ -135,7 +135,7 @@ static char *verdict(const char *json)
 }
 
 /* Every piece between bars is in the text. */
-static const char *missing_piece(const char *pieces, const char *text, char *piece, size_t room)
+static const char *missing_piece(const char *pieces, const char *text, char *piece, size_t capacity)
 {
     while (*pieces) {
         size_t len = strcspn(pieces, "|");
@@ -146,7 +146,7 @@ static const char *missing_piece(const char *pieces, const char *text, char *pie
         }
         while (len && pieces[len - 1] == ' ')
             len--;
-        snprintf(piece, room, "%.*s", (int)len, pieces);
+        snprintf(piece, capacity, "%.*s", (int)len, pieces);
         if (!strstr(text, piece))
             return piece;
         pieces = next;

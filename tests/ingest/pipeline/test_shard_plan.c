@@ -89,7 +89,7 @@ static void release(random_plan *p)
     p->in.order = NULL;
     p->in.cuts = NULL;
     p->in.shards = NULL;
-    p->in.order_count = p->in.cut_count = p->in.cut_room = 0;
+    p->in.order_count = p->in.cut_count = p->in.cut_capacity = 0;
 }
 
 /* The bytes of a shard: metas, and each content once. */

@@ -17,7 +17,7 @@ typedef struct record {
 
 typedef struct found {
     record *items;
-    size_t count, room;
+    size_t count, capacity;
     uint64_t size;  /* of the file: records must lie inside */
     size_t stop_at; /* 0: never */
 } found;
@@ -27,7 +27,7 @@ static mr_status collect(void *ctx, const mr_walk_record *r, mr_error *err)
     found *f = ctx;
     assert_true(r->offset <= f->size && r->len <= f->size - r->offset);
     assert_true(f->count == 0 || f->items[f->count - 1].sample < r->sample);
-    assert_true(MR_GROW(f->items, f->count, f->room));
+    assert_true(MR_GROW(f->items, f->count, f->capacity));
     f->items[f->count++] = (record){r->sample, r->offset, r->len};
     return f->count == f->stop_at ? mr_fail(err, MR_END, "enough") : MR_OK;
 }

@@ -95,7 +95,7 @@ static void draw_attention(input *in, mr_attention *a)
                         .keys = pick(in, 80),
                         .scale = 0.125F,
                         .dropout = dropout(in)};
-    must(in->d->card->plan_attention(in->d, a, &in->saved, &err) == MR_OK);
+    must(in->d->iface->plan_attention(in->d, a, &in->saved, &err) == MR_OK);
 }
 
 /* The arguments of an operation that is not on rows, but for its pointers. */
@@ -221,11 +221,11 @@ static void *give(input *in, const mr_operand *o, size_t bytes)
     for (size_t i = 0; i < bytes; i++)
         filled[i] = in->size ? in->data[in->at++ % in->size] : 0;
     if (o->entries)
-        make_ids(filled, o->room, o->entries);
+        make_ids(filled, o->capacity, o->entries);
     *t = (tensor){
         .bytes = bytes, .element = o->size, .given = mr_hash64(filled, bytes), .read_only = !(o->use & MR_OUT)};
-    must(in->d->card->alloc(in->d, bytes, "fuzzing", &t->at, &err) == MR_OK);
-    in->d->card->upload(in->d, t->at, filled, bytes);
+    must(in->d->iface->alloc(in->d, bytes, "fuzzing", &t->at, &err) == MR_OK);
+    in->d->iface->upload(in->d, t->at, filled, bytes);
     free(filled);
     return t->at;
 }
@@ -236,9 +236,9 @@ static void give_all(input *in, const mr_op *op)
     mr_operand o[MR_OPERANDS_MAX];
     bool attends = op->kind == MR_OP_attention || op->kind == MR_OP_attention_back;
     for (size_t i = 0; i < mr_op_operands(op, o); i++)
-        if (o[i].room && (!(o[i].use & MR_OPTIONAL) || yes(in)))
+        if (o[i].capacity && (!(o[i].use & MR_OPTIONAL) || yes(in)))
             *(void **)(uintptr_t)o[i].pointer =
-                give(in, &o[i], attends && i == SAVED ? in->saved : o[i].room * o[i].size);
+                give(in, &o[i], attends && i == SAVED ? in->saved : o[i].capacity * o[i].size);
 }
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
@@ -264,7 +264,7 @@ static uint64_t digest(const input *in)
         const tensor *t = &in->tensors[i];
         uint8_t *taken = malloc(t->bytes + 1);
         must(taken != NULL);
-        in->d->card->download(in->d, taken, t->at, t->bytes);
+        in->d->iface->download(in->d, taken, t->at, t->bytes);
         must(!t->read_only || mr_hash64(taken, t->bytes) == t->given);
         settle_nans(t, taken);
         sum = mr_hash64_seeded(taken, t->bytes, sum);
@@ -278,14 +278,14 @@ mr_status any_kernel_run(mr_device *d, const uint8_t *data, size_t size, size_t 
     input in = {.data = data, .size = size, .limit = limit, .d = d};
     arguments x;
     mr_random_seed(&in.draw, mr_hash64(data, size < CHOICE_BYTES ? size : CHOICE_BYTES));
-    in.type = yes(&in) && d->card->types & 1U << MR_BF16 ? MR_BF16 : MR_F32;
+    in.type = yes(&in) && d->iface->types & 1U << MR_BF16 ? MR_BF16 : MR_F32;
     const mr_op op = {(mr_op_kind)mr_random_below(&in.draw, MR_OP_decode), &x};
     draw_shape(&in, op.kind, &x);
     give_all(&in, &op);
-    d->card->run(d, &op);
-    mr_status status = d->card->wait(d, err);
+    d->iface->run(d, &op);
+    mr_status status = d->iface->wait(d, err);
     *out = digest(&in);
     for (size_t i = 0; i < in.count; i++)
-        d->card->free(d, in.tensors[i].at);
+        d->iface->free(d, in.tensors[i].at);
     return status;
 }

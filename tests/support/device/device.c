@@ -13,17 +13,17 @@
 
 enum { ROUNDS = 6, SLOPES = 64 };
 
-static void remember(void ***items, size_t *count, size_t *room, void *block)
+static void remember(void ***items, size_t *count, size_t *capacity, void *block)
 {
-    if (!block || !MR_GROW(*items, *count, *room))
+    if (!block || !MR_GROW(*items, *count, *capacity))
         fail_msg("out of memory");
     (*items)[(*count)++] = block;
 }
 
-void *support_room(support_trial *t, size_t bytes)
+void *support_zeroed(support_trial *t, size_t bytes)
 {
     void *block = calloc(1, bytes ? bytes : 1);
-    remember(&t->host, &t->hosts, &t->host_room, block);
+    remember(&t->host, &t->hosts, &t->host_capacity, block);
     return block;
 }
 
@@ -35,7 +35,7 @@ size_t support_size_of(support_trial *t, size_t most)
 
 double *support_doubles(support_trial *t, size_t count)
 {
-    return support_room(t, count * sizeof(double));
+    return support_zeroed(t, count * sizeof(double));
 }
 
 double *support_draw(support_trial *t, size_t count, double low, double high)
@@ -50,14 +50,14 @@ void *support_give_bytes(support_trial *t, const void *bytes, size_t size)
 {
     mr_error err;
     void *to = NULL;
-    if (t->card->host_memory) {
-        to = support_room(t, size);
+    if (t->iface->host_memory) {
+        to = support_zeroed(t, size);
     } else {
-        if (t->card->alloc(t->d, size, "tests", &to, &err) != MR_OK)
+        if (t->iface->alloc(t->d, size, "tests", &to, &err) != MR_OK)
             fail_msg("%s", err.text);
-        remember(&t->device, &t->devices, &t->device_room, to);
+        remember(&t->device, &t->devices, &t->device_capacity, to);
     }
-    t->card->upload(t->d, to, bytes, size);
+    t->iface->upload(t->d, to, bytes, size);
     return to;
 }
 
@@ -83,15 +83,15 @@ void *support_blank(support_trial *t, size_t count)
 void support_take_bytes(support_trial *t, void *to, const void *from, size_t size)
 {
     mr_error err;
-    if (t->card->wait(t->d, &err) != MR_OK)
+    if (t->iface->wait(t->d, &err) != MR_OK)
         fail_msg("%s", err.text);
-    t->card->download(t->d, to, from, size);
+    t->iface->download(t->d, to, from, size);
     t->digest = t->digest * 31 + mr_hash64(to, size);
 }
 
 double *support_take(support_trial *t, const void *x, size_t count)
 {
-    float *f = support_room(t, count * sizeof *f);
+    float *f = support_zeroed(t, count * sizeof *f);
     double *out = support_doubles(t, count);
     support_take_bytes(t, f, x, count * sizeof *f);
     for (size_t i = 0; i < count; i++)
@@ -146,7 +146,7 @@ mr_dropout support_dropout(support_trial *t, size_t samples)
 {
     if (t->round % 2)
         return (mr_dropout){.rate = 0};
-    uint64_t *keys = support_room(t, samples * sizeof *keys);
+    uint64_t *keys = support_zeroed(t, samples * sizeof *keys);
     mr_random_bytes(&t->r, keys, samples * sizeof *keys);
     return (mr_dropout){.rate = 0.3F,
                         .site = (uint32_t)mr_random_below(&t->r, 99),
@@ -167,7 +167,7 @@ static bool run(const char *word, const char *loops, unsigned threads, void (*op
         return false;
     }
     assert_int_equal(status, MR_OK);
-    t.card = t.d->card;
+    t.iface = t.d->iface;
     unsigned rounds = strcmp(word, "plain") == 0 ? ROUNDS / 2 : ROUNDS; /* its lanes take turns: that takes time */
     for (t.round = 0; t.round < rounds; t.round++) {
         t.slopes = SLOPES;
@@ -176,7 +176,7 @@ static bool run(const char *word, const char *loops, unsigned threads, void (*op
     for (size_t i = 0; i < t.hosts; i++)
         free(t.host[i]);
     for (size_t i = 0; i < t.devices; i++)
-        t.card->free(t.d, t.device[i]);
+        t.iface->free(t.d, t.device[i]);
     free(t.host);
     free(t.device);
     mr_device_close(t.d);

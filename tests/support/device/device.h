@@ -13,14 +13,14 @@
 
 typedef struct support_trial {
     mr_device *d;
-    const mr_device_card *card;
+    const mr_device_iface *iface;
     mr_random r;
     uint64_t digest;
     const char *loops; /* for messages */
     unsigned threads, round;
     size_t slopes;         /* elements whose slopes are looked at; 64, an op may want fewer in its round */
     void **host, **device; /* all freed when the trial ends */
-    size_t hosts, devices, host_room, device_room;
+    size_t hosts, devices, host_capacity, device_capacity;
 } support_trial;
 
 /* Runs `op` on the CPU, each set of loops x 1, 2, 3 threads x a few rounds of other chance, and on `isolated`; or on
@@ -28,7 +28,7 @@ typedef struct support_trial {
 void support_on_devices(void (*op)(support_trial *t));
 
 size_t support_size_of(support_trial *t, size_t most);   /* 1 .. most, often small or odd */
-void *support_room(support_trial *t, size_t bytes);      /* host, zeroed */
+void *support_zeroed(support_trial *t, size_t bytes);    /* host, zeroed */
 double *support_doubles(support_trial *t, size_t count); /* zeros */
 double *support_draw(support_trial *t, size_t count, double low, double high);
 void *support_give(support_trial *t, const double *x, size_t count); /* as float32 on the device */

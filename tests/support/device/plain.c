@@ -1,4 +1,4 @@
-/* plain.c - the card of the device "plain", see plain.h. */
+/* plain.c - the interface of the device "plain", see plain.h. */
 #include "tests/support/device/plain.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ typedef struct block {
 typedef struct plain {
     mr_launcher launcher;
     block *blocks;
-    size_t count, room;
+    size_t count, capacity;
     char wrong[MR_LAUNCH_WRONG];
 } plain;
 
@@ -62,7 +62,7 @@ static mr_status alloc(mr_device *device, size_t bytes, const char *purpose, voi
 {
     plain *p = plain_of(device);
     void *aligned = NULL;
-    bool fits = bytes < SIZE_MAX / 4 && MR_GROW(p->blocks, p->count, p->room) &&
+    bool fits = bytes < SIZE_MAX / 4 && MR_GROW(p->blocks, p->count, p->capacity) &&
                 posix_memalign(&aligned, CANARY, bytes + 2 * CANARY) == 0;
     uint8_t *all = aligned;
     if (!fits)
@@ -147,9 +147,9 @@ static void launch(const mr_call *c, const mr_grid *grid)
         lanes_run(k->call, c->values, k->lanes, (uint32_t)grid->groups, (uint32_t)grid->rows, k->has_barriers);
 }
 
-/* ---- the card ---------------------------------------------------------------------------------------------------- */
+/* ---- the interface ----------------------------------------------------------------------------------------------- */
 
-static const mr_launch_card launches = {.place = place, .launch = launch};
+static const mr_launch_iface launches = {.place = place, .launch = launch};
 
 static void close_plain(mr_device *device)
 {
@@ -167,7 +167,7 @@ static mr_status open_plain(const mr_device_options *options, mr_device **out, m
     if (!p)
         return mr_fail_memory(err, "opening the device");
     p->launcher = (mr_launcher){
-        .device = {&support_plain}, .card = &launches, .wrong = p->wrong, .one_lane = options->threads > 1};
+        .device = {&support_plain}, .iface = &launches, .wrong = p->wrong, .one_lane = options->threads > 1};
     mr_status status = alloc(&p->launcher.device, MR_LAUNCH_SCRATCH_FLOATS * sizeof(float), "sums", &scratch, err);
     if (status != MR_OK) {
         close_plain(&p->launcher.device);
@@ -199,7 +199,7 @@ mr_status support_open(const char *word, const mr_device_options *options, mr_de
     return open_plain(options, out, err);
 }
 
-const mr_device_card support_plain = {
+const mr_device_iface support_plain = {
     .name = "plain",
     .what = "the kernels as plain C",
     .types = 1U << MR_F32 | 1U << MR_BF16,

@@ -8,7 +8,7 @@
 #include "device/device.h"
 
 /* "plain" as MILLRACE_TEST_DEVICE. */
-extern const mr_device_card support_plain;
+extern const mr_device_iface support_plain;
 
 /* mr_device_open(), which also knows this one and "isolated". */
 mr_status support_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);

@@ -62,36 +62,36 @@ static void *made(int32_t *code)
     return &thing;
 }
 
-int32_t clGetPlatformIDs(uint32_t room, void **out, uint32_t *count);
-int32_t clGetPlatformIDs(uint32_t room, void **out, uint32_t *count)
+int32_t clGetPlatformIDs(uint32_t capacity, void **out, uint32_t *count);
+int32_t clGetPlatformIDs(uint32_t capacity, void **out, uint32_t *count)
 {
-    if (room && out)
+    if (capacity && out)
         out[0] = &thing;
     *count = 1;
     return 0;
 }
 
-int32_t clGetDeviceIDs(void *platform, uint64_t type, uint32_t room, void **out, uint32_t *count);
-int32_t clGetDeviceIDs(void *platform, uint64_t type, uint32_t room, void **out, uint32_t *count)
+int32_t clGetDeviceIDs(void *platform, uint64_t type, uint32_t capacity, void **out, uint32_t *count);
+int32_t clGetDeviceIDs(void *platform, uint64_t type, uint32_t capacity, void **out, uint32_t *count)
 {
     static char devices[64];
     (void)platform, (void)type;
     *count = (uint32_t)setting("MILLRACE_FAKE_DEVICES", 2);
-    for (uint32_t i = 0; i < *count && i < room; i++)
+    for (uint32_t i = 0; i < *count && i < capacity; i++)
         out[i] = &devices[i];
     return *count ? 0 : -1;
 }
 
-static int32_t give(void *out, size_t room, const void *value, size_t size)
+static int32_t give(void *out, size_t capacity, const void *value, size_t size)
 {
-    if (room < size)
+    if (capacity < size)
         return INVALID;
     memcpy(out, value, size);
     return 0;
 }
 
-int32_t clGetDeviceInfo(void *device, uint32_t what, size_t room, void *out, size_t *size);
-int32_t clGetDeviceInfo(void *device, uint32_t what, size_t room, void *out, size_t *size)
+int32_t clGetDeviceInfo(void *device, uint32_t what, size_t capacity, void *out, size_t *size);
+int32_t clGetDeviceInfo(void *device, uint32_t what, size_t capacity, void *out, size_t *size)
 {
     const uint64_t gpu = 4, memory = setting("MILLRACE_FAKE_MEMORY", 1 << 30), local = 32768,
                    largest = setting("MILLRACE_FAKE_BUFFER", memory);
@@ -100,26 +100,26 @@ int32_t clGetDeviceInfo(void *device, uint32_t what, size_t room, void *out, siz
     (void)device, (void)size;
     switch (what) {
     case 0x1000:
-        return give(out, room, &gpu, sizeof gpu);
+        return give(out, capacity, &gpu, sizeof gpu);
     case 0x1002:
-        return give(out, room, &units, sizeof units);
+        return give(out, capacity, &units, sizeof units);
     case 0x1004:
-        return give(out, room, &lanes, sizeof lanes);
+        return give(out, capacity, &lanes, sizeof lanes);
     case 0x1010:
-        return give(out, room, &largest, sizeof largest);
+        return give(out, capacity, &largest, sizeof largest);
     case 0x101F:
-        return give(out, room, &memory, sizeof memory);
+        return give(out, capacity, &memory, sizeof memory);
     case 0x1023:
-        return give(out, room, &local, sizeof local);
+        return give(out, capacity, &local, sizeof local);
     case 0x1026:
     case 0x1027:
-        return give(out, room, &yes, sizeof yes);
+        return give(out, capacity, &yes, sizeof yes);
     case 0x102B:
-        return give(out, room, " Fake\nGPU  ", 12);
+        return give(out, capacity, " Fake\nGPU  ", 12);
     case 0x102D:
-        return give(out, room, "7.5", 4);
+        return give(out, capacity, "7.5", 4);
     default:
-        return give(out, room, "OpenCL 1.2 none", 16);
+        return give(out, capacity, "OpenCL 1.2 none", 16);
     }
 }
 
@@ -256,13 +256,13 @@ void *clCreateProgramWithBinary(void *context, uint32_t n, void *const *devices,
     return &thing;
 }
 
-int32_t clGetProgramInfo(void *program, uint32_t what, size_t room, void *out, size_t *size);
-int32_t clGetProgramInfo(void *program, uint32_t what, size_t room, void *out, size_t *size)
+int32_t clGetProgramInfo(void *program, uint32_t what, size_t capacity, void *out, size_t *size);
+int32_t clGetProgramInfo(void *program, uint32_t what, size_t capacity, void *out, size_t *size)
 {
     const size_t length = sizeof binary;
     (void)program, (void)size;
     if (what == 0x1165)
-        return give(out, room, &length, sizeof length);
+        return give(out, capacity, &length, sizeof length);
     memcpy(*(void **)out, binary, sizeof binary);
     return 0;
 }

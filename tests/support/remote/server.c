@@ -122,10 +122,10 @@ static char *ask(const support_server *s, const char *path)
     char *request = support_path("GET %s HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n", path);
     assert_int_equal(write(fd, request, strlen(request)), (ssize_t)strlen(request));
     free(request);
-    size_t len = 0, room = 1 << 20;
-    char *answer = malloc(room);
+    size_t len = 0, capacity = 1 << 20;
+    char *answer = malloc(capacity);
     assert_non_null(answer);
-    for (ssize_t n; len + 1 < room && (n = read(fd, answer + len, room - 1 - len)) > 0;)
+    for (ssize_t n; len + 1 < capacity && (n = read(fd, answer + len, capacity - 1 - len)) > 0;)
         len += (size_t)n;
     answer[len] = '\0';
     close(fd);

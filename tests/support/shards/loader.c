@@ -185,7 +185,7 @@ static void see(seen_list *s, mr_loader *l, const mr_batch *b, const mr_loader_o
     for (uint64_t i = 0; i < b->count; i++) {
         const mr_sample_facts *f = &b->samples[i];
         const uint8_t *data = coded ? (const uint8_t *)floats : b->data;
-        assert_true(MR_GROW(s->items, s->count, s->room));
+        assert_true(MR_GROW(s->items, s->count, s->capacity));
         if (o->deliver == MR_DELIVER_ENCODED)
             assert_true(f->offset % 64 == 0 && f->offset + f->length <= b->data_bytes);
         if (o->with_meta && f->meta)

@@ -18,7 +18,7 @@ typedef struct seen { /* one sample of one batch */
 
 typedef struct seen_list {
     seen *items;
-    size_t count, room;
+    size_t count, capacity;
     uint64_t batches, replaced;
     mr_status status; /* MR_END, or the failure that came first */
     mr_error error;

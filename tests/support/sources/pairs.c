@@ -13,7 +13,7 @@ static void *on_device(support_pairs *s, size_t count, size_t size)
 {
     void *memory = NULL;
     mr_error err;
-    if (s->model->device->card->alloc(s->model->device, count * size, "tests", &memory, &err))
+    if (s->model->device->iface->alloc(s->model->device, count * size, "tests", &memory, &err))
         fail_msg("%s", err.text);
     return memory;
 }
@@ -36,7 +36,7 @@ void support_pairs_close(support_pairs *s)
         return;
     void *const memory[] = {s->tokens, s->places, s->seen, s->groups};
     for (size_t i = 0; i < MR_COUNT(memory); i++)
-        s->model->device->card->free(s->model->device, memory[i]);
+        s->model->device->iface->free(s->model->device, memory[i]);
     support_model_close(s->model);
     free(s);
 }
@@ -44,7 +44,7 @@ void support_pairs_close(support_pairs *s)
 static void put(const support_pairs *s, void *to, const void *from, size_t bytes)
 {
     if (from)
-        s->model->device->card->upload(s->model->device, to, from, bytes);
+        s->model->device->iface->upload(s->model->device, to, from, bytes);
 }
 
 /* Rows of `length` out of rows of `stride`; padding is PAD and has PAD's place. */
@@ -77,8 +77,8 @@ static double sum_losses(support_model *m)
     double sum = 0;
     mr_error err;
     assert_non_null(losses);
-    m->device->card->download(m->device, losses, m->out.losses, m->count * sizeof *losses);
-    if (m->device->card->wait(m->device, &err))
+    m->device->iface->download(m->device, losses, m->out.losses, m->count * sizeof *losses);
+    if (m->device->iface->wait(m->device, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < m->count; i++)
         sum += (double)losses[i];
@@ -110,7 +110,7 @@ double support_pairs_forward(support_pairs *s, const support_pairs_input *in)
                                   .groups = in->groups ? s->groups : NULL,
                                   .peers = in->peers};
     m->count = in->count;
-    m->config.card->forward(m->model, m->values, &input, &m->out);
+    m->config.iface->forward(m->model, m->values, &input, &m->out);
     free(keys);
     return sum_losses(m);
 }
@@ -125,7 +125,7 @@ float *support_pairs_gradients(support_pairs *s, const support_pairs_input *in)
 
 mr_model_config support_pairs_small(void)
 {
-    return (mr_model_config){.card = &mr_model_bridgetower,
+    return (mr_model_config){.iface = &mr_model_bridgetower,
                              .name = "bridgetower",
                              .image = 12,
                              .patch = 4,
@@ -150,7 +150,7 @@ float *support_pairs_embeddings(const support_pairs *s, int which)
     size_t count = m->count * m->config.embed;
     float *to = mr_alloc(count, sizeof *to);
     assert_non_null(to);
-    m->device->card->download(m->device, to, m->out.embeddings[which], count * sizeof *to);
+    m->device->iface->download(m->device, to, m->out.embeddings[which], count * sizeof *to);
     return to;
 }
 

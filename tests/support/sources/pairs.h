@@ -1,5 +1,5 @@
 /* pairs.h - a small model of pictures and words on a device, for tests: what support/model.h is to labels.
- * Invariant: everything goes to and from the device by its card; a text's places follow from what of it is seen. */
+ * Invariant: everything goes to and from the device by its iface; a text's places follow from what of it is seen. */
 #ifndef MR_SUPPORT_PAIRS_H
 #define MR_SUPPORT_PAIRS_H
 
@@ -54,7 +54,7 @@ void support_pairs_batch_free(support_pairs_batch *b);
 /* Pairs [first, first + count) for training, with all there is. */
 support_pairs_input support_pairs_of(const support_pairs_batch *b, size_t first, size_t count);
 
-/* Numbers alone: a shape without a card, and its parameters; the caller releases them. */
+/* Numbers alone: a shape without an interface, and its parameters; the caller releases them. */
 mr_model_config support_pairs_shape(void);
 mr_params support_pairs_params(const mr_model_config *config);
 

@@ -17,7 +17,7 @@ double *bf16_draw(support_trial *t, size_t count, double low, double high)
 
 void *bf16_give(support_trial *t, mr_type type, const double *x, size_t count)
 {
-    uint16_t *half = support_room(t, count * sizeof *half);
+    uint16_t *half = support_zeroed(t, count * sizeof *half);
     for (size_t i = 0; i < count; i++)
         half[i] = mr_bf16_of((float)x[i]);
     return type == MR_F32 ? support_give(t, x, count) : support_give_bytes(t, half, count * sizeof *half);
@@ -35,7 +35,7 @@ double *bf16_take(support_trial *t, mr_type type, const void *x, size_t count)
 {
     if (type == MR_F32)
         return support_take(t, x, count);
-    uint16_t *half = support_room(t, count * sizeof *half);
+    uint16_t *half = support_zeroed(t, count * sizeof *half);
     double *out = support_doubles(t, count);
     support_take_bytes(t, half, x, count * sizeof *half);
     for (size_t i = 0; i < count; i++)
@@ -86,7 +86,7 @@ void bf16_both(support_trial *t, void (*op)(support_trial *t, mr_type type, bf16
 {
     const mr_random start = t->r;
     bf16_results all = {.count = 0};
-    if (!(t->card->types & 1U << MR_BF16))
+    if (!(t->iface->types & 1U << MR_BF16))
         return;
     for (mr_type type = MR_F32; type <= MR_BF16; type++) {
         t->r = start;

@@ -37,7 +37,7 @@ static mr_checkpoint begin(const char *model, uint64_t update, mr_optimizer_kind
 static void fill(mr_checkpoint *c)
 {
     mr_error err;
-    if (c->model.card->params(&c->model, &c->params, &err) != MR_OK)
+    if (c->model.iface->params(&c->model, &c->params, &err) != MR_OK)
         fail_msg("%s", err.text);
     c->values = draw_values(&c->params, c->update, 0);
     for (unsigned i = 0; i < c->slots; i++)
@@ -88,7 +88,7 @@ mr_checkpoint make_pair_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
 
 void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool with_state)
 {
-    assert_ptr_equal(a->model.card, b->model.card);
+    assert_ptr_equal(a->model.iface, b->model.iface);
     assert_string_equal(a->model.name, b->model.name);
     assert_int_equal(a->model.hidden, b->model.hidden);
     assert_int_equal(a->model.mlp, b->model.mlp);

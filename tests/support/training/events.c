@@ -43,10 +43,10 @@ static span bytes_of(span *s)
     return out;
 }
 
-static void text_of(span s, char *out, size_t room)
+static void text_of(span s, char *out, size_t capacity)
 {
     size_t len = (size_t)(s.end - s.at);
-    assert_true(len < room);
+    assert_true(len < capacity);
     memcpy(out, s.at, len);
     out[len] = '\0';
 }

@@ -26,7 +26,7 @@ static void *on_device(support_model *s, size_t count, size_t size)
 {
     void *memory = NULL;
     mr_error err;
-    if (s->device->card->alloc(s->device, count * size, "tests", &memory, &err))
+    if (s->device->iface->alloc(s->device, count * size, "tests", &memory, &err))
         fail_msg("%s", err.text);
     return memory;
 }
@@ -34,7 +34,7 @@ static void *on_device(support_model *s, size_t count, size_t size)
 bool support_device_computes(mr_type type)
 {
     mr_device *d = support_device(1);
-    bool computes = d->card->types & 1U << type;
+    bool computes = d->iface->types & 1U << type;
     mr_device_close(d);
     return computes;
 }
@@ -47,8 +47,8 @@ support_model *support_model_open(const mr_model_config *config, size_t batch, b
     s->config = *config;
     s->batch = batch;
     s->device = support_device(threads);
-    if (config->card->params(config, &s->params, &err) ||
-        config->card->open(config, &s->params, s->device, batch, training, &s->model, &err))
+    if (config->iface->params(config, &s->params, &err) ||
+        config->iface->open(config, &s->params, s->device, batch, training, &s->model, &err))
         fail_msg("%s", err.text);
     s->host = mr_alloc(s->params.total, sizeof *s->host);
     assert_non_null(s->host);
@@ -67,12 +67,12 @@ void support_model_close(support_model *s)
 {
     if (!s)
         return;
-    const mr_device_card *card = s->device->card;
-    s->config.card->close(s->model);
+    const mr_device_iface *iface = s->device->iface;
+    s->config.iface->close(s->model);
     void *const memory[] = {s->values, s->gradients, s->images,       s->weights,
                             s->labels, s->keys,      s->other_labels, s->other_weights};
     for (size_t i = 0; i < MR_COUNT(memory); i++)
-        card->free(s->device, memory[i]);
+        iface->free(s->device, memory[i]);
     mr_device_close(s->device);
     mr_params_release(&s->params);
     free(s->host);
@@ -81,12 +81,12 @@ void support_model_close(support_model *s)
 
 void support_model_put(support_model *s)
 {
-    s->device->card->upload(s->device, s->values, s->host, s->params.total * sizeof *s->host);
+    s->device->iface->upload(s->device, s->values, s->host, s->params.total * sizeof *s->host);
 }
 
 double support_model_forward(support_model *s, const support_input *in)
 {
-    const mr_device_card *card = s->device->card;
+    const mr_device_iface *iface = s->device->iface;
     mr_device *d = s->device;
     float *losses = mr_alloc(in->count, sizeof *losses);
     uint64_t *keys = mr_alloc(in->count, sizeof *keys);
@@ -95,14 +95,14 @@ double support_model_forward(support_model *s, const support_input *in)
     assert_true(losses && keys && in->count && in->count <= s->batch);
     for (size_t i = 0; i < in->count; i++)
         keys[i] = in->keys ? in->keys[i] : i;
-    card->upload(d, s->images, in->images, in->count * 3 * s->config.image * s->config.image * sizeof *s->images);
-    card->upload(d, s->labels, in->labels, in->count * sizeof *s->labels);
-    card->upload(d, s->keys, keys, in->count * sizeof *s->keys);
+    iface->upload(d, s->images, in->images, in->count * 3 * s->config.image * s->config.image * sizeof *s->images);
+    iface->upload(d, s->labels, in->labels, in->count * sizeof *s->labels);
+    iface->upload(d, s->keys, keys, in->count * sizeof *s->keys);
     if (in->weights)
-        card->upload(d, s->weights, in->weights, in->count * sizeof *s->weights);
+        iface->upload(d, s->weights, in->weights, in->count * sizeof *s->weights);
     if (in->other_labels) {
-        card->upload(d, s->other_labels, in->other_labels, in->count * sizeof *s->labels);
-        card->upload(d, s->other_weights, in->other_weights, in->count * sizeof *s->weights);
+        iface->upload(d, s->other_labels, in->other_labels, in->count * sizeof *s->labels);
+        iface->upload(d, s->other_weights, in->other_weights, in->count * sizeof *s->weights);
     }
     const mr_model_input input = {.count = in->count,
                                   .training = in->training,
@@ -113,9 +113,9 @@ double support_model_forward(support_model *s, const support_input *in)
                                   .other_weights = in->other_labels ? s->other_weights : NULL,
                                   .keys = s->keys};
     s->count = in->count;
-    s->config.card->forward(s->model, s->values, &input, &s->out);
-    card->download(d, losses, s->out.losses, in->count * sizeof *losses);
-    if (card->wait(d, &err))
+    s->config.iface->forward(s->model, s->values, &input, &s->out);
+    iface->download(d, losses, s->out.losses, in->count * sizeof *losses);
+    if (iface->wait(d, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < in->count; i++)
         sum += losses[i];
@@ -127,21 +127,21 @@ double support_model_forward(support_model *s, const support_input *in)
 void support_model_back(support_model *s, mr_gradients_ready ready, void *ctx)
 {
     mr_error err;
-    s->config.card->backward(s->model, s->values, s->gradients, ready, ctx);
-    if (s->device->card->wait(s->device, &err))
+    s->config.iface->backward(s->model, s->values, s->gradients, ready, ctx);
+    if (s->device->iface->wait(s->device, &err))
         fail_msg("%s", err.text);
 }
 
 void support_model_zero(support_model *s)
 {
-    s->device->card->zero(s->device, s->gradients, s->params.total * sizeof *s->gradients);
+    s->device->iface->zero(s->device, s->gradients, s->params.total * sizeof *s->gradients);
 }
 
 static float *fetch(const support_model *s, const void *from, size_t count)
 {
     float *to = mr_alloc(count, sizeof *to);
     assert_non_null(to);
-    s->device->card->download(s->device, to, from, count * sizeof *to);
+    s->device->iface->download(s->device, to, from, count * sizeof *to);
     return to;
 }
 
@@ -162,7 +162,7 @@ float *support_model_logits(const support_model *s)
 
 float *support_model_look(const support_model *s, const char *name, size_t *count)
 {
-    const void *at = s->config.card->look(s->model, name, count);
+    const void *at = s->config.iface->look(s->model, name, count);
     return at ? fetch(s, at, *count) : NULL;
 }
 
@@ -174,17 +174,17 @@ void support_model_refusals(const mr_model_config *config, const mr_model_config
     mr_params p = {0};
     mr_model *m = NULL;
     mr_error err;
-    assert_int_equal(config->card->params(config, &p, &err), MR_OK);
-    assert_int_equal(config->card->open(other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
-    assert_int_equal(config->card->open(config, &p, d, 0, true, &m, &err), MR_MISUSE);
-    assert_int_equal(config->card->open(config, &p, d, SIZE_MAX / 64, true, &m, &err), MR_MISUSE);
-    if (!(d->card->types & 1U << MR_BF16)) {
+    assert_int_equal(config->iface->params(config, &p, &err), MR_OK);
+    assert_int_equal(config->iface->open(other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
+    assert_int_equal(config->iface->open(config, &p, d, 0, true, &m, &err), MR_MISUSE);
+    assert_int_equal(config->iface->open(config, &p, d, SIZE_MAX / 64, true, &m, &err), MR_MISUSE);
+    if (!(d->iface->types & 1U << MR_BF16)) {
         bf16.compute = MR_BF16;
-        assert_int_equal(config->card->open(&bf16, &p, d, BATCH, true, &m, &err), MR_MISUSE);
+        assert_int_equal(config->iface->open(&bf16, &p, d, BATCH, true, &m, &err), MR_MISUSE);
         assert_non_null(strstr(err.text, "bf16"));
     }
     assert_null(m);
-    config->card->close(NULL);
+    config->iface->close(NULL);
     mr_params_release(&p);
     mr_device_close(d);
 }

@@ -1,6 +1,6 @@
 /* model.h - a small model on a device with its buffers, for tests of models.
- * Invariant: everything goes to and from the device by its card, so that any device can be asked: MILLRACE_TEST_DEVICE,
- * "cpu" if it is not set. */
+ * Invariant: everything goes to and from the device by its iface, so that any device can be asked:
+ * MILLRACE_TEST_DEVICE, "cpu" if it is not set. */
 #ifndef MR_SUPPORT_MODEL_H
 #define MR_SUPPORT_MODEL_H
 

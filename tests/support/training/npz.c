@@ -12,7 +12,7 @@ typedef struct member {
 
 struct support_npz {
     member *members;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 char *support_parity(const char *sub)
@@ -37,7 +37,7 @@ support_npz *support_npz_open(const char *path)
     if (mr_npz_open(path, &reader, &err))
         fail_msg("%s", err.text);
     while ((status = mr_npz_next(reader, &array, &err)) == MR_OK) {
-        assert_true(MR_GROW(z->members, z->count, z->room));
+        assert_true(MR_GROW(z->members, z->count, z->capacity));
         member *m = &z->members[z->count++];
         *m = (member){.array = *array, .elements = mr_alloc(mr_npz_bytes(array), 1)};
         assert_non_null(m->elements);

@@ -94,7 +94,7 @@ static void test_pair_model(void **state)
         mr_checkpoint_release(&light);
     }
     said.embed = said.vocab = 0;
-    if (c.model.card->configure(config, &said, &err) != MR_OK || mr_safetensors_open(dir, &weights, &err) != MR_OK)
+    if (c.model.iface->configure(config, &said, &err) != MR_OK || mr_safetensors_open(dir, &weights, &err) != MR_OK)
         fail_msg("%s", err.text);
     assert_int_equal(said.embed, c.model.embed);
     assert_int_equal(said.vocab, c.model.vocab);

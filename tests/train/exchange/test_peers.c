@@ -30,9 +30,9 @@ static float value(unsigned rank, size_t at)
 
 static void fill(mr_peers *p)
 {
-    memset(p->all, 0, p->world * p->room * sizeof *p->all);
-    for (size_t i = 0; i < p->room; i++)
-        p->all[p->rank * p->room + i] = value(p->rank, i);
+    memset(p->all, 0, p->world * p->capacity * sizeof *p->all);
+    for (size_t i = 0; i < p->capacity; i++)
+        p->all[p->rank * p->capacity + i] = value(p->rank, i);
 }
 
 static void slots(mr_ranks *ranks)
@@ -40,30 +40,31 @@ static void slots(mr_ranks *ranks)
     mr_peers p = {0};
     mr_error err;
     MUST(mr_peers_open(ranks, 5, 1027, &p, &err) == MR_OK);
-    MUST(p.world == mr_ranks_world(ranks) && p.rank == mr_ranks_rank(ranks) && p.samples == 5 && p.room == 5 * 1027);
+    MUST(p.world == mr_ranks_world(ranks) && p.rank == mr_ranks_rank(ranks) && p.samples == 5 &&
+         p.capacity == 5 * 1027);
     for (unsigned idle = 0; idle <= p.world; idle++) { /* last with nobody idle */
         for (int sums = 0; sums < 2 && p.rank != idle; sums++) {
             fill(&p);
             p.sum(&p);
-            for (size_t i = 0; i < p.world * p.room; i++)
-                MUST(p.all[i] == (i / p.room == idle ? 0 : value((unsigned)(i / p.room), i % p.room)));
+            for (size_t i = 0; i < p.world * p.capacity; i++)
+                MUST(p.all[i] == (i / p.capacity == idle ? 0 : value((unsigned)(i / p.capacity), i % p.capacity)));
         }
         if (p.rank == idle)
             mr_peers_idle(&p, true);
         MUST(p.status == MR_OK);
     }
     if (p.rank == 0) {
-        for (size_t i = 0; i < p.room; i++)
+        for (size_t i = 0; i < p.capacity; i++)
             p.all[i] = 1;
         p.sum(&p);
     } else {
         mr_peers_idle(&p, false);
     }
-    MUST(p.all[0] == 1 && p.all[p.room - 1] == 1);
+    MUST(p.all[0] == 1 && p.all[p.capacity - 1] == 1);
     p.status = MR_SYSTEM; /* nobody sums any more, so that nobody waits */
     fill(&p);
     p.sum(&p);
-    MUST(p.all[p.rank * p.room] == value(p.rank, 0) && p.all[(p.rank + 1) % p.world * p.room] == 0);
+    MUST(p.all[p.rank * p.capacity] == value(p.rank, 0) && p.all[(p.rank + 1) % p.world * p.capacity] == 0);
     mr_peers_close(&p);
     MUST(!p.all);
 }
@@ -211,10 +212,10 @@ static void test_alone(void **state)
     assert_int_equal(mr_ranks_begin(&ranks, &err), MR_OK);
     mr_peers_close(&p);
     assert_int_equal(mr_peers_open(ranks, 3, 7, &p, &err), MR_OK);
-    assert_true(p.world == 1 && p.rank == 0 && p.samples == 3 && p.room == 21);
+    assert_true(p.world == 1 && p.rank == 0 && p.samples == 3 && p.capacity == 21);
     fill(&p);
     p.sum(&p);
-    for (size_t i = 0; i < p.room; i++)
+    for (size_t i = 0; i < p.capacity; i++)
         assert_true(p.all[i] == value(0, i));
     mr_peers_idle(&p, true);
     assert_true(p.all[0] == 0 && p.status == MR_OK);

@@ -103,7 +103,7 @@ typedef struct pair { /* of one item */
 
 typedef struct taken {
     pair *items;
-    size_t count, room;
+    size_t count, capacity;
     size_t pads; /* spelled out by texts */
     mr_status status;
     mr_error error;
@@ -113,8 +113,8 @@ static void *from_device(mr_device *d, const void *there, size_t bytes)
 {
     void *here = malloc(bytes ? bytes : 1);
     assert_non_null(here);
-    d->card->download(d, here, there, bytes);
-    assert_int_equal(d->card->wait(d, NULL), MR_OK);
+    d->iface->download(d, here, there, bytes);
+    assert_int_equal(d->iface->wait(d, NULL), MR_OK);
     return here;
 }
 
@@ -152,7 +152,7 @@ static void take_batch(taken *t, const pairs *p, const mr_feed *f, const mr_mode
         }
         longest = q.count > longest ? q.count : longest;
         weight -= (double)weights[i];
-        assert_true(MR_GROW(t->items, t->count, t->room));
+        assert_true(MR_GROW(t->items, t->count, t->capacity));
         t->items[t->count++] = q;
     }
     assert_int_equal(longest, length);
@@ -313,14 +313,14 @@ static void test_uploads(void **state)
     (void)state;
     pairs p = pairs_open(-1);
     taken direct = take_all(&p, 1, 0);
-    const mr_device_card *card = p.device->card;
-    mr_device_card apart = *card;
+    const mr_device_iface *iface = p.device->iface;
+    mr_device_iface apart = *iface;
     apart.host_memory = false;
-    p.device->card = &apart;
+    p.device->iface = &apart;
     taken sent = take_all(&p, 2, 1);
     assert_int_equal(sent.status, MR_END);
     assert_same_taken(&direct, &sent);
-    p.device->card = card;
+    p.device->iface = iface;
     free(direct.items);
     free(sent.items);
     pairs_close(&p);

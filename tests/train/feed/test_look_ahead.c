@@ -75,8 +75,8 @@ static void take_in_turn(const mr_dataset *ds, mr_device *d, given *out)
         out[n] = (given){.count = in.count, .cursor = mr_feed_cursor(&f)};
         for (size_t i = 0; i < in.count; i++)
             out[n].samples[i] = f.batch->samples[i].sample;
-        d->card->download(d, out[n].images, in.images, bytes_of(&out[n]));
-        assert_int_equal(d->card->wait(d, NULL), MR_OK);
+        d->iface->download(d, out[n].images, in.images, bytes_of(&out[n]));
+        assert_int_equal(d->iface->wait(d, NULL), MR_OK);
     }
     assert_int_equal(mr_feed_next(&f, &in, &weight, &err), MR_END);
     assert_true(mr_images_count(f.decoder).device > 0 && mr_images_count(f.decoder).host > 0);
@@ -88,7 +88,7 @@ static float *keep_images(mr_device *d, const mr_model_input *in)
 {
     mr_error err;
     void *kept;
-    assert_int_equal(d->card->alloc(d, BATCH * FLOATS * sizeof(float), "tests", &kept, &err), MR_OK);
+    assert_int_equal(d->iface->alloc(d, BATCH * FLOATS * sizeof(float), "tests", &kept, &err), MR_OK);
     mr_run_rows(d, &(mr_rows){MR_F32, in->count, FLOATS, FLOATS, FLOATS, in->images, kept, false});
     return kept;
 }
@@ -96,20 +96,20 @@ static float *keep_images(mr_device *d, const mr_model_input *in)
 static void expect_kept(mr_device *d, const given *want, float *kept)
 {
     static float images[BATCH * FLOATS];
-    d->card->download(d, images, kept, bytes_of(want));
-    assert_int_equal(d->card->wait(d, NULL), MR_OK);
+    d->iface->download(d, images, kept, bytes_of(want));
+    assert_int_equal(d->iface->wait(d, NULL), MR_OK);
     assert_memory_equal(images, want->images, bytes_of(want));
-    d->card->free(d, kept);
+    d->iface->free(d, kept);
 }
 
 /* The second queue as early as it may run. */
 static void run_second(mr_device *d)
 {
-    if (!d->card->second)
+    if (!d->iface->second)
         return;
-    d->card->second->enter(d);
-    assert_int_equal(d->card->wait(d, NULL), MR_OK);
-    d->card->second->leave(d);
+    d->iface->second->enter(d);
+    assert_int_equal(d->iface->wait(d, NULL), MR_OK);
+    d->iface->second->leave(d);
 }
 
 static void images_and_cursors_are_the_same(void **state)
@@ -144,7 +144,7 @@ static void images_and_cursors_are_the_same(void **state)
     assert_int_equal(mr_feed_next(&f, &in, &weight, &err), MR_END);
     for (size_t n = 0; n < BATCHES; n++)
         expect_kept(d, &want[n], kept[n]);
-    assert_int_equal(taken, d->card->second ? 8 : 0);
+    assert_int_equal(taken, d->iface->second ? 8 : 0);
     mr_feed_close(&f);
     mr_device_close(d);
     mr_dataset_free(ds);
@@ -165,7 +165,7 @@ static void closes_with_a_batch_ahead(void **state)
     mr_loader_settle(f.loader);
     mr_feed_look_ahead(&f);
     mr_feed_close(&f);
-    assert_int_equal(d->card->wait(d, NULL), MR_OK);
+    assert_int_equal(d->iface->wait(d, NULL), MR_OK);
     mr_device_close(d);
     mr_dataset_free(ds);
 }

@@ -84,7 +84,7 @@ static contrast_case draw_case(support_trial *t, size_t count, size_t embed)
     c.losses = support_doubles(t, count);
     c.logits = support_doubles(t, count);
     c.weights = t->round % 3 ? support_draw(t, count, 0.5, 2) : NULL;
-    c.groups = t->round % 3 != 1 ? support_room(t, (count + 1) * sizeof *c.groups) : NULL;
+    c.groups = t->round % 3 != 1 ? support_zeroed(t, (count + 1) * sizeof *c.groups) : NULL;
     for (size_t i = 0; i < count; i++) {
         if (c.weights && mr_random_below(&t->r, 4) == 0)
             c.weights[i] = 0;
@@ -200,12 +200,12 @@ typedef struct fake {
 static void fake_sum(mr_peers *p)
 {
     fake *f = p->ctx;
-    size_t floats = p->world * p->room;
+    size_t floats = p->world * p->capacity;
     assert_true(f->calls < 2);
     if (f->pass > f->calls)
         memcpy(p->all, f->known[f->calls], floats * sizeof *p->all);
     for (size_t i = 0; f->pass == f->calls && i < floats; i++) {
-        assert_true(f->calls || p->all[i] == 0 || i / p->room == p->rank);
+        assert_true(f->calls || p->all[i] == 0 || i / p->capacity == p->rank);
         f->known[f->calls][i] += p->all[i];
     }
     f->calls++;
@@ -213,10 +213,11 @@ static void fake_sum(mr_peers *p)
 
 static fake open_fake(support_trial *t, unsigned world, size_t samples, size_t embed)
 {
-    fake f = {.peers = {.world = world, .samples = samples, .room = samples * mr_contrast_row(embed), .sum = fake_sum}};
-    f.peers.all = support_room(t, world * f.peers.room * sizeof *f.peers.all);
+    fake f = {
+        .peers = {.world = world, .samples = samples, .capacity = samples * mr_contrast_row(embed), .sum = fake_sum}};
+    f.peers.all = support_zeroed(t, world * f.peers.capacity * sizeof *f.peers.all);
     for (size_t i = 0; i < 2; i++)
-        f.known[i] = support_room(t, world * f.peers.room * sizeof *f.known[i]);
+        f.known[i] = support_zeroed(t, world * f.peers.capacity * sizeof *f.known[i]);
     return f;
 }
 
@@ -282,7 +283,7 @@ static void many_ranks_are_one_with_all_rows(void **state)
 /* A sum that fails leaves anything behind: bytes of chance here. */
 static void garbage_sum(mr_peers *p)
 {
-    mr_random_bytes(p->ctx, p->all, p->world * p->room * sizeof *p->all);
+    mr_random_bytes(p->ctx, p->all, p->world * p->capacity * sizeof *p->all);
     p->status = MR_SYSTEM;
 }
 
@@ -299,7 +300,7 @@ static void failed_sum(support_trial *t)
     run r = draw_run(t, &c, 0, BATCH, true);
     r.in.peers = &f.peers;
     mr_contrast_run(head, &r.in, &r.out);
-    assert_int_equal(t->card->wait(t->d, &err), MR_OK);
+    assert_int_equal(t->iface->wait(t->d, &err), MR_OK);
     mr_contrast_close(head);
 }
 
@@ -309,7 +310,7 @@ static void a_failed_sum_breaks_nothing(void **state)
     support_on_devices(failed_sum);
 }
 
-/* The shape of a run on eight cards, held against one rank that has all rows. */
+/* The shape of a run on eight devices, held against one rank that has all rows. */
 static void large(support_trial *t)
 {
     enum { WORLD = 8, BATCH = 48, EMBED = 512, ALL = WORLD * BATCH };

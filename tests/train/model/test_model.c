@@ -59,7 +59,7 @@ static void params_are_in_order(void **state)
 static void many_params_are_found(void **state)
 {
     enum { ARRAYS = 65536 };
-    mr_model_config c = {.card = &mr_model_vit,
+    mr_model_config c = {.iface = &mr_model_vit,
                          .name = "vit",
                          .image = 8,
                          .patch = 8,
@@ -71,14 +71,14 @@ static void many_params_are_found(void **state)
     mr_params p = {0};
     mr_error err;
     (void)state;
-    assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
+    assert_int_equal(c.iface->params(&c, &p, &err), MR_OK);
     assert_in_range(p.count, 1024 * 16, ARRAYS / 2);
     for (size_t i = 0; i < p.count; i++)
         assert_ptr_equal(mr_params_find(&p, p.items[i].name), &p.items[i]);
     assert_null(mr_params_find(&p, ""));
     mr_params_release(&p);
     c.layers++;
-    assert_int_equal(c.card->check(&c, &err), MR_MISUSE);
+    assert_int_equal(c.iface->check(&c, &err), MR_MISUSE);
     assert_non_null(strstr(err.text, "--layers 1025: give a number from 1 to 1024"));
 }
 
@@ -106,13 +106,13 @@ static void costs_are_the_published(void **state)
         mr_error err;
         char text[32];
         const char *forward = known[i].forward, *training = known[i].training;
-        c.card->costs(&c, 8, true, &costs);
-        c.card->costs(&c, 8, false, &eval);
+        c.iface->costs(&c, 8, true, &costs);
+        c.iface->costs(&c, 8, false, &eval);
         snprintf(text, sizeof text, "%.*f", (int)strlen(strchr(forward, '.')) - 1, costs.forward_flops / 1e9);
         assert_string_equal(text, forward);
         snprintf(text, sizeof text, "%.*f", (int)strlen(strchr(training, '.')) - 1, costs.training_flops / 1e9);
         assert_string_equal(text, training);
-        assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
+        assert_int_equal(c.iface->params(&c, &p, &err), MR_OK);
         assert_int_equal(costs.parameters, p.elements);
         if (known[i].backbone)
             assert_int_equal(p.elements - (c.hidden + 1) * 10, known[i].backbone);
@@ -121,10 +121,10 @@ static void costs_are_the_published(void **state)
     }
     mr_model_config c = preset("ViT-B_16", 160, 10);
     mr_model_costs costs;
-    c.card->costs(&c, 1, true, &costs);
+    c.iface->costs(&c, 1, true, &costs);
     assert_true(fabs(costs.training_flops / 1e9 - 52.8345) < 5e-5);
     c = preset("ViT-B_16", 224, 10);
-    c.card->costs(&c, 1, true, &costs);
+    c.iface->costs(&c, 1, true, &costs);
     assert_true(fabs(costs.training_flops / 1e9 - 105.1472) < 5e-5);
 }
 
@@ -160,7 +160,7 @@ static void keys_are_googles(void **state)
         mr_error err;
         char *text = (char *)support_read(path, NULL), *at = text, *line;
         size_t met = 0;
-        assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
+        assert_int_equal(c.iface->params(&c, &p, &err), MR_OK);
         while ((line = strsep(&at, "\n")))
             if (*line)
                 check_key(&p, line, &met);
@@ -207,7 +207,7 @@ static void keys_of_a_block(void **state)
         {"head/kernel", "[24, 5]"},
         {"head/bias", "[5]"},
     };
-    const mr_model_config c = {.card = &mr_model_vit,
+    const mr_model_config c = {.iface = &mr_model_vit,
                                .name = "vit",
                                .image = 14,
                                .patch = 4,
@@ -219,7 +219,7 @@ static void keys_of_a_block(void **state)
     mr_params p = {0};
     mr_error err;
     (void)state;
-    assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
+    assert_int_equal(c.iface->params(&c, &p, &err), MR_OK);
     assert_int_equal(p.count, MR_COUNT(keys));
     for (size_t i = 0; i < p.count; i++) {
         char text[64];
@@ -239,11 +239,11 @@ static void models_are_found(void **state)
     mr_error err;
     (void)state;
     assert_int_equal(mr_model_find("ViT-H_14", &c, &err), MR_OK);
-    assert_true(c.card == &mr_model_vit && c.image == 224 && c.patch == 14 && c.hidden == 1280 && c.layers == 32 &&
+    assert_true(c.iface == &mr_model_vit && c.image == 224 && c.patch == 14 && c.hidden == 1280 && c.layers == 32 &&
                 c.heads == 16 && c.mlp == 5120 && c.classes == 3 && c.dropout == 0.5);
     assert_string_equal(c.name, "ViT-H_14");
     assert_int_equal(mr_model_find("vit", &c, &err), MR_OK);
-    assert_true(c.card == &mr_model_vit && c.image == 0 && c.hidden == 0 && c.classes == 3);
+    assert_true(c.iface == &mr_model_vit && c.image == 0 && c.hidden == 0 && c.classes == 3);
     assert_int_equal(mr_model_find("ViT-B16", &c, &err), MR_MISUSE);
     assert_non_null(strstr(err.text, "did you mean 'ViT-B_16'"));
     assert_int_equal(mr_model_find("vitt", &c, &err), MR_MISUSE);
@@ -254,7 +254,7 @@ static void models_are_found(void **state)
 
 static void check_names_the_option(void **state)
 {
-    const mr_model_config good = {.card = &mr_model_vit,
+    const mr_model_config good = {.iface = &mr_model_vit,
                                   .name = "vit",
                                   .image = 30,
                                   .patch = 8,
@@ -277,13 +277,13 @@ static void check_names_the_option(void **state)
     bad[5].c.mlp = 0, bad[6].c.classes = 0, bad[7].c.image = 7, bad[8].c.hidden = 25, bad[9].c.hidden = 27;
     bad[10].c.dropout = 1, bad[11].c.dropout = NAN, bad[12].c.dropout = -0.1, bad[13].c.hidden = 4000000000;
     bad[14].c.hidden = 1;
-    assert_int_equal(good.card->check(&good, &err), MR_OK);
+    assert_int_equal(good.iface->check(&good, &err), MR_OK);
     for (size_t i = 0; i < MR_COUNT(bad); i++) {
         mr_params p = {0};
-        assert_int_equal(good.card->check(&bad[i].c, &err), MR_MISUSE);
+        assert_int_equal(good.iface->check(&bad[i].c, &err), MR_MISUSE);
         if (!strstr(err.text, bad[i].word))
             fail_msg("'%s' is not in: %s", bad[i].word, err.text);
-        assert_int_equal(good.card->params(&bad[i].c, &p, &err), MR_MISUSE);
+        assert_int_equal(good.iface->params(&bad[i].c, &p, &err), MR_MISUSE);
         assert_true(!p.items && !p.count);
     }
 }
@@ -304,7 +304,7 @@ static double start_deviation(const char *name)
 
 static void starts_as_it_says(void **state)
 {
-    mr_model_config c = {.card = &mr_model_vit,
+    mr_model_config c = {.iface = &mr_model_vit,
                          .name = "vit",
                          .image = 32,
                          .patch = 8,
@@ -316,14 +316,14 @@ static void starts_as_it_says(void **state)
     mr_params p = {0};
     mr_error err;
     (void)state;
-    assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
+    assert_int_equal(c.iface->params(&c, &p, &err), MR_OK);
     float *a = mr_alloc(p.total, sizeof *a), *b = mr_alloc(p.total, sizeof *b);
     assert_true(a && b);
     memset(a, 0xFF, p.total * sizeof *a);
-    c.card->start(&c, &p, 5, a);
-    c.card->start(&c, &p, 5, b);
+    c.iface->start(&c, &p, 5, a);
+    c.iface->start(&c, &p, 5, b);
     assert_memory_equal(a, b, p.total * sizeof *a);
-    c.card->start(&c, &p, 6, b);
+    c.iface->start(&c, &p, 6, b);
     for (size_t i = 0; i < p.count; i++) {
         const mr_param *item = &p.items[i];
         const float *v = a + item->offset;

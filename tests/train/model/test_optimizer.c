@@ -43,7 +43,7 @@ static void *device_floats(bench *b)
 {
     void *out = NULL;
     mr_error err;
-    assert_int_equal(b->device->card->alloc(b->device, b->params.total * sizeof(float), "tests", &out, &err), MR_OK);
+    assert_int_equal(b->device->iface->alloc(b->device, b->params.total * sizeof(float), "tests", &out, &err), MR_OK);
     return out;
 }
 
@@ -71,7 +71,7 @@ static void bench_open(bench *b, const mr_optimizer_options *options)
         for (size_t k = 0; k < b->params.items[i].count; k++)
             b->w[b->params.items[i].offset + k] = b->host[b->params.items[i].offset + k] =
                 (float)mr_random_real(&b->random, -1, 1);
-    b->device->card->upload(b->device, b->values, b->host, total * sizeof(float));
+    b->device->iface->upload(b->device, b->values, b->host, total * sizeof(float));
     if (mr_optimizer_open(options, &b->params, b->device, &b->optimizer, &err) != MR_OK)
         fail_msg("%s", err.text);
 }
@@ -79,8 +79,8 @@ static void bench_open(bench *b, const mr_optimizer_options *options)
 static void bench_close(bench *b)
 {
     mr_optimizer_close(&b->optimizer);
-    b->device->card->free(b->device, b->values);
-    b->device->card->free(b->device, b->gradients);
+    b->device->iface->free(b->device, b->values);
+    b->device->iface->free(b->device, b->gradients);
     mr_device_close(b->device);
     mr_params_release(&b->params);
     free(b->host);
@@ -96,7 +96,7 @@ static void draw_gradients(bench *b, double size, double divisor)
     for (size_t i = 0; i < b->params.count; i++)
         for (size_t k = 0; k < b->params.items[i].count; k++)
             b->host[b->params.items[i].offset + k] = (float)(divisor * mr_random_real(&b->random, -size, size));
-    b->device->card->upload(b->device, b->gradients, b->host, b->params.total * sizeof(float));
+    b->device->iface->upload(b->device, b->gradients, b->host, b->params.total * sizeof(float));
 }
 
 static double restated_norm(const bench *b, double divisor)
@@ -139,7 +139,7 @@ static void compare(bench *b, const mr_optimizer_options *o, unsigned update)
     double steps = 0;
     for (unsigned k = 1; k <= update; k++)
         steps += mr_lr_at(&o->lr, k);
-    b->device->card->download(b->device, b->host, b->values, b->params.total * sizeof(float));
+    b->device->iface->download(b->device, b->host, b->values, b->params.total * sizeof(float));
     size_t next = 0;
     for (size_t i = 0; i < b->params.count; i++) {
         const mr_param *p = &b->params.items[i];
@@ -147,8 +147,8 @@ static void compare(bench *b, const mr_optimizer_options *o, unsigned update)
             if (b->host[next] != 0)
                 fail_msg("update %u: the gap at %zu became %g", update, next, (double)b->host[next]);
         for (; next < p->offset + p->count; next++) {
-            double room = 4e-7 * (1 + fabs(b->w[next])) + 1e-5 * steps;
-            if (!(fabs(b->host[next] - b->w[next]) <= room))
+            double capacity = 4e-7 * (1 + fabs(b->w[next])) + 1e-5 * steps;
+            if (!(fabs(b->host[next] - b->w[next]) <= capacity))
                 fail_msg("update %u, %s[%zu]: %.9g, expected %.9g", update, p->name, (size_t)(next - p->offset),
                          (double)b->host[next], b->w[next]);
         }
@@ -171,7 +171,7 @@ static void run(mr_optimizer_options o)
         restate(&b, &o, update, divisor, clipping);
         mr_update_facts facts;
         if (mr_optimizer_update(&b.optimizer, update, divisor, b.gradients, b.values, &facts, &err) != MR_OK ||
-            b.device->card->wait(b.device, &err) != MR_OK)
+            b.device->iface->wait(b.device, &err) != MR_OK)
             fail_msg("update %u: %s", update, err.text);
         assert_rel(facts.grad_norm, norm, 1e-6, "norm", update);
         assert_true(facts.lr == mr_lr_at(&o.lr, update));
@@ -225,11 +225,11 @@ static void test_clip_coefficient(void **state)
         bench_open(&b, &o);
         mr_error err;
         memset(b.host, 0, b.params.total * sizeof *b.host);
-        b.device->card->zero(b.device, b.values, b.params.total * sizeof(float));
+        b.device->iface->zero(b.device, b.values, b.params.total * sizeof(float));
         b.host[3] = (float)known[i].norm;
-        b.device->card->upload(b.device, b.gradients, b.host, b.params.total * sizeof(float));
+        b.device->iface->upload(b.device, b.gradients, b.host, b.params.total * sizeof(float));
         assert_int_equal(mr_optimizer_update(&b.optimizer, 1, 1, b.gradients, b.values, NULL, &err), MR_OK);
-        b.device->card->download(b.device, b.host, b.values, b.params.total * sizeof(float));
+        b.device->iface->download(b.device, b.host, b.values, b.params.total * sizeof(float));
         assert_rel(-b.host[3], known[i].norm * known[i].coefficient, 1.2e-7, "clipped", 1);
         bench_close(&b);
     }
@@ -253,13 +253,13 @@ static void test_not_finite(void **state)
         memcpy(before, b.host, bytes);
         draw_gradients(&b, 1, 1);
         b.host[4000] = odd[i / 2];
-        b.device->card->upload(b.device, b.gradients, b.host, bytes);
+        b.device->iface->upload(b.device, b.gradients, b.host, bytes);
         assert_int_equal(mr_optimizer_update(&b.optimizer, 7, 1, b.gradients, b.values, NULL, &err), MR_BAD_DATA);
         assert_non_null(strstr(err.text, "update 7: the gradients are not finite (norm "));
-        b.device->card->download(b.device, b.host, b.values, bytes);
+        b.device->iface->download(b.device, b.host, b.values, bytes);
         assert_memory_equal(b.host, before, bytes);
         for (unsigned slot = 0; slot < b.optimizer.slots; slot++) {
-            b.device->card->download(b.device, b.host, b.optimizer.state[slot], bytes);
+            b.device->iface->download(b.device, b.host, b.optimizer.state[slot], bytes);
             for (size_t k = 0; k < b.params.total; k++)
                 assert_true(b.host[k] == 0);
         }
@@ -282,7 +282,7 @@ static void test_huge_is_finite(void **state)
     draw_gradients(&b, 1, 1);
     b.host[0] = FLT_MAX;
     b.host[1] = -FLT_MAX;
-    b.device->card->upload(b.device, b.gradients, b.host, b.params.total * sizeof(float));
+    b.device->iface->upload(b.device, b.gradients, b.host, b.params.total * sizeof(float));
     assert_int_equal(mr_optimizer_update(&b.optimizer, 1, 1, b.gradients, b.values, &facts, &err), MR_OK);
     assert_rel(facts.grad_norm, sqrt(2) * (double)FLT_MAX, 1e-6, "norm", 1);
     bench_close(&b);

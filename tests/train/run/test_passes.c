@@ -24,7 +24,7 @@ static void tell(void *ctx, uint64_t from)
 
 static support_model *open_model(void)
 {
-    const mr_model_config c = {.card = &mr_model_vit,
+    const mr_model_config c = {.iface = &mr_model_vit,
                                .name = "vit",
                                .image = SIDE,
                                .patch = 8,
@@ -36,14 +36,14 @@ static support_model *open_model(void)
                                .dropout = 0.1,
                                .compute = support_device_computes(MR_BF16) ? MR_BF16 : MR_F32};
     support_model *s = support_model_open(&c, BATCH, true, 1);
-    s->config.card->start(&s->config, &s->params, 7, s->host);
+    s->config.iface->start(&s->config, &s->params, 7, s->host);
     support_model_put(s);
     return s;
 }
 
 static void send(support_model *s, unsigned step, size_t count)
 {
-    const mr_device_card *c = s->device->card;
+    const mr_device_iface *c = s->device->iface;
     enum { PIXELS = BATCH * 3 * SIDE * SIDE };
     static float images[PIXELS];
     int32_t labels[BATCH];
@@ -80,10 +80,10 @@ static void disturb(support_model *s, unsigned step)
     void *memory = NULL;
     mr_error err;
     in.training = false;
-    s->config.card->forward(s->model, s->values, &in, &out);
+    s->config.iface->forward(s->model, s->values, &in, &out);
     if (step % 6 == 5) { /* recordings end with it */
-        assert_int_equal(s->device->card->alloc(s->device, 100, "a test", &memory, &err), MR_OK);
-        s->device->card->free(s->device, memory);
+        assert_int_equal(s->device->iface->alloc(s->device, 100, "a test", &memory, &err), MR_OK);
+        s->device->iface->free(s->device, memory);
     }
 }
 
@@ -99,12 +99,12 @@ static float *run(support_model *s, mr_passes *p, told *t, float *losses)
         if (p)
             mr_passes_forward(p, &in, last, &out);
         else
-            s->config.card->forward(s->model, s->values, &in, &out);
-        s->device->card->download(s->device, losses + (size_t)step * BATCH, out.losses, count * sizeof *losses);
+            s->config.iface->forward(s->model, s->values, &in, &out);
+        s->device->iface->download(s->device, losses + (size_t)step * BATCH, out.losses, count * sizeof *losses);
         if (p)
             mr_passes_backward(p);
         else
-            s->config.card->backward(s->model, s->values, s->gradients, last ? tell : NULL, t);
+            s->config.iface->backward(s->model, s->values, s->gradients, last ? tell : NULL, t);
         if (step % 3 == 2)
             disturb(s, step);
     }
@@ -125,14 +125,14 @@ static void passes_are_those_of_the_model(void **state)
                    .ready = tell,
                    .ctx = &told_by_passes};
     float *want = run(s, NULL, &own, losses[0]), *got = run(other, &p, &told_by_passes, losses[1]);
-    assert_int_equal(s->device->card->wait(s->device, &err), MR_OK);
-    if (other->device->card->wait(other->device, &err) != MR_OK)
+    assert_int_equal(s->device->iface->wait(s->device, &err), MR_OK);
+    if (other->device->iface->wait(other->device, &err) != MR_OK)
         fail_msg("%s", err.text);
     assert_memory_equal(want, got, s->params.total * sizeof *want);
     assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
     assert_int_equal(own.count, told_by_passes.count);
     assert_memory_equal(own.from, told_by_passes.from, own.count * sizeof *own.from);
-    assert_true(other->device->card->recorder ? p.replays : !p.count);
+    assert_true(other->device->iface->recorder ? p.replays : !p.count);
     mr_passes_close(&p);
     free(want);
     free(got);
@@ -157,9 +157,9 @@ static void many_inputs_are_fine(void **state)
             mr_passes_forward(&p, &in, true, &out);
             mr_passes_backward(&p);
         }
-    if (s->device->card->wait(s->device, &err) != MR_OK)
+    if (s->device->iface->wait(s->device, &err) != MR_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(p.count, s->device->card->recorder ? MR_PASSES_KEPT : 0);
+    assert_int_equal(p.count, s->device->iface->recorder ? MR_PASSES_KEPT : 0);
     mr_passes_close(&p);
     support_model_close(s);
 }

@@ -34,7 +34,7 @@ static mr_status open_model(const mr_model_config *c, const mr_params *p, mr_dev
     MR_AUTO(discard) mr_bt *m = mr_alloc(1, sizeof *m);
     if (!m || !mr_bt_make(m, c, batch, training))
         return mr_fail_memory(err, "opening a model");
-    m->t.base.card = &mr_model_bridgetower;
+    m->t.base.iface = &mr_model_bridgetower;
     m->t.device = d;
     MR_TRY(mr_bt_lay_out(c, &own, &m->layout, err));
     MR_TRY(mr_bt_plan_attention(m, err));
@@ -184,7 +184,7 @@ static const void *look(const mr_model *model, const char *name, size_t *count)
     return NULL;
 }
 
-const mr_model_card mr_model_bridgetower = {
+const mr_model_iface mr_model_bridgetower = {
     .name = "bridgetower",
     .what = "BridgeTower: images and captions in one embedding space",
     .text = true,

@@ -90,7 +90,7 @@ void mr_bt_head_forward(mr_bt *m)
         in.d_x[i] = m->d_head_y[i];
     }
     if (m->t.in.training)
-        m->t.device->card->zero(m->t.device, m->d_scale, sizeof *m->d_scale);
+        m->t.device->iface->zero(m->t.device, m->d_scale, sizeof *m->d_scale);
     mr_contrast_run(m->contrast, &in, &out);
     m->out = (mr_model_output){.losses = out.losses,
                                .embeddings = {out.embeddings[0], out.embeddings[1], out.embeddings[2]}};
@@ -102,7 +102,7 @@ void mr_bt_head_forward(mr_bt *m)
 static void spread(mr_bt *m, unsigned side, const void *d_first, void *d)
 {
     const mr_model_config *c = &m->t.config;
-    m->t.device->card->zero(m->t.device, d, mr_bt_rows(m, side) * c->hidden * mr_type_size(c->compute));
+    m->t.device->iface->zero(m->t.device, d, mr_bt_rows(m, side) * c->hidden * mr_type_size(c->compute));
     if (d_first)
         mr_first_rows(&m->t, d_first, 1, d, m->tokens[side], false);
 }

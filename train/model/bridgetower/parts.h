@@ -60,7 +60,7 @@ typedef struct mr_bt_layout {
 mr_status mr_bt_lay_out(const mr_model_config *c, mr_params *p, mr_bt_layout *out, mr_error *err);
 void mr_bt_layout_release(mr_bt_layout *l);
 
-/* The members of the card that take no part in a pass (config.c, shape.c, costs.c, load.c). */
+/* The members of the interface that take no part in a pass (config.c, shape.c, costs.c, load.c). */
 extern const mr_model_config mr_bt_presets[];
 mr_status mr_bt_configure(const char *path, mr_model_config *c, mr_error *err);
 mr_status mr_bt_describe(const mr_model_config *c, mr_buf *out, mr_error *err);

@@ -29,7 +29,7 @@ mr_attention mr_bt_block_attention(const mr_bt *m, size_t count)
 static mr_status plan_one(mr_device *d, const mr_attention *a, size_t *most, mr_error *err)
 {
     size_t bytes = 0;
-    MR_TRY(d->card->plan_attention(d, a, &bytes, err));
+    MR_TRY(d->iface->plan_attention(d, a, &bytes, err));
     *most = bytes > *most ? bytes : *most;
     return MR_OK;
 }

@@ -28,7 +28,7 @@ typedef struct loading {
     const char *path;
     mr_safetensors *file;
     mr_vit_dialect dialect;
-    float *values, *room; /* room: for the largest tensor that fits */
+    float *values, *scratch; /* room: for the largest tensor that fits */
     mr_buf *said;
     mr_error *err;
 } loading;
@@ -92,8 +92,8 @@ static mr_status take(const loading *l, const mr_tensor *t, const mr_param *p, c
     unsigned dims = mr_vit_tensor_shape(p, n->parts, shape);
     if (t->dims != dims || memcmp(t->shape, shape, dims * sizeof *shape) != 0)
         return strcmp(p->name, POSITION) == 0 ? take_positions(l, t, p, n) : misfit(l, t, p, n);
-    MR_TRY(mr_safetensors_take(l->file, t, l->room, l->err));
-    mr_vit_convert(p, l->room + n->part * p->count, l->values + p->offset, true);
+    MR_TRY(mr_safetensors_take(l->file, t, l->scratch, l->err));
+    mr_vit_convert(p, l->scratch + n->part * p->count, l->values + p->offset, true);
     return mr_param_check_finite(p, l->path, l->values + p->offset, l->err);
 }
 
@@ -153,11 +153,12 @@ mr_status mr_vit_hub_load(const mr_params *p, const char *path, float *values, m
     uint64_t most = 0;
     for (size_t i = 0; i < p->count; i++)
         most = p->items[i].count > most ? p->items[i].count : most;
-    MR_AUTO(mr_scope_free) float *room = mr_alloc(3 * most, sizeof *room);
-    if (!room)
+    MR_AUTO(mr_scope_free) float *scratch = mr_alloc(3 * most, sizeof *scratch);
+    if (!scratch)
         return mr_fail_memory(err, "loading weights");
     MR_TRY(mr_safetensors_open(path, &file, err));
-    loading l = {.params = p, .path = path, .file = file, .values = values, .room = room, .said = said, .err = err};
+    loading l = {
+        .params = p, .path = path, .file = file, .values = values, .scratch = scratch, .said = said, .err = err};
     MR_TRY(find_dialect(file, path, &l.dialect, err));
     memset(values, 0, p->total * sizeof *values);
     MR_TRY(take_all(&l));

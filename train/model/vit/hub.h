@@ -7,7 +7,7 @@
 
 extern const mr_model_hub mr_vit_hub;
 
-/* All parameters but the head's into values[p->total], zeros for that; as mr_model_card.load. */
+/* All parameters but the head's into values[p->total], zeros for that; as mr_model_iface.load. */
 mr_status mr_vit_hub_load(const mr_params *p, const char *path, float *values, mr_buf *said, mr_error *err);
 
 mr_status mr_vit_hub_configure(const char *path, mr_model_config *c, mr_error *err);

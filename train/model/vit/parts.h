@@ -13,7 +13,7 @@
 #include "train/model/transformer.h"
 #include "train/model/vit/vit.h"
 
-/* The members of the card that take no part in a pass (shape.c, load.c). */
+/* The members of the interface that take no part in a pass (shape.c, load.c). */
 mr_status mr_vit_check(const mr_model_config *c, mr_error *err);
 mr_status mr_vit_params(const mr_model_config *c, mr_params *out, mr_error *err);
 void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_model_costs *out);

@@ -33,7 +33,7 @@ static mr_status plan_attention(mr_vit *m, mr_error *err)
         mr_attention a = mr_vit_attention(m, i, m->t.batch);
         size_t *saved = a.queries < m->tokens ? &m->saved_first : &m->saved_all;
         if (*saved == 0)
-            MR_TRY(d->card->plan_attention(d, &a, saved, err));
+            MR_TRY(d->iface->plan_attention(d, &a, saved, err));
     }
     return MR_OK;
 }
@@ -47,7 +47,7 @@ static mr_status open_model(const mr_model_config *c, const mr_params *p, mr_dev
     if (!m)
         return mr_fail_memory(err, "opening a model");
     mr_transformer_init(&m->t, c, batch, training);
-    m->t.base.card = &mr_model_vit;
+    m->t.base.iface = &mr_model_vit;
     m->t.device = d;
     m->t.eps = (float)(m->t.config.norm_eps > 0 ? m->t.config.norm_eps : MR_VIT_EPS);
     m->blocks = mr_alloc(c->layers, sizeof *m->blocks);
@@ -161,7 +161,7 @@ static void classify_backward(mr_vit *m)
     mr_norm_backward(&m->t, &m->layout.norm, &m->encoded, count, m->t.branch, NULL, m->d_few);
     if (kept < m->tokens)
         return;
-    m->t.device->card->zero(m->t.device, m->d_stream, count * m->tokens * c->hidden * mr_type_size(c->compute));
+    m->t.device->iface->zero(m->t.device, m->d_stream, count * m->tokens * c->hidden * mr_type_size(c->compute));
     mr_first_rows(&m->t, m->d_few, 1, m->d_stream, m->tokens, false);
 }
 
@@ -186,7 +186,7 @@ static void backward(mr_model *model, const float *values, float *gradients, mr_
         ready(ctx, 0);
 }
 
-/* ---- the card ------------------------------------------------------------------------------------------------- */
+/* ---- the interface ----------------------------------------------------------------------------------------------- */
 
 static const void *look(const mr_model *model, const char *name, size_t *count)
 {
@@ -213,7 +213,7 @@ static const void *look(const mr_model *model, const char *name, size_t *count)
 
 static const mr_model_config presets[] = {
 #define X(word, patch_, hidden_, layers_, heads_, mlp_)                                                                \
-    {.card = &mr_model_vit,                                                                                            \
+    {.iface = &mr_model_vit,                                                                                           \
      .name = word,                                                                                                     \
      .image = 224,                                                                                                     \
      .patch = patch_,                                                                                                  \
@@ -226,7 +226,7 @@ static const mr_model_config presets[] = {
         {0},
 };
 
-const mr_model_card mr_model_vit = {
+const mr_model_iface mr_model_vit = {
     .name = "vit",
     .what = "Vision Transformer: images to classes",
     .presets = presets,

@@ -97,12 +97,12 @@ static void test_many_variables(void **state)
     (void)state;
     support_mat_write(&(support_mat){.variable = "other"}, some, 1, &other);
     uint8_t *inner = calloc(1, EACH);
-    uLongf room = compressBound(EACH), len;
-    uint8_t *packed = malloc(room);
+    uLongf capacity = compressBound(EACH), len;
+    uint8_t *packed = malloc(capacity);
     assert_true(inner && packed);
     memcpy(inner, other.data + 128, other.len - 128);
     mr_buf_add(&file, other.data, 128);
-    len = room;
+    len = capacity;
     assert_int_equal(compress2(packed, &len, inner, EACH, 9), Z_OK);
     for (int i = 0; i < VARIABLES; i++) {
         mr_buf_add(&file, (uint32_t[]){15, (uint32_t)len}, 8);

@@ -33,7 +33,7 @@ static _Thread_local void *current;
 static unsigned retained;
 static uint64_t used;
 static range *blocks, pinned[PINNED_MAX];
-static size_t block_count, block_room;
+static size_t block_count, block_capacity;
 
 uint64_t fake_setting(const char *name, uint64_t standard)
 {
@@ -91,7 +91,7 @@ int cuMemAlloc_v2(uint64_t *out, size_t bytes)
         return FAKE_CAPTURES;
     if (!bytes || used + bytes > fake_setting("MILLRACE_FAKE_MEMORY", 1 << 30))
         return bytes ? FAKE_NO_MEMORY : FAKE_INVALID;
-    if (!MR_GROW(blocks, block_count, block_room) || posix_memalign(&memory, ALIGNED, zone + bytes + zone) != 0)
+    if (!MR_GROW(blocks, block_count, block_capacity) || posix_memalign(&memory, ALIGNED, zone + bytes + zone) != 0)
         return FAKE_NO_MEMORY;
     memset(memory, RED, zone + bytes + zone);
     *out = (uintptr_t)memory + zone;
@@ -275,11 +275,11 @@ int cuDeviceGet(int *out, int number)
     return 0;
 }
 
-int cuDeviceGetName(char *out, int room, int number);
-int cuDeviceGetName(char *out, int room, int number)
+int cuDeviceGetName(char *out, int capacity, int number);
+int cuDeviceGetName(char *out, int capacity, int number)
 {
     (void)number;
-    return snprintf(out, (size_t)room, "Fake GPU") < room ? 0 : FAKE_INVALID;
+    return snprintf(out, (size_t)capacity, "Fake GPU") < capacity ? 0 : FAKE_INVALID;
 }
 
 int cuDeviceTotalMem_v2(size_t *out, int number);

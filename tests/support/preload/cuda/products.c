@@ -1,6 +1,6 @@
 /* products.c - libcublasLt of the fake device: products by plain loops over columns, as its documentation defines them.
- * Invariant: operands less aligned than the preference said, too little room, or a type that the library does not take,
- * fail. */
+ * Invariant: operands less aligned than the preference said, too little workspace, or a type that the library does not
+ * take, fail. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "fake.h"
 
 enum { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
-enum { F32 = 0, BF16 = 14, NEEDS = 4096 /* bytes of room */ };
+enum { F32 = 0, BF16 = 14, NEEDS = 4096 /* bytes of workspace */ };
 
 typedef struct product {
     int transposed[2], epilogue;
@@ -22,13 +22,13 @@ typedef struct layout {
 } layout;
 
 typedef struct preference {
-    size_t room;
+    size_t workspace;
     uint32_t reductions, aligned[4];
 } preference;
 
 typedef struct choice {
     uint64_t data[8]; /* what was promised about alignment */
-    size_t room;
+    size_t workspace;
     int state;
     float waves;
     int reserved[4];
@@ -112,8 +112,8 @@ int cublasLtMatmulPreferenceCreate(preference **out)
 int cublasLtMatmulPreferenceSetAttribute(preference *p, int what, const void *value, size_t size);
 int cublasLtMatmulPreferenceSetAttribute(preference *p, int what, const void *value, size_t size)
 {
-    if (what == 1 && size == sizeof p->room)
-        memcpy(&p->room, value, size);
+    if (what == 1 && size == sizeof p->workspace)
+        memcpy(&p->workspace, value, size);
     else if (what == 3 && size == sizeof p->reductions)
         memcpy(&p->reductions, value, size);
     else if (what >= 5 && what <= 8 && size == sizeof p->aligned[0])
@@ -140,13 +140,13 @@ int cublasLtMatmulAlgoGetHeuristic(void *h, product *p, const layout *a, const l
         return NOT_SUPPORTED;
     if (h != &handle || wanted < 1 || c->type != d->type)
         return INVALID_VALUE;
-    if (a->type != b->type || (a->type == F32 && d->type == BF16) || wish->room < NEEDS || (wish->reductions & 4))
+    if (a->type != b->type || (a->type == F32 && d->type == BF16) || wish->workspace < NEEDS || (wish->reductions & 4))
         return NOT_SUPPORTED;
     uint64_t rows = p->transposed[0] ? a->columns : a->rows, deep = p->transposed[0] ? a->rows : a->columns;
     uint64_t columns = p->transposed[1] ? b->rows : b->columns, deep_b = p->transposed[1] ? b->columns : b->rows;
     if (rows != d->rows || columns != d->columns || deep != deep_b)
         return INVALID_VALUE;
-    *out = (choice){.room = NEEDS};
+    *out = (choice){.workspace = NEEDS};
     for (size_t i = 0; i < 4; i++)
         out->data[i] = wish->aligned[i];
     *count = 1;
@@ -215,13 +215,14 @@ static bool fits(const layout *l, const void *at, uint64_t aligned)
 
 int cublasLtMatmul(void *h, const product *p, const float *alpha, const void *a_at, const layout *a, const void *b_at,
                    const layout *b, const float *beta, const void *c_at, const layout *c, void *d_at, const layout *d,
-                   const uint64_t *algorithm, void *room, size_t room_size, void *stream);
+                   const uint64_t *algorithm, void *workspace, size_t workspace_size, void *stream);
 int cublasLtMatmul(void *h, const product *p, const float *alpha, const void *a_at, const layout *a, const void *b_at,
                    const layout *b, const float *beta, const void *c_at, const layout *c, void *d_at, const layout *d,
-                   const uint64_t *algorithm, void *room, size_t room_size, void *stream)
+                   const uint64_t *algorithm, void *workspace, size_t workspace_size, void *stream)
 {
-    if (h != &handle || c != d || c_at != d_at || room_size < NEEDS || !fake_has((uintptr_t)room, room_size) ||
-        !fits(a, a_at, algorithm[0]) || !fits(b, b_at, algorithm[1]) || !fits(d, d_at, algorithm[3]) ||
+    if (h != &handle || c != d || c_at != d_at || workspace_size < NEEDS ||
+        !fake_has((uintptr_t)workspace, workspace_size) || !fits(a, a_at, algorithm[0]) ||
+        !fits(b, b_at, algorithm[1]) || !fits(d, d_at, algorithm[3]) ||
         (p->epilogue == 4 && !fake_has((uintptr_t)p->bias, d->rows * (d->type == BF16 ? 2 : 4))))
         return INVALID_VALUE;
     const fake_work work = {.run = run_product, .data = malloc(sizeof(job)), .data_bytes = sizeof(job)};

@@ -14,7 +14,7 @@ enum { STREAMS = 4, WORK_MAX = 4096, WAIT_US = 50 };
 
 typedef struct graph {
     fake_work *works;
-    size_t count, room;
+    size_t count, capacity;
 } graph;
 
 typedef struct stream {
@@ -100,7 +100,7 @@ static int refuse(void *s)
 
 static int capture(graph *g, fake_work work)
 {
-    if (!MR_GROW(g->works, g->count, g->room))
+    if (!MR_GROW(g->works, g->count, g->capacity))
         return FAKE_NO_MEMORY;
     g->works[g->count++] = work;
     return 0;

@@ -14,8 +14,8 @@ enum { BATCH = SUPPORT_PAIRS };
 
 /* A device that notes what is dropped where, and counts what is asked for. */
 static struct notes {
-    const mr_device_card *device;
-    mr_device_card card;
+    const mr_device_iface *device;
+    mr_device_iface iface;
     uint32_t sites[64];
     float rates[64];
     size_t count, allocs;
@@ -49,10 +49,10 @@ static mr_status noted_alloc(mr_device *d, size_t bytes, const char *purpose, vo
 
 static void listen(mr_device *d)
 {
-    notes = (struct notes){.device = d->card, .card = *d->card};
-    notes.card.run = noted_run;
-    notes.card.alloc = noted_alloc;
-    d->card = &notes.card;
+    notes = (struct notes){.device = d->iface, .iface = *d->iface};
+    notes.iface.run = noted_run;
+    notes.iface.alloc = noted_alloc;
+    d->iface = &notes.iface;
 }
 
 /* The text's embedding; probabilities, output and MLP of each text layer; a second attention in cross layers. */
@@ -125,8 +125,8 @@ static void ranks_are_one_batch(void **state)
     support_pairs *whole = support_pairs_model(&c, BATCH, true, 1);
     support_pairs_batch b = support_pairs_draw(&c, 1);
     const support_pairs_input in = support_pairs_of(&b, 0, BATCH);
-    const size_t counts[] = {3, 1}, room = 3 * mr_contrast_row(c.embed);
-    meeting meet = {.count = 2 * room, .sum = mr_alloc(2 * room, sizeof(float))};
+    const size_t counts[] = {3, 1}, capacity = 3 * mr_contrast_row(c.embed);
+    meeting meet = {.count = 2 * capacity, .sum = mr_alloc(2 * capacity, sizeof(float))};
     support_pairs_input parts[] = {support_pairs_of(&b, 0, counts[0]), support_pairs_of(&b, counts[0], counts[1])};
     member members[2];
     pthread_t threads[2];
@@ -139,10 +139,10 @@ static void ranks_are_one_batch(void **state)
                               .peers = {.rank = i,
                                         .world = 2,
                                         .samples = 3,
-                                        .room = room,
+                                        .capacity = capacity,
                                         .sum = sum_of_threads,
                                         .ctx = &meet,
-                                        .all = mr_alloc(2 * room, sizeof(float))}};
+                                        .all = mr_alloc(2 * capacity, sizeof(float))}};
         parts[i].peers = &members[i].peers;
         assert_non_null(members[i].peers.all);
         assert_int_equal(pthread_create(&threads[i], NULL, run_member, &members[i]), 0);

@@ -130,7 +130,7 @@ static support_pairs *model_of(const fixture *f, bool every_token)
     mr_error err;
     c.every_token = every_token;
     support_pairs *s = support_pairs_open(&c, f->batch, true, 2);
-    if (c.card->load(&c, &s->model->params, f->weights, s->model->host, &said, &err))
+    if (c.iface->load(&c, &s->model->params, f->weights, s->model->host, &said, &err))
         fail_msg("%s", err.text);
     assert_int_equal(s->model->params.elements, (uint64_t)parity_number(f->facts, "n_params", -1));
     mr_buf_free(&said);

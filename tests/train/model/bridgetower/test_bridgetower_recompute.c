@@ -52,7 +52,7 @@ static void the_weights_are_the_same_to_the_bit(void **state)
 static uint64_t bytes_of(const mr_model_config *c, bool training)
 {
     mr_model_costs costs;
-    c->card->costs(c, 8, training, &costs);
+    c->iface->costs(c, 8, training, &costs);
     return costs.activation_bytes;
 }
 

@@ -62,7 +62,7 @@ static void assert_same(const mr_model_config *a, const mr_model_config *b)
     assert_true(a->compute == b->compute && a->every_token == b->every_token && a->cross_layers == b->cross_layers);
     assert_true(a->vocab == b->vocab && a->positions == b->positions && a->embed == b->embed && a->text == b->text);
     assert_true(a->attention_dropout == b->attention_dropout && a->norm_eps == b->norm_eps);
-    assert_true(a->logit_scale == b->logit_scale && a->frozen == b->frozen && a->card == b->card);
+    assert_true(a->logit_scale == b->logit_scale && a->frozen == b->frozen && a->iface == b->iface);
 }
 
 static mr_status configure(const char *dir, const void *bytes, size_t len, mr_model_config *c, mr_error *err)

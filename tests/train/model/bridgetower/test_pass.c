@@ -51,7 +51,7 @@ static void losses_are_as_defined(void **state)
             square += (double)e[i][k] * (double)e[i][k];
         assert_true(fabs(square - 1) < 1e-5);
     }
-    s->model->device->card->download(s->model->device, losses, s->model->out.losses, sizeof losses);
+    s->model->device->iface->download(s->model->device, losses, s->model->out.losses, sizeof losses);
     for (size_t r = 0; r < BATCH; r++) {
         double loss = cross_entropy(e[0], e[1], c.embed, &b, r, scale) +
                       cross_entropy(e[0], e[2], c.embed, &b, r, scale) +
@@ -112,7 +112,7 @@ static void frozen_towers_do_not_learn(void **state)
 static uint64_t bytes_of(const mr_model_config *c, size_t batch, bool training)
 {
     mr_model_costs costs;
-    c->card->costs(c, batch, training, &costs);
+    c->iface->costs(c, batch, training, &costs);
     return costs.activation_bytes;
 }
 

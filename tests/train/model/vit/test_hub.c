@@ -28,7 +28,7 @@ static int set_up(void **state)
     mr_error err;
     f->dir = support_tmpdir();
     f->path = support_path("%s/model.safetensors", f->dir);
-    f->config = (mr_model_config){.card = &mr_model_vit,
+    f->config = (mr_model_config){.iface = &mr_model_vit,
                                   .image = 8,
                                   .patch = 4,
                                   .hidden = HIDDEN,

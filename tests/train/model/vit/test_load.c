@@ -21,7 +21,7 @@ typedef struct folder {
 
 static mr_model_config config_of(uint32_t image, uint32_t classes)
 {
-    return (mr_model_config){.card = &mr_model_vit,
+    return (mr_model_config){.iface = &mr_model_vit,
                              .name = "vit",
                              .image = image,
                              .patch = 4,
@@ -36,7 +36,7 @@ static folder folder_open(void)
 {
     folder f = {.dir = support_tmpdir(), .config = config_of(12, CLASSES)};
     f.path = support_path("%s/weights.npz", f.dir);
-    assert_int_equal(f.config.card->params(&f.config, &f.params, &f.err), MR_OK);
+    assert_int_equal(f.config.iface->params(&f.config, &f.params, &f.err), MR_OK);
     f.values = mr_alloc(f.params.total, sizeof *f.values);
     assert_non_null(f.values);
     return f;
@@ -56,7 +56,7 @@ static mr_status load(folder *f)
     mr_buf_clear(&f->said);
     f->err = (mr_error){0};
     memset(f->values, 0xFF, f->params.total * sizeof *f->values);
-    return f->config.card->load(&f->config, &f->params, f->path, f->values, &f->said, &f->err);
+    return f->config.iface->load(&f->config, &f->params, f->path, f->values, &f->said, &f->err);
 }
 
 /* ---- files that the test makes ----------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static void make(const folder *f, uint32_t image, const change *c)
     mr_error err;
     int fd = open(f->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(theirs.card->params(&theirs, &p, &err), MR_OK);
+    assert_int_equal(theirs.iface->params(&theirs, &p, &err), MR_OK);
     assert_int_equal(mr_npz_create(fd, f->path, &w, &err), MR_OK);
     for (size_t i = p.count; i-- > 0;)
         add_param(w, &p.items[i], i, c);

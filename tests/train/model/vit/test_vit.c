@@ -18,7 +18,7 @@ typedef struct drawn { /* a batch */
 
 static mr_model_config small(double dropout, bool every_token)
 {
-    return (mr_model_config){.card = &mr_model_vit,
+    return (mr_model_config){.iface = &mr_model_vit,
                              .name = "vit",
                              .image = 14,
                              .patch = 4,
@@ -322,8 +322,8 @@ static void weights_weigh(void **state)
     d.weights[1] = 0;
     d.weights[2] = 2;
     forward_back(s, &d, 0, BATCH);
-    s->device->card->download(s->device, losses, s->out.losses, sizeof losses);
-    s->device->card->download(s->device, best, s->out.best, sizeof best);
+    s->device->iface->download(s->device, losses, s->out.losses, sizeof losses);
+    s->device->iface->download(s->device, best, s->out.best, sizeof best);
     float *logits = support_model_logits(s), *g = support_model_gradients(s);
     assert_true(losses[1] == 0);
     for (size_t i = 0; i < BATCH; i++) {
@@ -362,7 +362,7 @@ static void same_bits_for_any_threads(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         support_model *s = support_model_open(&c, BATCH, true, i ? 3 : 1);
-        c.card->start(&c, &s->params, 7, s->host);
+        c.iface->start(&c, &s->params, 7, s->host);
         mr_random r = support_random();
         for (uint64_t k = mr_params_find(&s->params, "head/kernel")->offset; k < s->params.total; k++)
             s->host[k] = 0.1F * normal(&r);

@@ -142,7 +142,7 @@ static void reference(const support_model *s, const float *image, double *logits
 
 static void equals_its_formulas(void **state)
 {
-    const mr_model_config c = {.card = &mr_model_vit,
+    const mr_model_config c = {.iface = &mr_model_vit,
                                .name = "vit",
                                .image = SIDE,
                                .patch = PATCH,

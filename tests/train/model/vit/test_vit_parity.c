@@ -314,7 +314,7 @@ static void check_zero_head(const fixture *f)
                                                                                  "zerohead_after_head_bias"};
     mr_buf said = {0};
     mr_error err;
-    if (f->config.card->load(&f->config, &s->params, path, s->host, &said, &err))
+    if (f->config.iface->load(&f->config, &s->params, path, s->host, &said, &err))
         fail_msg("%s", err.text);
     assert_non_null(strstr(mr_buf_text(&said), "head not loaded"));
     support_model_put(s);

@@ -9,7 +9,7 @@ enum { BATCH = 4, STEPS = 3, IMAGE = 14 };
 
 static mr_model_config small(uint32_t layers, bool every_token)
 {
-    return (mr_model_config){.card = &mr_model_vit,
+    return (mr_model_config){.iface = &mr_model_vit,
                              .name = "vit",
                              .image = IMAGE,
                              .patch = 4,
@@ -53,7 +53,7 @@ static float *train(const mr_model_config *c, uint64_t *total)
     support_model *s = support_model_open(c, BATCH, true, 2);
     mr_random r;
     mr_random_stream(&r, 5, 0);
-    c->card->start(c, &s->params, 7, s->host);
+    c->iface->start(c, &s->params, 7, s->host);
     for (uint64_t i = mr_params_find(&s->params, "head/kernel")->offset; i < s->params.total; i++)
         s->host[i] = (float)mr_random_real(&r, -0.3, 0.3);
     support_model_put(s);
@@ -85,7 +85,7 @@ static void the_weights_are_the_same_to_the_bit(void **state)
 static uint64_t bytes_of(const mr_model_config *c, bool training)
 {
     mr_model_costs costs;
-    c->card->costs(c, 32, training, &costs);
+    c->iface->costs(c, 32, training, &costs);
     return costs.activation_bytes;
 }
 

@@ -1,7 +1,7 @@
-/* ranks_card.h - what millrace_mpi.so offers: one C entry with an ABI number.
+/* ranks_iface.h - what millrace_mpi.so offers: one C entry with an ABI number.
  * Invariant: ranks.c accepts MR_RANKS_ABI and nothing else. */
-#ifndef MR_RANKS_CARD_H
-#define MR_RANKS_CARD_H
+#ifndef MR_RANKS_IFACE_H
+#define MR_RANKS_IFACE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 /* A group is an opaque set of ranks.  Calls return 0, or another number on failure; those with a group are collective
  * in it, except forget().  One call at a time, except abort(). */
-typedef struct mr_ranks_card {
+typedef struct mr_ranks_iface {
     int abi;
     /* The group of all ranks; *threads: calls may come from any thread, otherwise from this one alone. */
     int (*start)(void **group, unsigned *rank, unsigned *world, bool *threads);
@@ -29,8 +29,8 @@ typedef struct mr_ranks_card {
     int (*spread_begin)(void *group, uint16_t *values, uint64_t count, void **request);
     int (*reduce_test)(void **request, int *done); /* of all three; done: the request is gone */
     void (*abort)(int code);
-} mr_ranks_card;
+} mr_ranks_iface;
 
-const mr_ranks_card *millrace_ranks_card(void);
+const mr_ranks_iface *millrace_ranks_iface(void);
 
 #endif

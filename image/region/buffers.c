@@ -1,4 +1,4 @@
-/* room.c - what the decoders of regions share: their working memory, and the refusal of an image of another size.
+/* buffers.c - what the decoders of regions share: their working memory, and the refusal of an image of another size.
  * Invariant: a buffer only grows, and loses its content when it does. */
 #include "image/region/parts.h"
 
@@ -9,31 +9,31 @@ enum { LARGE = 4 << 20, HUGE = 2 << 20 };
 
 /* Large buffers use huge pages if the system has them: filling small pages for the first time costs more than the work,
  * and freeing a hundred thousand of them takes time. */
-static uint8_t *take(size_t *room)
+static uint8_t *take(size_t *capacity)
 {
-    if (*room < LARGE)
-        return malloc(*room);
-    *room = (*room + HUGE - 1) / HUGE * HUGE;
-    uint8_t *data = aligned_alloc(HUGE, *room);
+    if (*capacity < LARGE)
+        return malloc(*capacity);
+    *capacity = (*capacity + HUGE - 1) / HUGE * HUGE;
+    uint8_t *data = aligned_alloc(HUGE, *capacity);
     if (data)
-        madvise(data, *room, MADV_HUGEPAGE);
+        madvise(data, *capacity, MADV_HUGEPAGE);
     return data;
 }
 
-uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times)
+uint8_t *mr_pixels_reserve(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times)
 {
     size_t need;
     if (__builtin_mul_overflow(count, size, &need) || __builtin_mul_overflow(need, times, &need) || need > SIZE_MAX / 4)
         return NULL;
-    if (need <= buffer->room && buffer->data)
+    if (need <= buffer->capacity && buffer->data)
         return buffer->data;
     free(buffer->data); /* not realloc, which would copy the old bytes */
-    buffer->room = need + need / 4;
-    if (buffer->room < 4096)
-        buffer->room = 4096;
-    buffer->data = take(&buffer->room);
+    buffer->capacity = need + need / 4;
+    if (buffer->capacity < 4096)
+        buffer->capacity = 4096;
+    buffer->data = take(&buffer->capacity);
     if (!buffer->data)
-        buffer->room = 0;
+        buffer->capacity = 0;
     return buffer->data;
 }
 

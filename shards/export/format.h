@@ -1,10 +1,10 @@
-/* card.h - what a format of export supplies.
+/* format.h - what a format of export supplies.
  * Invariant: a format creates files through mr_out_*() alone, under names from mr_names_take(): so it cannot write
  * outside of the temporary folder, nor over a file that it has written.
  *
- * A new format is a file NAME.c with the card mr_export_format_NAME, and a word in MR_EXPORTS (export.h). */
-#ifndef MR_EXPORT_CARD_H
-#define MR_EXPORT_CARD_H
+ * A new format is a file NAME.c with the interface mr_export_format_NAME, and a word in MR_EXPORTS (export.h). */
+#ifndef MR_EXPORT_FORMAT_H
+#define MR_EXPORT_FORMAT_H
 
 #include "shards/export/export.h"
 #include "shards/export/facts.h"
@@ -25,7 +25,7 @@ typedef struct mr_export_run {
     const mr_manifest *manifest;
     const mr_export_options *options;
     const mr_export_survey *survey; /* NULL unless the format is `surveyed` */
-    unsigned holds;                 /* MR_HOLDS(): as on the card, unless begin() changes it */
+    unsigned holds;                 /* MR_HOLDS(): as on the interface, unless begin() changes it */
     mr_out out;
     mr_names names;
     mr_export_result *result;
