@@ -36,7 +36,7 @@ static double log_distance(const char *dir, const char *a, const char *b)
 static void train(const char *dir, const char *name, const char *device, const char *precision)
 {
     char *log = support_path("%s.log", name);
-    train_expect(0, dir, 0, "--steps", "8", "--output", name, "--device", device, "--dropout", "0.1", "--precision",
+    train_expect(0, dir, 0, "--steps", "4", "--output", name, "--device", device, "--dropout", "0.1", "--precision",
                  precision, "--grad-accum", "2", "--log", log, (char *)NULL);
     free(log);
 }
@@ -47,9 +47,9 @@ static void runs_learn_as_on_the_cpu(void **state)
     train(dir, "cpu", "cpu", "float32");
     train(dir, "cuda", "cuda", "float32");
     train(dir, "again", "cuda:0", "float32");
-    TRAIN_PATH(one, dir, "cuda/step-00000008/weights.npz");
-    TRAIN_PATH(other, dir, "again/step-00000008/weights.npz");
-    TRAIN_PATH(cpu, dir, "cpu/step-00000008/weights.npz");
+    TRAIN_PATH(one, dir, "cuda/step-00000004/weights.npz");
+    TRAIN_PATH(other, dir, "again/step-00000004/weights.npz");
+    TRAIN_PATH(cpu, dir, "cpu/step-00000004/weights.npz");
     support_assert_same_file(one, other);
     assert_true(train_weights_distance(one, cpu) < 2e-4);
     assert_true(log_distance(dir, "cpu", "cuda") < 1e-4);
@@ -90,8 +90,8 @@ static void other_ways_give_the_same(void **state)
     train(dir, "newer", "cuda", "float32");
     setenv("MILLRACE_FAKE_CAPABILITY", "86", 1);
     train(dir, "older", "cuda", "float32");
-    TRAIN_PATH(newer, dir, "newer/step-00000008/weights.npz");
-    TRAIN_PATH(older, dir, "older/step-00000008/weights.npz");
+    TRAIN_PATH(newer, dir, "newer/step-00000004/weights.npz");
+    TRAIN_PATH(older, dir, "older/step-00000004/weights.npz");
     support_assert_same_file(newer, older);
     setenv("MILLRACE_FAKE_CAPABILITY", "75", 1);
     r = train_run(dir, 0, "--steps", "1", "--device", "cuda", (char *)NULL);
@@ -124,13 +124,13 @@ static void recorded_passes_give_the_same(void **state)
     train(dir, "queued", "cuda", "bf16");
     unsetenv("MILLRACE_CUDA_GRAPHS");
     unsetenv("MILLRACE_FAKE_COUNTS");
-    TRAIN_PATH(one, dir, "graphs/step-00000008/weights.npz");
-    TRAIN_PATH(other, dir, "queued/step-00000008/weights.npz");
+    TRAIN_PATH(one, dir, "graphs/step-00000004/weights.npz");
+    TRAIN_PATH(other, dir, "queued/step-00000004/weights.npz");
     support_assert_same_file(one, other);
     read_counts(on, &calls[0], &graphs[0]);
     read_counts(off, &calls[1], &graphs[1]);
     print_message("%llu calls, %llu of them of graphs, instead of %llu\n", calls[0], graphs[0], calls[1]);
-    assert_true(graphs[0] > 8 && graphs[1] == 0 && calls[0] < calls[1]);
+    assert_true(graphs[0] > 4 && graphs[1] == 0 && calls[0] < calls[1]);
 }
 
 static void pictures_are_decoded_on_it(void **state)
