@@ -1,4 +1,4 @@
-/* product.c - products of matrices by cuBLASLt, with the bias added by it; by a kernel where there is none.
+/* product.c - matrix products by cuBLASLt, with the bias added by it; by a kernel where there is none.
  * Invariant: how a product is computed depends on its shape, types and alignment alone, and partial sums are float32
  * that are added in a fixed order, so that the same device gives the same bits on every run.
  *

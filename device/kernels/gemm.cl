@@ -1,4 +1,4 @@
-/* gemm.cl - products of matrices: a group computes a tile of 64 x 64.
+/* gemm.cl - matrix products: a group computes a tile of 64 x 64.
  * Invariant: element (i, l) of an operand is at i * row + l * column, so one text serves all transposes; a sum runs
  * over l in order.
  *

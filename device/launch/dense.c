@@ -1,4 +1,4 @@
-/* dense.c - products of matrices, elementwise operations, and sums of whole buffers.
+/* dense.c - matrix products, elementwise operations, and sums of whole buffers.
  * Invariant: a transposed operand is the same operand with its two strides exchanged. */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* schedule.c - global batches, and each rank's part of them: arithmetic on positions, nothing stored.
- * Invariant: the slots of ranks 0, 1, 2 ... of step k, joined, are the positions from k * global_batch on, for any
+ * Invariant: the slots of ranks 0, 1, 2 ... of step k, joined, are the positions from k * global_batch, for any
  * world.
  */
 #include "loader/order/schedule.h"

@@ -13,7 +13,7 @@
 typedef struct ids { /* of a split */
     int64_t *items;
     size_t count, capacity;
-    bool bad; /* one is missing, or not a whole number from 1 on */
+    bool bad; /* one is missing, or not a positive integer */
 } ids;
 
 typedef struct pass {

@@ -8,7 +8,7 @@
 #include "shards/format/objects.h"
 
 typedef struct mr_export_survey_split {
-    bool image_ids, object_ids; /* all are integers from 1 on, and different */
+    bool image_ids, object_ids; /* all are integers from 1, and different */
     bool captions;              /* some sample has one */
 } mr_export_survey_split;
 

@@ -1,6 +1,6 @@
 /* coded_bench.c - what describing pictures for a device costs the host: coded batches against encoded ones.
  *
- *      coded_bench DATASET SPLIT [SIZE]      one thread, in turns of whole epochs, medians of the CPU time per image
+ *      coded_bench DATASET SPLIT [SIZE]      one thread, alternating by whole epochs, medians of the CPU time per image
  *
  * Invariant: both read and hash the same records in the same order into slabs of one loader each. */
 #include <stdio.h>

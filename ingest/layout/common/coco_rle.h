@@ -1,6 +1,6 @@
 /* coco_rle.h - run-length masks of COCO: do their runs fill the image exactly?
  * Source: the description in pycocotools' mask.py: runs of zeros and ones in turn, column by column; in a string, each
- * as a number of 5 bits a character from '0' on, with 0x20 for "more follows" and the sign in the last one's 0x10, from
+ * as a number of 5 bits a character from '0', with 0x20 for "more follows" and the sign in the last one's 0x10, from
  * the third on as the difference to the one before the last. Invariant: no mask is ever decoded: a huge count costs
  * nothing. */
 #ifndef MR_COCO_RLE_H

@@ -121,7 +121,7 @@ static size_t size_of(uint32_t type)
     return type < sizeof sizes ? sizes[type] : 0;
 }
 
-/* The only member of a numeric array, as a whole number from 1 on; 0: it is not one. */
+/* The only member of a numeric array, as a positive integer; 0: it is not one. */
 static uint64_t whole_number(const matrix *m)
 {
     element e;

@@ -103,7 +103,7 @@ static void add_object(const mr_plan *plan, const mr_voc_annotation *a, const mr
         mr_objects_box_around(out, out->points + out->rings[object->ring].at, from->points);
 }
 
-/* Whether the image counts pixels from 1 on. */
+/* Whether the image counts pixels from 1. */
 static bool counts_pixels(const mr_tree *t, const mr_plan *plan, const mr_sample *sample)
 {
     const mr_voc_state *st = plan->state;

@@ -41,8 +41,8 @@ typedef struct mr_voc_places {
     char seen[160]; /* for people */
 } mr_voc_places;
 
-/* Coordinates of the development kit, in JPEGImages/, are numbers of pixels from 1 on, the last one included; others
- * are the edges between pixels, from 0 on. */
+/* Coordinates of the development kit, in JPEGImages/, are numbers of pixels from 1, the last one included; others
+ * are the edges between pixels, from 0. */
 typedef struct mr_voc_state {
     mr_voc_places places;
     mr_texts texts, parsed; /* XML files; the same as mr_voc_annotation_pack() has them */

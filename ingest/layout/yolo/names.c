@@ -73,7 +73,7 @@ static mr_status add_map(const mr_yolo_build *b, const mr_yaml_node *names)
     for (size_t i = 0; i < count; i++) {
         if (list[i].number != i)
             return mr_fail(b->err, MR_BAD_DATA,
-                           "%s: line %" PRIu32 ": names has class %" PRIu64 " %s: the numbers go from 0 on, each once",
+                           "%s: line %" PRIu32 ": names has class %" PRIu64 " %s: the numbers start at 0, each once",
                            b->settings.name, list[i].name->line, list[i].number,
                            list[i].number < i ? "twice" : "where one before it is missing");
         MR_TRY(add_class(b, list[i].name));

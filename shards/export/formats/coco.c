@@ -1,6 +1,6 @@
 /* coco.c - the export `coco`: annotations/instances_SPLIT.json and captions_SPLIT.json, images in SPLIT/.
- * Invariant: ids of the source are kept where all of a split are integers from 1 on and differ; otherwise images
- * and annotations are numbered from 1 on, in the dataset's order. */
+ * Invariant: ids of the source are kept where all of a split are integers from 1 and differ; otherwise images
+ * and annotations are numbered from 1, in the dataset's order. */
 #include "shards/export/formats/coco.h"
 
 #include <inttypes.h>
@@ -54,7 +54,7 @@ static mr_status begin(mr_export_run *run, mr_error *err)
         return mr_fail_memory(err, "exporting");
     run->state = c;
     run->result->instead[MR_PART_ORIENTED] = "polygons of four points";
-    run->result->instead[MR_PART_IDS] = "numbered from 1 on";
+    run->result->instead[MR_PART_IDS] = "numbered from 1";
     return number_categories(run, c, err);
 }
 

@@ -2,8 +2,8 @@
  *
  *      JPEGImages/1.jpg  Annotations/1.xml  ImageSets/Main/train.txt  ImageSets/Main/val.txt
  *
- * Coordinates count pixels from 1 on, and the last one is part of the object: a box from the left edge of the first
- * pixel to the right edge of the third is xmin 1, xmax 3.  Polygons, which Roboflow adds, are edges from 0 on.
+ * Coordinates count pixels from 1, and the last one is part of the object: a box from the left edge of the first
+ * pixel to the right edge of the third is xmin 1, xmax 3.  Polygons, which Roboflow adds, are edges from 0.
  * Invariant: an image is named after its source, without blanks, which would end its name in a list. */
 #include <inttypes.h>
 #include <stdlib.h>

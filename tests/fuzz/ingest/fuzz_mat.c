@@ -1,5 +1,5 @@
 /* fuzz_mat.c - a MAT-file with synsets.
- * Promises: each line that it gives is a synset, an id from 1 on, and words without control characters; every other
+ * Promises: each line that it gives is a synset, a positive id, and words without control characters; every other
  * file is refused with a reason. */
 #include "tests/fuzz/fuzz.h"
 #include "ingest/layout/ilsvrc/mat.h"

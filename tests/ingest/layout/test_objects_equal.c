@@ -125,7 +125,7 @@ static void write_yolo(const char *root)
     put_table(root, "data.yaml", &text);
 }
 
-/* `first`: the number of the first pixel.  From 1 on the last pixel counts, from 0 on its edge: the same number. */
+/* `first`: the number of the first pixel.  From 1 the last pixel counts, from 0 its edge: the same number. */
 static void add_xml(const drawn *p, int first, mr_buf *text)
 {
     mr_buf_printf(text, "<annotation><size><width>%u</width><height>%u</height></size>", p->width, p->height);

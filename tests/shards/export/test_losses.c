@@ -74,7 +74,7 @@ static void each_format_counts_what_it_loses(void **state)
         {"imagefolder", "auto", "ids 2; empty_classes 1"},
         {"coco", "auto",
          "labels 1; several_labels 1; columns 1; objects_without_class 1; objects_without_box 1; oriented_boxes 1: "
-         "polygons of four points; ids 2: numbered from 1 on; names 1: changed"},
+         "polygons of four points; ids 2: numbered from 1; names 1: changed"},
         {"yolo", "detect",
          "labels 1; several_labels 1; captions 2; columns 1; objects_without_class 1; objects_without_box 1; polygons "
          "2: boxes; oriented_boxes 1: boxes; keypoints 1: boxes; crowds 1; ids 2; outside 1: cut at its edge; names 1: "

@@ -111,7 +111,7 @@ static void drawn_names_are_safe_and_differ(void **state)
         free(taken[i]);
 }
 
-/* A hundred thousand pictures of one name take no search from 2 on for each. */
+/* A hundred thousand pictures of one name take no search from 2 for each. */
 static void equal_names_are_numbered_without_a_search(void **state)
 {
     (void)state;

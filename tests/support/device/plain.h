@@ -1,4 +1,4 @@
-/* plain.h - a device for tests that runs the kernels of the trainer as plain C, in turns.
+/* plain.h - a device for tests that runs the kernels of the trainer as plain C, one lane after another.
  * Invariant: each tensor is a heap block of its own, as long as it was asked for, so that a sanitizer sees every access
  * beside it; without one, canaries at both ends are checked when it is freed and when the device is waited for.  With
  * several threads groups of products have one lane, as on processors: that gives the same bits. */
