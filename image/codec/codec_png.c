@@ -3,16 +3,14 @@
  * CRC is right, as in other decoders.
  *
  *   89 "PNG\r\n" 1A 0A   IHDR (13 bytes)  { ancillary | PLTE }  IDAT ...  { ancillary }  IEND   trailing bytes
- *   chunk: u32 length, 4 letters (first in upper case: no reader may skip it), body, u32 CRC of letters and body
  * Source: W3C PNG, third edition, 5 and 11; APNG in 11.3.6.
  */
-#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "image/similar/shrink.h"
 #include "base/scope.h"
-#include "image/codec/codec.h"
+#include "image/codec/png_chunk.h"
 #include "image/codec/png_open.h"
 
 enum {
@@ -23,7 +21,7 @@ enum {
     RGB_ALPHA = 6,
 };
 
-static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+static const uint8_t signature[MR_PNG_SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 typedef struct walk {
     const uint8_t *bytes;
@@ -36,41 +34,24 @@ typedef struct walk {
     uint64_t data; /* bytes of IDAT so far */
 } walk;
 
-typedef struct chunk {
-    const uint8_t *tag, *body;
-    uint32_t len;
-} chunk;
-
 static bool png_claims(const uint8_t *bytes, size_t len)
 {
     return len >= sizeof signature && !memcmp(bytes, signature, sizeof signature);
 }
 
-static bool crc_right(const chunk *c)
-{
-    return libdeflate_crc32(0, c->tag, (size_t)c->len + 4) == mr_be32(c->body + c->len);
-}
-
-static bool is(const chunk *c, const char *tag)
-{
-    return !memcmp(c->tag, tag, 4);
-}
-
 /* The chunk at `at`; moves `at` past it. */
-static mr_status take_chunk(walk *w, chunk *c, mr_error *err)
+static mr_status take_chunk(walk *w, mr_png_chunk *c, mr_error *err)
 {
-    size_t rest = w->len - w->at;
-    const uint8_t *p = w->bytes + w->at;
-    if (rest < 12)
+    if (w->len - w->at < MR_PNG_AROUND)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG ends without its end chunk: the file is cut short");
-    *c = (chunk){p + 4, p + 8, mr_be32(p)};
+    bool inside = mr_png_chunk_at(w->bytes, w->len, w->at, c);
     for (int i = 0; i < 4; i++)
         if ((c->tag[i] | 32) < 'a' || (c->tag[i] | 32) > 'z')
             return mr_fail(err, MR_BAD_SAMPLE, "PNG has no valid chunk at byte %zu: damaged", w->at);
-    if (c->len > rest - 12)
+    if (!inside)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu goes past the end: the file is cut short",
-                       (const char *)c->tag, w->at);
-    w->at += (size_t)c->len + 12;
+                       c->tag, w->at);
+    w->at += (size_t)c->len + MR_PNG_AROUND;
     if (++w->chunks > w->limits.max_segments)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG has more than %u chunks, the limit", w->limits.max_segments);
     return MR_OK;
@@ -98,7 +79,7 @@ static uint8_t channels(uint8_t colour, uint8_t depth)
     }
 }
 
-static mr_status header(walk *w, const chunk *c, mr_error *err)
+static mr_status header(walk *w, const mr_png_chunk *c, mr_error *err)
 {
     if (w->header || c->len != 13)
         return mr_fail(err, MR_BAD_SAMPLE, w->header ? "PNG has two headers" : "PNG header has an impossible length");
@@ -121,38 +102,38 @@ static mr_status header(walk *w, const chunk *c, mr_error *err)
     return MR_OK;
 }
 
-static mr_status critical(walk *w, const chunk *c, mr_error *err)
+static mr_status critical(walk *w, const mr_png_chunk *c, mr_error *err)
 {
-    if (!crc_right(c))
-        return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu is damaged: its CRC differs",
-                       (const char *)c->tag, (size_t)(c->tag - w->bytes) - 4);
-    if (is(c, "IHDR"))
+    if (!mr_png_chunk_is_sound(c))
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu is damaged: its CRC differs", c->tag,
+                       (size_t)(c->body - w->bytes) - 8);
+    if (mr_png_chunk_is(c, "IHDR"))
         return header(w, c, err);
-    if (is(c, "PLTE")) {
+    if (mr_png_chunk_is(c, "PLTE")) {
         if (w->palette || w->data || !c->len || c->len % 3 || c->len > 768)
             return mr_fail(err, MR_BAD_SAMPLE, "PNG palette is misplaced or has an impossible length");
         w->palette = true;
-    } else if (is(c, "IDAT")) {
+    } else if (mr_png_chunk_is(c, "IDAT")) {
         if (w->colour == PALETTE && !w->palette)
             return mr_fail(err, MR_BAD_SAMPLE, "PNG has palette indices as pixels, but no palette");
         w->data += c->len;
-    } else if (is(c, "IEND")) {
+    } else if (mr_png_chunk_is(c, "IEND")) {
         w->end = true;
     } else {
-        return mr_fail(err, MR_BAD_SAMPLE, "PNG has an unknown critical chunk %.4s", (const char *)c->tag);
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG has an unknown critical chunk %.4s", c->tag);
     }
     return MR_OK;
 }
 
 /* The few ancillary chunks that matter here. */
-static void ancillary(walk *w, const chunk *c)
+static void ancillary(walk *w, const mr_png_chunk *c)
 {
-    if (is(c, "tRNS") && !w->data && c->len && crc_right(c)) {
+    if (mr_png_chunk_is(c, "tRNS") && !w->data && c->len && mr_png_chunk_is_sound(c)) {
         w->facts.flags |= MR_FLAG_ALPHA;
-    } else if (is(c, "acTL") && !w->data && c->len == 8 && crc_right(c)) {
+    } else if (mr_png_chunk_is(c, "acTL") && !w->data && c->len == 8 && mr_png_chunk_is_sound(c)) {
         if (mr_be32(c->body) > 1)
             w->facts.flags |= MR_FLAG_ANIMATED;
-    } else if (is(c, "eXIf") && !w->exif && crc_right(c)) {
+    } else if (mr_png_chunk_is(c, "eXIf") && !w->exif && mr_png_chunk_is_sound(c)) {
         w->exif = true;
         w->facts.orientation = mr_exif_orientation(c->body, c->len);
     }
@@ -165,11 +146,11 @@ static mr_status png_examine(const uint8_t *bytes, size_t len, const mr_image_li
     if (!png_claims(bytes, len))
         return mr_fail(err, MR_BAD_SAMPLE, "not a PNG");
     while (!w.end) {
-        chunk c;
+        mr_png_chunk c = {.len = 0};
         MR_TRY(take_chunk(&w, &c, err));
-        if (!w.header && !is(&c, "IHDR"))
-            return mr_fail(err, MR_BAD_SAMPLE, "PNG starts with %.4s, not with its header", (const char *)c.tag);
-        if (c.tag[0] & 32)
+        if (!w.header && !mr_png_chunk_is(&c, "IHDR"))
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG starts with %.4s, not with its header", c.tag);
+        if (mr_png_chunk_is_ancillary(&c))
             ancillary(&w, &c);
         else
             MR_TRY(critical(&w, &c, err));

@@ -9,12 +9,10 @@
  */
 #include <string.h>
 
-#include <webp/decode.h>
-#include <webp/demux.h>
-
 #include "image/similar/shrink.h"
 #include "base/scope.h"
 #include "image/codec/codec.h"
+#include "image/codec/webp_open.h"
 
 enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, RIFF_HEAD = 12, CHUNK_HEAD = 8, FRAME_HEAD = 16, CANVAS = 10 };
 
@@ -207,23 +205,6 @@ static mr_status webp_examine(const uint8_t *bytes, size_t len, const mr_image_l
 
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
 
-static mr_status webp_failure(VP8StatusCode code, mr_error *err)
-{
-    static const char *const words[] = {
-        [VP8_STATUS_OK] = "no error",
-        [VP8_STATUS_INVALID_PARAM] = "a value out of range",
-        [VP8_STATUS_BITSTREAM_ERROR] = "the coded data is damaged",
-        [VP8_STATUS_UNSUPPORTED_FEATURE] = "an unsupported feature",
-        [VP8_STATUS_SUSPENDED] = "the data ends too early",
-        [VP8_STATUS_USER_ABORT] = "stopped",
-        [VP8_STATUS_NOT_ENOUGH_DATA] = "the data ends too early",
-    };
-    if (code == VP8_STATUS_OUT_OF_MEMORY)
-        return mr_fail_memory(err, "decoding a WebP");
-    bool known = (size_t)code < MR_COUNT(words) && words[code];
-    return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: %s", known ? words[code] : "an unknown error");
-}
-
 /* Y is grey already; the rows of a transparent image are blended over middle grey. */
 static void shrink_rows(const WebPDecBuffer *from, mr_alike *out)
 {
@@ -244,39 +225,23 @@ static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image
                                 mr_error *err)
 {
     WebPDecoderConfig config;
-    if (!WebPInitDecoderConfig(&config))
-        return mr_fail(err, MR_SYSTEM,
-                       "libwebp is not the version that millrace was built with; reinstall it or rebuild millrace");
-    VP8StatusCode code = WebPGetFeatures(bytes, len, &config.input);
-    if (code != VP8_STATUS_OK)
-        return webp_failure(code, err);
+    MR_TRY(mr_webp_config(bytes, len, &config, err));
     MR_TRY(mr_image_check_size("WebP", (uint32_t)config.input.width, (uint32_t)config.input.height, limits, err));
     config.output.colorspace = config.input.has_alpha ? MODE_YUVA : MODE_YUV;
-    code = WebPDecode(bytes, len, &config);
+    VP8StatusCode code = WebPDecode(bytes, len, &config);
     if (code == VP8_STATUS_OK && out)
         shrink_rows(&config.output, out);
     WebPFreeDecBuffer(&config.output);
-    return code == VP8_STATUS_OK ? MR_OK : webp_failure(code, err);
+    return code == VP8_STATUS_OK ? MR_OK : mr_webp_failure(code, err);
 }
 
 /* The first frame, without the rest of the image around it. */
 static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                               mr_error *err)
 {
-    WebPData data = {bytes, len};
-    WebPIterator frame;
-    mr_status s;
-    WebPDemuxer *demux = WebPDemux(&data);
-    if (!demux)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: the animation's structure is damaged");
-    if (WebPDemuxGetFrame(demux, 1, &frame)) {
-        s = decode_picture(frame.fragment.bytes, frame.fragment.size, limits, out, err);
-        WebPDemuxReleaseIterator(&frame);
-    } else {
-        s = mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: it has no first frame");
-    }
-    WebPDemuxDelete(demux);
-    return s;
+    MR_AUTO(mr_webp_frame_free) mr_webp_frame frame = {.demux = NULL};
+    MR_TRY(mr_webp_frame_open(bytes, len, &frame, err));
+    return decode_picture(frame.it.fragment.bytes, frame.it.fragment.size, limits, out, err);
 }
 
 static mr_status webp_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
@@ -286,7 +251,7 @@ static mr_status webp_shrink(const uint8_t *bytes, size_t len, const mr_image_li
     WebPBitstreamFeatures features;
     VP8StatusCode code = WebPGetFeatures(bytes, len, &features);
     if (code != VP8_STATUS_OK)
-        return webp_failure(code, err);
+        return mr_webp_failure(code, err);
     return (features.has_animation ? decode_frame : decode_picture)(bytes, len, &l, out, err);
 }
 

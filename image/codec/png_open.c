@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "image/codec/codec.h"
+#include "image/codec/png_chunk.h"
 
 mr_status mr_png_failure(int code, mr_error *err)
 {
@@ -21,14 +21,10 @@ void mr_png_free(spng_ctx **ctx)
 static bool next_chunk(mr_png_source *s)
 {
     while (s->len - s->at >= MR_PNG_AROUND) {
-        uint32_t size = mr_be32(s->bytes + s->at);
-        size_t rest = s->len - s->at;
-        const uint8_t *tag = s->bytes + s->at + 4;
-        bool skipped =
-            s->at > MR_PNG_SIGNATURE && (tag[0] & 32) && memcmp(tag, "tRNS", 4) != 0 && size <= rest - MR_PNG_AROUND;
-        size_t whole = size <= rest - MR_PNG_AROUND ? (size_t)size + MR_PNG_AROUND : rest;
-        s->end = s->at + whole;
-        if (!skipped)
+        mr_png_chunk c;
+        bool inside = mr_png_chunk_at(s->bytes, s->len, s->at, &c);
+        s->end = inside ? s->at + c.len + MR_PNG_AROUND : s->len;
+        if (s->at == MR_PNG_SIGNATURE || !inside || !mr_png_chunk_is_ancillary(&c) || mr_png_chunk_is(&c, "tRNS"))
             return true;
         s->at = s->end;
     }

@@ -9,8 +9,6 @@
 
 enum {
     MR_PNG_SIDE_MAX = 1000000, /* libpng's limit: most programs reject larger images */
-    MR_PNG_SIGNATURE = 8,
-    MR_PNG_AROUND = 12, /* length, letters and CRC of a chunk */
     MR_PNG_CHUNK_MAX = 64 << 20,
 };
 

@@ -10,7 +10,7 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#include "image/codec/codec.h"
+#include "image/codec/png_chunk.h"
 #include "image/codec/png_open.h"
 
 enum {
@@ -19,41 +19,30 @@ enum {
     FILTERS = 4, /* and 0, none */
 };
 
-typedef struct chunks {
-    const uint8_t *bytes, *body;
+typedef struct walk {
+    const uint8_t *bytes;
     size_t len, at;
-    uint32_t size;
-    const char *tag;
-} chunks;
+    mr_png_chunk c; /* the one before `at` */
+} walk;
 
 /* The next chunk; false: it goes past the end, or is too large. */
-static bool next(chunks *c)
+static bool next(walk *w)
 {
-    const uint8_t *p = c->bytes + c->at;
-    if (c->len - c->at < MR_PNG_AROUND)
+    if (w->len - w->at < MR_PNG_AROUND || !mr_png_chunk_at(w->bytes, w->len, w->at, &w->c) ||
+        w->c.len > MR_PNG_CHUNK_MAX)
         return false;
-    c->size = mr_be32(p);
-    c->tag = (const char *)p + 4;
-    c->body = p + 8;
-    if (c->size > c->len - c->at - MR_PNG_AROUND || c->size > MR_PNG_CHUNK_MAX)
-        return false;
-    c->at += (size_t)c->size + MR_PNG_AROUND;
+    w->at += (size_t)w->c.len + MR_PNG_AROUND;
     return true;
 }
 
-static bool next_sound(chunks *c)
+static bool next_sound(walk *w)
 {
-    return next(c) && libdeflate_crc32(0, c->tag, (size_t)c->size + 4) == mr_be32(c->body + c->size);
+    return next(w) && mr_png_chunk_is_sound(&w->c);
 }
 
-static bool is(const chunks *c, const char *tag)
+static bool take_header(const mr_png_chunk *c, struct spng_ihdr *h)
 {
-    return !memcmp(c->tag, tag, 4);
-}
-
-static bool take_header(const chunks *c, struct spng_ihdr *h)
-{
-    if (!is(c, "IHDR") || c->size != HEADER)
+    if (!mr_png_chunk_is(c, "IHDR") || c->len != HEADER)
         return false;
     h->width = mr_be32(c->body);
     h->height = mr_be32(c->body + 4);
@@ -64,42 +53,44 @@ static bool take_header(const chunks *c, struct spng_ihdr *h)
 }
 
 /* Chunks up to the last IDAT: how many bytes all IDATs have, and where the first is. */
-static bool survey(chunks *c, mr_png_quick *out, size_t *packed, size_t *first)
+static bool survey(walk *w, mr_png_quick *out, size_t *packed, size_t *first)
 {
+    const mr_png_chunk *c = &w->c;
     *packed = 0;
-    if (!next_sound(c) || !take_header(c, &out->ihdr))
+    if (!next_sound(w) || !take_header(c, &out->ihdr))
         return false;
     for (bool data = false;;) {
-        size_t before = c->at;
-        if (!next_sound(c))
+        size_t before = w->at;
+        if (!next_sound(w))
             return false;
-        if (is(c, "IDAT")) {
+        bool decides = !mr_png_chunk_is_ancillary(c) || mr_png_chunk_is(c, "tRNS");
+        if (mr_png_chunk_is(c, "IDAT")) {
             if (!data)
                 *first = before;
             data = true;
-            *packed += c->size;
-        } else if (data && (is(c, "tRNS") || !(c->tag[0] & 32))) {
+            *packed += c->len;
+        } else if (data && decides) {
             return out->palette || out->ihdr.color_type != SPNG_COLOR_TYPE_INDEXED;
-        } else if (is(c, "PLTE")) {
-            if (out->palette || !c->size || c->size % 3 || c->size > 768 ||
+        } else if (mr_png_chunk_is(c, "PLTE")) {
+            if (out->palette || !c->len || c->len % 3 || c->len > 768 ||
                 out->ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE ||
                 out->ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA)
                 return false;
             out->palette = c->body;
-            out->colours = c->size / 3;
-        } else if (!(c->tag[0] & 32) || is(c, "tRNS")) {
+            out->colours = c->len / 3;
+        } else if (decides) {
             return false;
         }
     }
 }
 
-/* The IDATs from c.at on, one after the other. */
-static void join(chunks c, size_t packed, uint8_t *to)
+/* The IDATs from w.at, one after the other. */
+static void join(walk w, size_t packed, uint8_t *to)
 {
-    for (size_t done = 0; done < packed && next(&c);)
-        if (is(&c, "IDAT")) {
-            memcpy(to + done, c.body, c.size);
-            done += c.size;
+    for (size_t done = 0; done < packed && next(&w);)
+        if (mr_png_chunk_is(&w.c, "IDAT")) {
+            memcpy(to + done, w.c.body, w.c.len);
+            done += w.c.len;
         }
 }
 
@@ -167,10 +158,10 @@ static void unfilter_row(uint8_t *row, const uint8_t *up, size_t len, size_t eac
 
 bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, uint32_t count, mr_png_quick *out)
 {
-    chunks c = {.bytes = bytes, .len = len, .at = MR_PNG_SIGNATURE};
+    walk w = {.bytes = bytes, .len = len, .at = MR_PNG_SIGNATURE};
     size_t packed, first = 0;
     *out = (mr_png_quick){0};
-    if (!s->jpeg || len < MR_PNG_SIGNATURE || !survey(&c, out, &packed, &first))
+    if (!s->jpeg || len < MR_PNG_SIGNATURE || !survey(&w, out, &packed, &first))
         return false;
     size_t each = mr_png_samples(out->ihdr.color_type);
     uint64_t row = (uint64_t)out->ihdr.width * each, whole = (row + 1) * out->ihdr.height;
@@ -182,8 +173,8 @@ bool mr_png_quick_rows(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, u
     if (!buffer || !s->inflate)
         return false;
     uint8_t *rows = buffer + row, *stream = rows + whole;
-    c.at = first;
-    join(c, packed, stream);
+    w.at = first;
+    join(w, packed, stream);
     size_t taken, given;
     if (libdeflate_zlib_decompress_ex(s->inflate, stream, packed, rows, (size_t)whole, &taken, &given) !=
             LIBDEFLATE_SUCCESS ||

@@ -5,9 +5,8 @@
  * is never decoded. */
 #include <string.h>
 
-#include <webp/decode.h>
-#include <webp/demux.h>
-
+#include "base/scope.h"
+#include "image/codec/webp_open.h"
 #include "image/region/parts.h"
 
 enum {
@@ -15,16 +14,6 @@ enum {
     LARGE = 2 << 20, /* pixels that take some 20 ms */
     PIECES = 256,
 };
-
-static mr_status webp_failure(VP8StatusCode code, mr_error *err)
-{
-    if (code == VP8_STATUS_OUT_OF_MEMORY)
-        return mr_fail_memory(err, "decoding a WebP");
-    return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: %s",
-                   code == VP8_STATUS_SUSPENDED || code == VP8_STATUS_NOT_ENOUGH_DATA ? "the data ends too early"
-                   : code == VP8_STATUS_UNSUPPORTED_FEATURE                           ? "an unsupported feature"
-                                                                                      : "the coded data is damaged");
-}
 
 /* The region and its neighbours, from an even pixel. */
 static mr_region widen(const mr_region *r, uint32_t width, uint32_t height)
@@ -56,12 +45,7 @@ static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size
                                 uint8_t *rgb, size_t stride, mr_error *err)
 {
     WebPDecoderConfig config;
-    if (!WebPInitDecoderConfig(&config))
-        return mr_fail(err, MR_SYSTEM,
-                       "libwebp is not the version that millrace was built with; reinstall it or rebuild millrace");
-    VP8StatusCode code = WebPGetFeatures(bytes, len, &config.input);
-    if (code != VP8_STATUS_OK)
-        return webp_failure(code, err);
+    MR_TRY(mr_webp_config(bytes, len, &config, err));
     uint32_t width = (uint32_t)config.input.width, height = (uint32_t)config.input.height;
     if (region->left + region->width > width || region->top + region->height > height)
         return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: its image is smaller than its header states");
@@ -79,12 +63,13 @@ static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size
     config.output.u.RGBA.rgba = work;
     config.output.u.RGBA.stride = (int)(cut.width * 3);
     config.output.u.RGBA.size = (size_t)cut.width * cut.height * 3;
-    code = width * height < LARGE ? WebPDecode(bytes, len, &config) : decode_in_pieces(s, bytes, len, &config);
+    VP8StatusCode code =
+        width * height < LARGE ? WebPDecode(bytes, len, &config) : decode_in_pieces(s, bytes, len, &config);
     WebPFreeDecBuffer(&config.output);
     if (mr_pixels_stopped(s))
         return MR_END;
     if (code != VP8_STATUS_OK)
-        return webp_failure(code, err);
+        return mr_webp_failure(code, err);
     const uint8_t *from = work + ((size_t)(region->top - cut.top) * cut.width + (region->left - cut.left)) * 3;
     for (uint32_t y = 0; y < region->height; y++)
         memcpy(rgb + stride * y, from + (size_t)cut.width * 3 * y, (size_t)region->width * 3);
@@ -118,20 +103,9 @@ static mr_status decode_frame(mr_pixels_scratch *s, const mr_pixels_job *job, co
 
 static mr_status decode_animation(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
-    WebPData data = {job->bytes, job->len};
-    WebPIterator frame;
-    WebPDemuxer *demux = WebPDemux(&data);
-    mr_status status;
-    if (!demux)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: the animation's structure is damaged");
-    if (WebPDemuxGetFrame(demux, 1, &frame)) {
-        status = decode_frame(s, job, &frame, err);
-        WebPDemuxReleaseIterator(&frame);
-    } else {
-        status = mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: it has no first frame");
-    }
-    WebPDemuxDelete(demux);
-    return status;
+    MR_AUTO(mr_webp_frame_free) mr_webp_frame frame = {.demux = NULL};
+    MR_TRY(mr_webp_frame_open(job->bytes, job->len, &frame, err));
+    return decode_frame(s, job, &frame.it, err);
 }
 
 mr_status mr_pixels_webp(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
@@ -139,7 +113,7 @@ mr_status mr_pixels_webp(mr_pixels_scratch *s, const mr_pixels_job *job, mr_erro
     WebPBitstreamFeatures f;
     VP8StatusCode code = WebPGetFeatures(job->bytes, job->len, &f);
     if (code != VP8_STATUS_OK)
-        return webp_failure(code, err);
+        return mr_webp_failure(code, err);
     if ((uint32_t)f.width != job->facts->width || (uint32_t)f.height != job->facts->height)
         return mr_pixels_other_size("WebP", (uint64_t)f.width, (uint64_t)f.height, job->facts, err);
     if (f.has_animation)

@@ -1,5 +1,6 @@
 /* test_image.c - image headers: what is read from sound files, and why others are refused.
- * Covers codec/limits.c, codec/codec_jpeg.c, codec/codec_png.c, codec/codec_webp.c, codec/png_open.c. */
+ * Covers codec/limits.c, codec/codec_jpeg.c, codec/codec_png.c, codec/codec_webp.c, codec/png_open.c,
+ * codec/webp_open.c. */
 #include "tests/support/images/image.h"
 
 #include <stdlib.h>
