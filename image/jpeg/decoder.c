@@ -52,7 +52,7 @@ uint32_t mr_jpeg_high(const mr_jpeg_header *h)
     return mr_jpeg_divide_up(h->height, 8u * h->component[0].v);
 }
 
-void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *ac, unsigned component)
+void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, mr_jpeg_ac *ac, unsigned component)
 {
     mr_jpeg_node *n = &mcu->node[2 * mcu->blocks];
     mcu->block[mcu->blocks].dc = dc;
@@ -62,6 +62,18 @@ void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *a
     n[1] = (mr_jpeg_node){.table = ac->pair, .next = mcu->node, .step = MR_JPEG_BLOCK, .first = mr_jpeg_zigzag + 1};
     if (mcu->blocks++)
         n[-1].next = n;
+}
+
+void mr_jpeg_mcu_pair(const mr_jpeg_mcu *mcu)
+{
+    for (unsigned i = 0; i < mcu->blocks; i++)
+        mr_jpeg_ac_pair(mcu->block[i].ac);
+}
+
+void mr_jpeg_mcu_skip(const mr_jpeg_mcu *mcu)
+{
+    for (unsigned i = 0; i < mcu->blocks; i++)
+        mr_jpeg_ac_skip(mcu->block[i].ac);
 }
 
 static bool make_tables(mr_jpeg_decoder *d)

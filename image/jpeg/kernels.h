@@ -42,14 +42,17 @@ typedef struct mr_jpeg_mcu { /* the blocks of an MCU */
     unsigned blocks;
     struct {
         const mr_jpeg_dc *dc;
-        const mr_jpeg_ac *ac;
+        mr_jpeg_ac *ac;
         unsigned component;
     } block[MR_JPEG_BLOCKS];
     mr_jpeg_node node[2 * MR_JPEG_BLOCKS]; /* block i: DC 2i, AC 2i + 1; a ring */
 } mr_jpeg_mcu;
 
 /* Adds a block, at most MR_JPEG_BLOCKS; `mcu`, zero at first, must not move, as its nodes point at one another. */
-void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *ac, unsigned component);
+void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, mr_jpeg_ac *ac, unsigned component);
+/* Before the first call of store(), and of skip(). */
+void mr_jpeg_mcu_pair(const mr_jpeg_mcu *mcu);
+void mr_jpeg_mcu_skip(const mr_jpeg_mcu *mcu);
 
 typedef struct mr_jpeg_unstuffed {
     size_t taken, given; /* bytes read, up to a marker; bytes written */

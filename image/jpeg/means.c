@@ -41,6 +41,7 @@ static bool collect(mr_jpeg_decoder *d, mr_jpeg_scan *s, uint8_t *grey, uint32_t
     int quant = d->header.quant[luma->quant][0], dc[PARTS];
     parts p;
     divide(d, &p);
+    mr_jpeg_mcu_skip(&d->mcu); /* the tables of all parts */
     for (uint32_t y = 0; y < high; y++)
         for (uint32_t x = 0; x < wide; x++) {
             if (!mr_jpeg_scan_skip_parts(s, p.mcu, p.count, dc))

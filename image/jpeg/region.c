@@ -202,6 +202,7 @@ static bool store(decoding *run, uint32_t rows, uint32_t count)
         return mr_jpeg_scan_store(s, count, d->blocks[0]);
     mr_jpeg_stream *const streams[2] = {&s[0].stream, &s[1].stream};
     int16_t *const blocks[2] = {d->blocks[0], d->blocks[1]};
+    mr_jpeg_mcu_pair(&d->mcu);
     return d->kernels->store_two(streams, &d->mcu, count, blocks);
 }
 
@@ -211,6 +212,7 @@ static bool skip(decoding *run, uint32_t rows, uint32_t count)
     if (rows == 1)
         return mr_jpeg_scan_skip(s, count);
     mr_jpeg_stream *const streams[2] = {&s[0].stream, &s[1].stream};
+    mr_jpeg_mcu_skip(&run->d->mcu);
     return run->d->kernels->skip_two(streams, &run->d->mcu, count);
 }
 

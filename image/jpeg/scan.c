@@ -111,6 +111,7 @@ static uint32_t begin_some(mr_jpeg_scan *s, uint32_t mcus)
 
 bool mr_jpeg_scan_skip(mr_jpeg_scan *s, uint32_t mcus)
 {
+    mr_jpeg_mcu_skip(s->mcu);
     while (mcus) {
         uint32_t some = begin_some(s, mcus);
         if (!some || !s->kernels->skip(&s->stream, s->mcu, some))
@@ -134,6 +135,7 @@ bool mr_jpeg_scan_skip_parts(mr_jpeg_scan *s, const mr_jpeg_mcu *parts, unsigned
 
 bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks)
 {
+    mr_jpeg_mcu_pair(s->mcu);
     while (mcus) {
         uint32_t some = begin_some(s, mcus);
         if (!some || !s->kernels->store(&s->stream, s->mcu, some, blocks))

@@ -1,5 +1,5 @@
 /* tables.c - builds the tables of tables.h.
- * Invariant: a table is `made` only once it is complete.
+ * Invariant: a table is `made`, `paired` or with `skips` only once it is complete.
  * Source: ITU-T T.81, annex C (codes), F.2.2 (values). */
 #include "image/jpeg/tables.h"
 
@@ -205,11 +205,11 @@ static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *suffix, uin
     return count;
 }
 
-static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
+static void make_skips(uint16_t *skip, const uint32_t *single)
 {
     uint16_t suffix[MR_JPEG_ENTRIES] = {0};
     for (unsigned bits = 1; bits <= MR_JPEG_BITS; bits++) {
-        uint16_t *out = bits < MR_JPEG_BITS ? suffix + (1u << bits) : t->skip;
+        uint16_t *out = bits < MR_JPEG_BITS ? suffix + (1u << bits) : skip;
         for (uint32_t i = 0; i < 1u << bits;)
             i += skip_some(single[i << (MR_JPEG_BITS - bits)], bits, suffix, out + i);
     }
@@ -232,18 +232,34 @@ bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
 
 bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts)
 {
-    uint32_t single[MR_JPEG_ENTRIES];
-    seconds second;
     if (t->made && same(&t->codes, t->counts, counts))
         return true;
-    t->made = false;
+    t->made = t->paired = t->skips = false;
     if (!mr_jpeg_codes_make(&t->codes, counts, false))
         return false;
-    spread_all(single, &t->codes, counts, true);
-    make_seconds(single, &second);
-    make_pairs(t->pair, single, &second, MR_JPEG_LONG);
-    make_skips(t, single);
     memcpy(t->counts, counts, 16);
     t->made = true;
     return true;
+}
+
+void mr_jpeg_ac_pair(mr_jpeg_ac *t)
+{
+    uint32_t single[MR_JPEG_ENTRIES];
+    seconds second;
+    if (t->paired)
+        return;
+    spread_all(single, &t->codes, t->counts, true);
+    make_seconds(single, &second);
+    make_pairs(t->pair, single, &second, MR_JPEG_LONG);
+    t->paired = true;
+}
+
+void mr_jpeg_ac_skip(mr_jpeg_ac *t)
+{
+    uint32_t single[MR_JPEG_ENTRIES];
+    if (t->skips)
+        return;
+    spread_all(single, &t->codes, t->counts, true);
+    make_skips(t->skip, single);
+    t->skips = true;
 }

@@ -51,10 +51,10 @@ typedef struct mr_jpeg_dc {
 
 typedef struct mr_jpeg_ac {
     mr_jpeg_codes codes;
-    mr_jpeg_pair pair[MR_JPEG_ENTRIES];
-    uint16_t skip[MR_JPEG_ENTRIES];
+    mr_jpeg_pair pair[MR_JPEG_ENTRIES]; /* if `paired` */
+    uint16_t skip[MR_JPEG_ENTRIES];     /* if `skips` */
     uint8_t counts[16];
-    bool made;
+    bool made, paired, skips;
 } mr_jpeg_ac;
 
 /* The codes of 16 counts and as many symbols as they sum up to, at most 256.  False: codes that libjpeg-turbo rejects;
@@ -63,6 +63,10 @@ bool mr_jpeg_codes_make(mr_jpeg_codes *c, const uint8_t *counts, bool dc);
 /* Builds a table from 16 counts and as many symbols as they sum up to, at most 256; does nothing if it was built from
  * the same.  False: codes that libjpeg-turbo rejects. */
 bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts);
+/* The same, but for `pair` and `skip`, which the next two build when they are needed: a whole image skips nothing, and
+ * a check stores nothing. */
 bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts);
+void mr_jpeg_ac_pair(mr_jpeg_ac *t);
+void mr_jpeg_ac_skip(mr_jpeg_ac *t);
 
 #endif

@@ -59,6 +59,8 @@ static void blocks_that_overflow(void **state)
     assert_true(mr_jpeg_dc_make(&dc, dc_codes) && mr_jpeg_ac_make(&ac, ac_codes));
     mr_jpeg_mcu mcu = {0};
     mr_jpeg_mcu_add(&mcu, &dc, &ac, 0);
+    mr_jpeg_mcu_pair(&mcu);
+    mr_jpeg_mcu_skip(&mcu);
     for (int good = 0; good < 2; good++) {
         uint8_t bytes[64 + MR_JPEG_PADDING] = {0};
         bit_writer w = {.out = bytes, .end = sizeof bytes * 8};
@@ -177,6 +179,8 @@ static void blocks_of_any_kind(void **state)
         }
         for (uint64_t b = 1 + mr_random_below(&rnd, MR_JPEG_BLOCKS); b; b--)
             mr_jpeg_mcu_add(&mcu, &dc[b % 2], &ac[b / 2 % 2], (unsigned)b % MR_JPEG_COMPONENTS);
+        mr_jpeg_mcu_pair(&mcu);
+        mr_jpeg_mcu_skip(&mcu);
         unsigned count = 1 + (unsigned)mr_random_below(&rnd, MCUS);
         size_t len = (size_t)count * mcu.blocks * MR_JPEG_BLOCK * sizeof blocks[0][0];
         mr_jpeg_stream begin[2], a[2], b[2], skipped;
