@@ -280,7 +280,7 @@ typedef struct mr_batch_objects {
     const uint64_t *first_object;   /* count + 1, by sample */
     const int32_t *labels;          /* of each object; -1: none */
     const float *boxes;             /* 4 of each: left, top, right, bottom */
-    const uint8_t *crowd;           /* 1: a group that is not told apart */
+    const uint8_t *crowd;           /* 1: a group of objects that are not separated */
     const uint32_t *number;         /* its number among the objects of the meta */
     const uint64_t *first_polygon;  /* objects + 1, by object; an oriented box is a polygon of four corners */
     const uint64_t *first_point;    /* polygons + 1, by polygon */

@@ -226,7 +226,7 @@ const mr_command mr_cmd_replay = {
     .usage = "DATASET",
     .example = "millrace replay imagenette --global-batch 64",
     .summary = "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 "
-               "(canonical form) of the encoded bytes of all its samples, one after the other in global "
+               "(canonical form) of the encoded bytes of all its samples, one after another in global "
                "batch order; with --size of the decoded pixels, float32, each sample 3 x SIZE x SIZE (or "
                "as set by --deliver).  It does not depend on ranks or threads.",
     .notes = "Examples:\n"

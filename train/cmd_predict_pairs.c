@@ -25,7 +25,7 @@ typedef struct prediction {
     const mr_session *t;
     mr_embeddings gallery;
     mr_output output;  /* of --embeddings, on the first rank */
-    mr_buf names;      /* source and words of each row, one after the other */
+    mr_buf names;      /* source and words of each row, one after another */
     size_t (*at)[3];   /* where they begin, and where the words end */
     mr_match *matches; /* [ROWS][top] */
     size_t top;

@@ -1,4 +1,4 @@
-/* pages.c - the options of a command, one after the other.
+/* pages.c - the options of a command, one after another.
  * Invariant: the order is that of --help. */
 #include "base/cli/pages.h"
 

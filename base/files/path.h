@@ -7,7 +7,7 @@
 
 enum { MR_PATH_LINKS = 40 }; /* symbolic links in one path: as many as the system follows */
 
-/* A hidden file in the folder of an export: the list of what the export made.  Nobody's data. */
+/* A hidden file in the folder of an export: the list of what the export made.  It is not the user's data. */
 #define MR_PATH_EXPORT_LIST ".millrace-export"
 
 /* Its length without trailing slashes; "/" keeps its own. */

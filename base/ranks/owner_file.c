@@ -1,5 +1,5 @@
 /* owner_file.c - an owner's file as text, and what this host knows of the process that it names.
- * Invariant: what cannot be read is somebody's file nevertheless, and only not known. */
+ * Invariant: a file that cannot be read still belongs to a process, which is not known. */
 #include "base/ranks/owner_file.h"
 
 #include <errno.h>

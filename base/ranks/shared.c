@@ -31,7 +31,7 @@ typedef struct offer {
     uint8_t token[TOKEN];
 } offer;
 
-/* A file with the bytes, which nobody can change any more; -1: the system does not give it. */
+/* A file with the bytes, which cannot be changed any more; -1: the system does not give it. */
 static int make_file(const void *bytes, offer *o)
 {
     MR_AUTO(mr_scope_close) int file = memfd_create("millrace", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -53,7 +53,7 @@ static void put_tensor(mr_call *c, const mr_argument *a)
 {
     size_t own = mr_type_size(c->type), size = a->size ? a->size : own, offset = 0;
     uint64_t memory = 0, start;
-    /* In the place of a tensor that is not used stands one that always is there. */
+    /* A tensor that is not used is replaced by one that always exists. */
     if (!c->d->iface->place(c->d, a->at ? a->at : c->d->scratch, &memory, &offset)) {
         refuse(c, "is not memory of the device");
         return;

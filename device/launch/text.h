@@ -1,5 +1,5 @@
 /* text.h - private to devices that launch kernels: their text, as the build put it into the program.
- * Invariant: it is dialect.h, base.cl and the other files of device/kernels one after the other, see
+ * Invariant: it is dialect.h, base.cl and the other files of device/kernels one after another, see
  * device/CMakeLists.txt; its start is all that typed kernels need. */
 #ifndef MR_LAUNCH_TEXT_H
 #define MR_LAUNCH_TEXT_H

@@ -1,5 +1,5 @@
 /* memory.c - tensors of the device: addresses that the host cannot touch, backed by a few large buffers of the driver.
- * Invariant: an address is of one block or of none, as a page that is never used stands on either side of each block;
+ * Invariant: an address is of one block or of none, as a page that is never used is on either side of each block;
  * so pointers may be added to as on the host, and a stray access of the host ends the program.
  *
  *      buffer    | block, whole pages | page | block | page | free ...      an arena has as many as it needed so far

@@ -1,5 +1,5 @@
 /* limits.c - what an image may cost before it is refused.
- * Invariant: the limits are checked against the header, before memory is taken. */
+ * Invariant: the limits are checked against the header, before memory is allocated. */
 #include "image/codec/image.h"
 
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits)

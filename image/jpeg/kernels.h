@@ -67,7 +67,7 @@ typedef struct mr_jpeg_kernels {
      * number of zigzag places up to the last one.  False: libjpeg-turbo would fail or warn. */
     bool (*store)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks);
     bool (*skip)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count);
-    /* The same for two streams at once, `count` MCUs of each: faster than one after the other. */
+    /* The same for two streams at once, `count` MCUs of each: faster than one after another. */
     bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2]);
     bool (*skip_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
     /* Turns `count` blocks from store(), at most MR_JPEG_IDCT_MAX, into 8 x 8 samples each, block i at out + 8 i, and

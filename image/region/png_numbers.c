@@ -20,7 +20,7 @@ static mr_status check(const struct spng_ihdr *header, uint32_t width, uint32_t 
     return MR_OK;
 }
 
-/* Rows of packed samples, each of whole bytes, to a byte a sample; they stand after the numbers. */
+/* Rows of packed samples, each of whole bytes, to a byte a sample; they follow the numbers. */
 static void unpack(const uint8_t *packed, unsigned depth, uint32_t width, uint32_t height, uint8_t *numbers)
 {
     unsigned each = 8 / depth, most = (1u << depth) - 1;

@@ -84,7 +84,7 @@ static bool survey(walk *w, mr_png_quick *out, size_t *packed, size_t *first)
     }
 }
 
-/* The IDATs from w.at, one after the other. */
+/* The IDATs from w.at, one after another. */
 static void join(walk w, size_t packed, uint8_t *to)
 {
     for (size_t done = 0; done < packed && next(&w);)

@@ -3,7 +3,7 @@
  * system.
  *
  *      train-000012.tar            five digits or more: always
- *      imagenet1k-val-00.tar       a digit, or among other archives, if files that share a key lie in it:
+ *      imagenet1k-val-00.tar       a digit, or among other archives, if it holds files that share a key:
  *      train.tar, val.tar              7.jpg 7.cls        7.png 7.json        7.jpg 7.txt
  *      train/0000.tar              further down in a folder: by its files alone */
 #include <ctype.h>

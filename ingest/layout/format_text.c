@@ -1,5 +1,5 @@
 /* format_text.c - lines of text as annotation formats have them: cells, numbers, names of images.
- * Invariant: nothing is taken for a format on less than a whole line, so an empty file is of no format.
+ * Invariant: no format is recognised from less than a whole line, so an empty file is of no format.
  * Sources: KITTI's object development kit (15 values in a line, 16 with a score), DOTA's page "Data format" (lines
  * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files. */
 #include "ingest/layout/format_text.h"

@@ -1,5 +1,5 @@
 /* formats.c - the table of formats, and what the beginning of a file says about it.
- * Invariant: the first row that fits counts, so a row stands behind those that are more special than it.
+ * Invariant: the first row that fits counts, so a row comes after more specific ones.
  * Sources: the formats' own documents and exporters: COCO's "Data format", Apple's CreateML object detector, LabelMe's
  * label files, VIA 2's project and CSV, Label Studio's "Export formats", CVAT's "CVAT for images 1.1" and "for video
  * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs. */

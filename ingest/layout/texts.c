@@ -1,5 +1,5 @@
 /* texts.c - see texts.h.
- * Invariant: items lie in `bytes` in the order in which they were kept. */
+ * Invariant: items are in `bytes` in the order in which they were kept. */
 #include "ingest/layout/texts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* build_resume.c - is a finished shard of an earlier run the one that this run would write?
- * Invariant: a shard is taken over only if it follows from the source just read: each record is compared byte for byte,
+ * Invariant: a shard is reused only if it follows from the source just read: each record is compared byte for byte,
  * the index and the counts are computed again, and the .mdb, whose layout only a writer could check, must have the
  * digest in NAME.done.  A shard that differs or cannot be read is not an error: it is rewritten. */
 #include <stdio.h>

@@ -106,7 +106,7 @@ static size_t lower_item(const list *l, const listed *key)
     return low;
 }
 
-/* A hard link is the file that had its target's name where the link stands in its archive: a later entry of that name
+/* A hard link is the file that had its target's name at the link's place in its archive: a later entry of that name
  * is another file. */
 void mr_list_bind(list *l)
 {

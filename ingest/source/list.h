@@ -46,7 +46,7 @@ typedef struct pending_link {  /* of a folder or an archive: another name for by
     link_end end; /* only for messages: what is followed depends on names */
     bool symbolic, done;
     bool bound;     /* a hard link whose bytes are known: */
-    mr_entry bytes; /* of its target where the link stands in its archive */
+    mr_entry bytes; /* of its target at the link's place in its archive */
 } pending_link;
 
 typedef struct class_tar { /* a tar of one ImageNet class: its files are in a folder of its name */
@@ -164,7 +164,7 @@ mr_status mr_list_archive(list *l, int fd, const char *path, mr_error *err);
 bool mr_archive_name(const char *name, size_t len, size_t *stem_len);
 bool mr_archive_is_tar(const char *name, size_t stem_len);
 bool mr_archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
-/* Looks into a tar: do files that share a key lie in it, as in a shard of WebDataset? */
+/* Looks into a tar: does it hold files that share a key, as a shard of WebDataset? */
 mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err);
 /* Whether a path is a class tar of ImageNet: n01440764.tar.  Such a tar is the only archive that is opened in another
  * one; a single level of it. */

@@ -1,5 +1,5 @@
 /* stage.h - DATASET.partial, the folder where a dataset grows until it is complete.
- * Invariant: what lies at DATASET changes by the one rename of mr_stage_publish(), or not at all. */
+ * Invariant: what is at DATASET changes by the one rename of mr_stage_publish(), or not at all. */
 #ifndef MR_STAGE_H
 #define MR_STAGE_H
 

@@ -1,5 +1,5 @@
 /* stage_parts.h - between the files of the stage: what folders hold (stage_files.c), and how the one where the dataset
- * grew (stage.c) takes the place of what lies at DATASET (stage_target.c). */
+ * grew (stage.c) takes the place of what is at DATASET (stage_target.c). */
 #ifndef MR_STAGE_PARTS_H
 #define MR_STAGE_PARTS_H
 
@@ -14,7 +14,7 @@
 
 #define MR_STAGE_SPOOL  "spool"
 #define MR_STAGE_ENDING ".partial" /* of DATASET.partial, where a dataset grows */
-#define MR_STAGE_ASIDE  ".old"     /* and behind that, where the old one lies between two renames */
+#define MR_STAGE_ASIDE  ".old"     /* and after that, where the old one is between two renames */
 
 /* The most of what is there.  Held: nothing but files that are removed, and open on NFS; it cannot be removed before
  * they are closed. */
@@ -35,7 +35,7 @@ void mr_folder_shards_release(mr_folder_shards *s); /* a zeroed one is fine, and
 
 /* ".", "..", and what NFS makes of a file that was removed while somebody has it open, until it is closed. */
 bool mr_folder_skips(const struct dirent *e);
-/* Whether millrace made it, by its name; a folder is nobody's file. */
+/* Whether millrace made it, by its name; a folder never is. */
 bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *s);
 
 /* What an open folder holds; `foreign` gets the name of something that millrace did not make, or "". */
@@ -61,7 +61,7 @@ typedef struct mr_target { /* DATASET */
 /* Whether a dataset may appear there; opens and locks the one that it replaces.  Called again it looks again. */
 mr_status mr_target_check(mr_target *t, mr_error *err);
 
-/* The folder `from` becomes the target; what lay there is removed.  On failure all is as it was unless *published. */
+/* The folder `from` becomes the target; what was there is removed.  On failure all is as it was unless *published. */
 mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *published, mr_error *err);
 
 void mr_target_close(mr_target *t);

@@ -12,7 +12,7 @@
 
 typedef struct mr_coco_ids { /* a zeroed one is empty */
     mr_string_map map;
-    mr_buf text;  /* the strings, one after the other */
+    mr_buf text;  /* the strings, one after another */
     size_t *ends; /* where each ends in `text` */
     size_t count, capacity;
 } mr_coco_ids;

@@ -123,7 +123,7 @@ static mr_status take_bbox(mr_coco_parser *p, const mr_json_token *t)
     return t->kind == MR_JSON_LIST || t->kind == MR_JSON_NULL ? MR_OK : spoil(p, "\"bbox\" is not a list");
 }
 
-/* Whether a string stands where the source has something that is not JSON. */
+/* Whether a string replaces something in the source that is not JSON. */
 static const mr_json_flaw *flaw_of(const mr_coco_parser *p, const mr_json_token *t)
 {
     size_t next = p->flaw;
@@ -293,7 +293,7 @@ static mr_status judge_element(mr_coco_parser *p)
     unsigned missing = required[p->section] & ~p->seen_fields;
     uint64_t end = mr_json_stream_at(p->stream);
     const mr_json_flaw *flaw = NULL;
-    if (p->repair.count && p->section != CATEGORIES) /* whose other members nobody reads */
+    if (p->repair.count && p->section != CATEGORIES) /* whose other members are not read */
         flaw = mr_json_repair_find(&p->repair, &p->flaw, p->at, end);
     if (flaw) {
         MR_TRY(spoil(p, "%s", mr_json_flaw_text(flaw)));

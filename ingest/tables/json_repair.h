@@ -1,6 +1,6 @@
 /* json_repair.h - what tools write into JSON that JSON does not have: NaN, Infinity, and bytes that are not UTF-8.
  * Invariant: a text keeps its length, so places in it stay; what was replaced is listed, so that no value that was
- * replaced is ever taken for the source's.
+ * replaced is ever mistaken for the source's.
  *
  *      "bbox": [1, NaN, 3, 4], "name": "caf\xE9"     becomes     "bbox": [1, "N", 3, 4], "name": "caf?"              */
 #ifndef MR_JSON_REPAIR_H

@@ -2,7 +2,7 @@
  * Invariant: an operation is torchvision's function of a uint8 tensor, to one level; what moves samples the nearest
  * pixel, and what comes in from outside is black.
  *
- *   mr_augment -> up to MR_POLICY_MOST of (operation, amount), drawn -> one after the other, in place
+ *   mr_augment -> up to MR_POLICY_MOST of (operation, amount), drawn -> one after another, in place
  * Sources: torchvision's transforms v2, RandAugment and TrivialAugmentWide (31 bins), with other random numbers;
  * Cubuk et al. 2019, Müller and Hutter 2021. */
 #ifndef MR_POLICY_H

@@ -1,7 +1,7 @@
 /* coded_batch.h - what a batch of coded delivery has besides records: descriptions, and tensors made by the host.
  * Invariant: a slot becomes a tensor if its row or the planner says so, never because of threads or time.
  *
- *   plan      records one after the other, then room for the tensors that are known to be needed
+ *   plan      records one after another, then room for the tensors that are known to be needed
  *   load      record and description, or tensor; one that was not expected ("late") gets memory of its own
  *   finish    late tensors move to the end of the slab; header and sections follow (coded/coded.h) */
 #ifndef MR_CODED_BATCH_H

@@ -1,4 +1,4 @@
-/* loader.c - Loader: batches one after the other, interruptible by signals.
+/* loader.c - Loader: batches one after another, interruptible by signals.
  * Invariant: a loader is freed by the last to leave it once it is closing: no thread is in a call of it, and no batch
  * is lent from it.  Each lent batch holds a reference to its Loader, and close() detaches what is lent. */
 #include <string.h>
@@ -99,7 +99,7 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
 }
 
 /* What mr_loader_next_for() returned, as next() does: NULL without an exception is the end.  A batch that comes when
- * the loader is being closed is dropped, so that what is not delivered is never taken for the end of an epoch. */
+ * the loader is being closed is dropped, so that what is not delivered is never mistaken for the end of an epoch. */
 static PyObject *deliver(Loader *self, mr_status status, const mr_batch *batch, const mr_error *err)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);

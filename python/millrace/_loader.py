@@ -57,7 +57,7 @@ _Handle: TypeAlias = "_millrace.Loader | SeveralLoader | BucketLoader"
 
 Batch = _millrace.Batch
 
-# The threads of loaders that are alive when the interpreter ends are stopped while it still stands.
+# The threads of loaders that are alive when the interpreter ends are stopped while it still works.
 _loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 

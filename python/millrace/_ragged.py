@@ -15,7 +15,7 @@ class Ragged:
     """Rows of different length in one array, for example the boxes of each sample of a batch.
 
     Attributes:
-        values: all rows one after the other: an array, or another Ragged, for example the points of each polygon.
+        values: all rows one after another: an array, or another Ragged, for example the points of each polygon.
         offsets: where each row begins, and where the last ends: one more than there are rows.
 
     >>> import numpy

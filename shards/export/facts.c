@@ -75,7 +75,7 @@ static mr_status add_label(reader *r, const mr_json_token *t)
     return MR_OK;
 }
 
-/* Blank captions do not count: a caption is what somebody wrote. */
+/* Blank captions do not count: a caption is text that was written. */
 static mr_status add_caption(reader *r, const mr_json_token *t)
 {
     mr_export_facts *f = r->f;

@@ -1,5 +1,5 @@
 /* made.h - what an export made, so that --force removes nothing else.
- * Invariant: a file that is not in the folder's list, or was changed after the list was written, is somebody's own. */
+ * Invariant: a file that is not in the folder's list, or was changed after it was written, belongs to the user. */
 #ifndef MR_EXPORT_MADE_H
 #define MR_EXPORT_MADE_H
 

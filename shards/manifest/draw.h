@@ -1,6 +1,6 @@
 /* draw.h - how often each sample of a split is seen in an epoch, where that is not once: what views with weights, class
  * balance or repetition state.  loader/order/draw.h says which sample an item is.
- * Invariant: the groups have all items, one after the other, and each has at least one sample and one item. */
+ * Invariant: the groups have all items, one after another, and each has at least one sample and one item. */
 #ifndef MR_DRAW_H
 #define MR_DRAW_H
 

@@ -33,7 +33,7 @@ typedef struct mr_reply { /* what the last answer's head says, and what became o
     size_t page_len;
 } mr_reply;
 
-double mr_lane_now(void); /* seconds, on a clock that nobody sets */
+double mr_lane_now(void); /* seconds, on a clock that is never set */
 
 /* One attempt; its outcome is in *reply.  MR_SYSTEM: no request was made, or it was stopped (ECANCELED). */
 mr_status mr_lane_get(const mr_curl *curl, mr_lane *lane, const mr_url *url, unsigned patience, mr_reply *reply,

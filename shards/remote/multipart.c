@@ -35,7 +35,7 @@ typedef struct upload {
     uint64_t part;
     size_t count;
     etag *etags;
-    mr_buf id;    /* as it stands in a query */
+    mr_buf id;    /* as in a query */
     mr_buf place; /* the file that keeps it */
 } upload;
 

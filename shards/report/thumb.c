@@ -58,7 +58,7 @@ static void add_base64(mr_buf *out, const uint8_t *bytes, size_t len)
     }
 }
 
-/* What the image itself says, before any memory is taken for its pixels. */
+/* What the image itself says, before any memory is allocated for its pixels. */
 static mr_status check_size(const mr_thumbs *t, const mr_sample_view *v, mr_error *err)
 {
     const mr_image_limits limits = {.max_pixels = t->max_pixels};

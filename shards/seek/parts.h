@@ -31,7 +31,7 @@ typedef struct mr_seek_job {
     mr_buf existing; /* the file that is compared, with options->check */
     int mdb;
     mr_row *rows;
-    mr_buf *chunks; /* checks and entries, one after the other */
+    mr_buf *chunks; /* checks and entries, one after another */
     uint32_t *lens; /* a row: bytes of it in its chunk; 0: none */
 } mr_seek_job;
 

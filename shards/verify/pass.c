@@ -154,7 +154,7 @@ static ssize_t read_some(int fd, uint8_t *chunk, size_t len, uint64_t at)
     return (ssize_t)got;
 }
 
-/* One problem a shard, of its first such page: a dying disk has one after the other. */
+/* One problem a shard, of its first such page: a dying disk has one after another. */
 static mr_status add_unread(mr_verify_job *job, uint64_t at, size_t len, int errnum, mr_error *err)
 {
     mr_error why;

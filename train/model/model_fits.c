@@ -1,4 +1,4 @@
-/* model_fits.c - whether a device can compute a model, before memory is taken.
+/* model_fits.c - whether a device can compute a model, before memory is allocated.
  * Invariant: what this accepts, open() of the model's interface does not refuse for its options. */
 #include "train/model/model.h"
 

@@ -1,5 +1,5 @@
 /* head_file.h - the head of a plain .npz, whose classes a text file names.
- * Invariant: nothing is taken unless the file names each of the head's classes once. */
+ * Invariant: nothing is loaded unless the file names each of the head's classes once. */
 #ifndef MR_HEAD_FILE_H
 #define MR_HEAD_FILE_H
 

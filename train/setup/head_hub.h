@@ -1,5 +1,5 @@
-/* head_hub.h - the head of a model of the hub, whose classes config.json names, and what else lies beside the weights.
- * Invariant: nothing is taken unless config.json names each of the head's classes. */
+/* head_hub.h - the head of a model of the hub, whose classes config.json names, and what else is beside the weights.
+ * Invariant: nothing is loaded unless config.json names each of the head's classes. */
 #ifndef MR_HEAD_HUB_H
 #define MR_HEAD_HUB_H
 

@@ -1,6 +1,6 @@
 /* coco_objects.c - annotations of COCO as objects.
  * Source: "Data format" on cocodataset.org: bbox is [x, y, width, height] from the upper left corner, segmentation a
- * list of polygons or a run-length mask, keypoints x, y, v one after the other; segments_info of a panoptic annotation
+ * list of polygons or a run-length mask, keypoints x, y, v one after another; segments_info of a panoptic annotation
  * is a list of segments with id, category_id, bbox and iscrowd. Invariant: an invalid part of an annotation is left out
  * and counted. */
 #include "ingest/layout/common/coco_objects.h"

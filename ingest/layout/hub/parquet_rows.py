@@ -287,7 +287,7 @@ def image_column(schema, features, asked):
     if found:
         raise Bad(2, "has %d image columns; choose one with --image-column: %s" % (len(found), listing(found)))
     if "file_name" in schema.names and is_text(plain(schema.field("file_name").type)):
-        return "file_name"  # metadata.parquet of an ImageFolder: the images lie beside it
+        return "file_name"  # metadata.parquet of an ImageFolder: the images are beside it
     raise Bad(2, "has no column of images (struct<bytes: binary, path: string>); if one of these holds them, choose it "
               "with --image-column: %s" % listing(schema.names))
 
@@ -359,7 +359,7 @@ def features_of(schema):
 
 
 def image_name(path, data):
-    """The row's own name for its image if it can stand in a tree, else one by its first bytes."""
+    """The row's own name for its image if it is valid in a tree, else one by its first bytes."""
     parts = (path or "").split("/")
     for name in (path or "", parts[-1]):
         if all(0 < len(p.encode("utf-8", "replace")) <= 255 and p not in (".", "..") and not p.startswith("._")
@@ -396,7 +396,7 @@ def write_batch(tar, batch, image, first):
             tar.add(stem + b"/" + image_name(path, piece), piece)
         elif path:
             tar.add(stem + b".path", path.encode("utf-8", "backslashreplace"))
-    tar.flush()  # the pieces lie in the batch
+    tar.flush()  # the pieces point into the batch
 
 
 def batch_rows(group):

@@ -6,7 +6,7 @@
  *      compressed: a zlib stream that holds an element       matrix: flags, dimensions, name, contents
  *      struct: length of a field's name, names, then for each struct a matrix for each field
  *
- * Invariant: every element lies in the one that holds it, so no length is believed, and what is unpacked has one limit
+ * Invariant: every element is inside the one that holds it, so no length is trusted, and what is unpacked has one limit
  * for all variables. */
 #include "ingest/layout/ilsvrc/mat.h"
 

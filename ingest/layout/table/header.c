@@ -1,5 +1,5 @@
 /* header.c - tables without a header: their first row names an image.
- * Invariant: no row is taken for a header, and no header for a row that no image has. */
+ * Invariant: no row is mistaken for a header, and no header for a row that no image has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

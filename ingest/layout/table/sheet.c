@@ -1,4 +1,4 @@
-/* sheet.c - one table of a folder: a CSV or TSV as it lies there.
+/* sheet.c - one table of a folder: a CSV or TSV as found.
  * Invariant: for a bid no more than the first rows are read, and a row is never cut. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -155,11 +155,11 @@ bool mr_via_label(const mr_sheet *sheet, size_t row, char *text, size_t capacity
 
 /* ---- classes.c ------------------------------------------------------------------------------------------------ */
 
-typedef struct mr_table_labels { /* the classes that a row names, one after the other */
+typedef struct mr_table_labels { /* the classes that a row names, one after another */
     const mr_sheet *sheet;
     size_t row, column;
     const char *at;
-    const char *separators; /* bytes that stand between two classes of a cell; "": none */
+    const char *separators; /* bytes between two classes of a cell; "": none */
     char own[256];          /* of a cell that holds more than its class */
 } mr_table_labels;
 

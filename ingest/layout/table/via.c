@@ -1,6 +1,6 @@
 /* via.c - CSV files of the VGG Image Annotator: a row for each region, whose shape and class are JSON in cells.
  * Source: the exports of VIA 2, https://www.robots.ox.ac.uk/~vgg/software/via/
- * Invariant: a shape that is neither a rectangle nor a polygon is not taken for one.
+ * Invariant: a shape that is neither a rectangle nor a polygon is not mistaken for one.
  *
  *      region_shape_attributes   {"name":"rect","x":1,"y":2,"width":3,"height":4}
  *                                {"name":"polygon","all_points_x":[1,5,3],"all_points_y":[1,1,4]}     {}: no region

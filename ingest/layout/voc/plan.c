@@ -96,7 +96,7 @@ static void leave_out(const mr_voc_build *b, uint32_t entry)
         b->plan->used[found.entries[i]] = MR_USE_LEFT_OUT;
 }
 
-/* In no list, or not in any split: left out, or taken as train. */
+/* Not in any list or split: left out, or added to train. */
 static mr_status add_unlisted(mr_voc_build *b, uint32_t entry, const char *why)
 {
     size_t len;

@@ -61,7 +61,7 @@ static void compare_names(mr_voc_build *b, uint32_t entry, uint32_t xml)
         b->first_swapped = xml;
 }
 
-/* An image in a folder of the images whose XML lies directly in the folder of the annotations, if no other image there
+/* An image in a folder of the images whose XML is directly in the folder of the annotations, if no other image there
  * has its name; MR_NO_ENTRY. */
 static mr_status find_flat(mr_voc_build *b, uint32_t entry, uint32_t *xml)
 {

@@ -142,7 +142,7 @@ static mr_status read_licence(const mr_yolo_build *b, const mr_yaml_node *root)
 static const char *const task_words[] = {
     [MR_YOLO_DETECT] = "detect", [MR_YOLO_SEGMENT] = "segment", [MR_YOLO_OBB] = "obb", [MR_YOLO_KEYPOINTS] = "pose"};
 
-/* What export writes for lines that could be read in two ways.  Other words are somebody else's. */
+/* What export writes for lines that could be read in two ways. */
 static mr_status read_task(const mr_yolo_build *b, const mr_yaml_node *root)
 {
     const mr_yaml_node *task = mr_yaml_get(&b->settings.yaml, root, "task");

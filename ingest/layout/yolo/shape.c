@@ -3,7 +3,7 @@
  * image.  Read as a box, the first two corners of a polygon hold the other ones only where it is small and in the
  * middle part of the image.  Closed polygons and parallelograms (oriented boxes) do not count.
  * Points may lie a little outside of their box: annotators place ankles at its edge.
- * Invariant: a dataset of keypoints is never taken for one of polygons because of a few odd lines. */
+ * Invariant: a dataset of keypoints is never mistaken for one of polygons because of a few odd lines. */
 #include "ingest/layout/yolo/shape.h"
 
 #include <math.h>

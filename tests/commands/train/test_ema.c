@@ -23,7 +23,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* All arrays of a file whose names begin with `prefix`, one after the other; heap. */
+/* All arrays of a file whose names begin with `prefix`, one after another; heap. */
 static float *read_arrays(const char *dir, const char *run, unsigned step, const char *file, const char *prefix,
                           size_t *count)
 {

@@ -76,7 +76,7 @@ static void test_whole_file(void **state)
     support_coco_done(&o);
 }
 
-/* Chunks are of 256 KiB: a blank run before the file moves every byte of it over the border, one after the other. */
+/* Chunks are of 256 KiB: a blank run before the file moves every byte of it over the border, one after another. */
 static void test_chunk_borders(void **state)
 {
     (void)state;

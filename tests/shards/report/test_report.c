@@ -190,7 +190,7 @@ static void test_large_pictures(void **state)
     free(second);
 }
 
-/* An index that promises more pixels than the picture has: damage, found before memory is taken for them. */
+/* An index that promises more pixels than the picture has: damage, found before memory is allocated for them. */
 static void test_forged_size(void **state)
 {
     (void)state;

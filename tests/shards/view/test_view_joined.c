@@ -1,5 +1,5 @@
 /* test_view_joined.c - views of several datasets, and of views: their samples, classes and files.
- * Invariant tested: a joined split is the datasets' splits one after the other, with classes by name.
+ * Invariant tested: a joined split is the datasets' splits one after another, with classes by name.
  * Covers shards/view_maker.c, shards/view/place.c, shards/dataset/view_list.c, shards/dataset/view_classes.c. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_contrast.c - the contrastive head against the same in double, its gradients against differences, and many ranks
  * against one.
- * Invariant: ranks are tried one after the other in one process: each is run three times, and its sums answer with what
+ * Invariant: ranks are tried one after another in one process: each is run three times, and its sums answer with what
  * all ranks have given in the runs before:
  *
  *      run 0    every rank gives its rows                 then the rows of all are known

@@ -26,7 +26,7 @@ typedef struct loading {
     mr_error *err;
 } loading;
 
-/* ---- what is taken ---------------------------------------------------------------------------------------------- */
+/* ---- what is loaded --------------------------------------------------------------------------------------------- */
 
 /* The image size that the file's table of positions is for; 0: another misfit. */
 static uint64_t image_of(const loading *l, const mr_tensor *t, const mr_param *p)

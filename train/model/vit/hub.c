@@ -1,5 +1,5 @@
 /* hub.c - weights of transformers and timm into the flat buffer, and out of it.
- * Invariant: each tensor of the file is taken, of the head or of the pooler; any other is an error, as the model that
+ * Invariant: each tensor of the file is used, of the head or of the pooler; any other is an error, as the model that
  * it belongs to computes something else. */
 #include "train/model/vit/hub.h"
 

@@ -101,7 +101,7 @@ typedef struct member {
 static void sum_of_threads(mr_peers *p)
 {
     meeting *m = p->ctx;
-    for (unsigned turn = 0; turn < p->world; turn++) { /* one after the other, always in the same order */
+    for (unsigned turn = 0; turn < p->world; turn++) { /* one after another, always in the same order */
         pthread_barrier_wait(&m->all_here);
         for (size_t i = 0; turn == p->rank && i < m->count; i++)
             m->sum[i] = (turn ? m->sum[i] : 0) + p->all[i];

@@ -86,7 +86,7 @@ static mr_model_config configured(const char *dir, const char *text)
     return c;
 }
 
-/* ---- what is taken ---------------------------------------------------------------------------------------------- */
+/* ---- what is loaded --------------------------------------------------------------------------------------------- */
 
 static void takes_the_hubs(void **state)
 {

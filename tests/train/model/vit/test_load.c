@@ -139,7 +139,7 @@ static void make(const folder *f, uint32_t image, const change *c)
     mr_params_release(&p);
 }
 
-/* ---- what is taken ----------------------------------------------------------------------------------------------- */
+/* ---- what is loaded ---------------------------------------------------------------------------------------------- */
 
 static void assert_taken(const folder *f, bool positions)
 {
