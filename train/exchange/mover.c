@@ -24,11 +24,13 @@ static bool is_done(const mr_exchange *x)
     return x->failure != MR_OK || (x->leaders ? x->reduced : x->summed) == x->pieces;
 }
 
-/* All pieces of an update. */
+/* All pieces of an update.  The bell is read before what it announces: one that rings after that ends the sleep. */
 static void move(mr_exchange *x)
 {
-    for (unsigned tries = 0; !is_done(x) && !atomic_load(&x->mover.ends); tries++) {
+    for (unsigned tries = 0;; tries++) {
         uint32_t bell = mr_window_bell(&x->w);
+        if (is_done(x) || atomic_load(&x->mover.ends))
+            return;
         if (mr_exchange_drive(x))
             tries = 0;
         if (tries < TRIES || is_done(x))
@@ -41,8 +43,10 @@ static void move(mr_exchange *x)
 static void *run(void *arg)
 {
     mr_exchange *x = arg;
-    while (!atomic_load(&x->mover.ends)) {
+    for (;;) {
         uint32_t bell = mr_window_bell(&x->w);
+        if (atomic_load(&x->mover.ends))
+            return NULL;
         uint64_t asked = atomic_load(&x->mover.asked);
         if (asked == atomic_load(&x->mover.moved)) {
             mr_window_sleep(&x->w, bell, REST_NS);
@@ -52,7 +56,6 @@ static void *run(void *arg)
         atomic_store(&x->mover.moved, asked);
         mr_window_ring(&x->w);
     }
-    return NULL;
 }
 
 mr_status mr_exchange_mover_start(mr_exchange *x, mr_error *err)
