@@ -132,7 +132,7 @@ def main():
         port, slow = free_port(), free_port()
         started.append(start_nginx(folder, port))
         started.append(subprocess.Popen([sys.executable, __file__, "--delay", str(options.delay), "--proxy", str(slow), str(port)],
-                                        stderr=subprocess.DEVNULL))  # clients that leave are no news
+                                        stderr=subprocess.DEVNULL))  # clients that leave are not worth a line
         time.sleep(1)
         print("| server | work | wall | rate | CPU |\n| --- | --- | --- | --- | --- |")
         measure(folder, "no delay", port, options)

@@ -63,7 +63,7 @@ def fields(path):
 def look(pid):
     """What a process has written, and what it holds: bytes, KiB, KiB, counts; None when it has ended.
 
-    What it has read is no measure of its work: ranks read the program itself at the start, to compare it.
+    What it has read does not measure its work: ranks read the program itself at the start, to compare it.
     """
     try:
         io, status = fields("/proc/%d/io" % pid), fields("/proc/%d/status" % pid)

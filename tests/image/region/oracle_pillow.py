@@ -4,7 +4,7 @@
     oracle_pillow.py PIXELS_DUMP [FOLDER...]      exit status 77 (skipped) where python has no Pillow 11
 
 Files are made here (every mode that Pillow writes), and taken from $MILLRACE_DATA/images or the folders given.
-A file that only one of the two decodes is counted, not compared: millrace refuses what Pillow mends in silence.
+A file that only one of the two decodes is counted, not compared: millrace refuses what Pillow repairs silently.
 """
 import os
 import random

@@ -39,7 +39,7 @@ def test_numbers_names_and_no_labels(dataset: millrace.Dataset, tmp_path: pathli
 
 
 def test_labels_as_millrace_and_tables_give_them(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
-    """-1 and NaN are no label, and whole floats numbers: nothing becomes a class that changes the numbers of others."""
+    """-1 and NaN are not labels, and whole floats are numbers: nothing becomes a class that changes the numbers of others."""
     image = dataset["train"][0]["image"]
     given: Any = [0, 1.0, np.int64(2), np.float32(10), -1, float("nan"), None, np.float64("nan")]
     samples: Any = [{"split": "a", "image": image, "label": label} for label in given]

@@ -40,7 +40,7 @@ def pack(folder):
     dump(arrays, folder)
     numpy.savez(os.path.join(folder, "stored.npz"), **arrays)
     numpy.savez_compressed(os.path.join(folder, "deflated.npz"), **arrays)
-    # Into a pipe, where zipfile cannot go back and writes sizes and CRCs behind the data.
+    # Into a pipe, where zipfile cannot go back and writes sizes and CRCs after the data.
     with open(os.path.join(folder, "piped.npz"), "wb") as out:
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=out) as cat:
             numpy.savez(cat.stdin, **arrays)

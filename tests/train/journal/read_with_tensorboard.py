@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains in two runs, the second resumed behind the first one's checkpoint, and compares what the tensorboard package
+"""Trains in two runs, the second resumed from the first one's checkpoint, and compares what the tensorboard package
 reads with the lines of --log.
 
     read_with_tensorboard.py MILLRACE      exit status 77 (skipped) where python has no tensorboard
@@ -54,7 +54,7 @@ def main(millrace):
                  "32", "--patch", "8", "--image-size", "32", "--batch", "8", "--steps", "9", "--eval-every", "3",
                  "--threads", "1", "--output", out, "--log", log]
         run(*train, "--stop-after", "6")
-        # What a run says that is killed behind its checkpoint: nothing of it may be left after a resume.
+        # What a run says that is killed after its checkpoint: nothing of it may be left after a resume.
         with open(log, "a") as f:
             f.write('{"step": 7, "loss": 99, "lr": 99, "grad_norm": 99}\n')
         tensorboard = os.path.join(out, "tensorboard")

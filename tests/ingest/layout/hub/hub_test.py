@@ -511,7 +511,7 @@ def test_memory_bombs(work):
 
 
 def test_repeated_pictures(work):
-    """A picture that a dictionary holds once for many rows is no bomb: its rows are read a few at a time."""
+    """A picture that a dictionary holds once for many rows is not a bomb: its rows are read a few at a time."""
     body = b"teSt" + random.Random(SEED).randbytes(1 << 20)
     extra = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
     picture = {"bytes": png(5)[:-12] + extra + png(5)[-12:], "path": "x.png"}
