@@ -7,7 +7,7 @@
  *      call.c                                              a launch and its arguments
  *      cache.c, text.h                                     the text of the kernels; what drivers made of it, in files
  *      kernels_table.h                                     their names and parameters, read from the text by the build
- *      mr_launch_iface                                      what a device adds: its memory, and how it launches
+ *      mr_launch_iface                                     what a device adds: its memory, and how it launches
  */
 #ifndef MR_LAUNCH_H
 #define MR_LAUNCH_H

@@ -4,7 +4,7 @@
  *
  * This module: image.c finds the codec and checks the limits; codec_jpeg, codec_png and codec_webp are an mr_codec
  * each. JPEG's parts: jpeg_trap and jpeg_warnings (failures of libjpeg), jpeg_source (its input), shrink_jpeg.  exif is
- * shared; png_open opens PNGs for this module and region/. */
+ * shared; png_open and webp_open serve this module and region/. */
 #ifndef MR_IMAGE_H
 #define MR_IMAGE_H
 

@@ -1,4 +1,4 @@
-/* entries.h - for this module and pixels/coded: points at which a scan can be entered, and how they are packed.
+/* entries.h - for this module and image/coded: points at which a scan can be entered, and how they are packed.
  * Invariant: unpacked entries are inside the scan and in order; only decoding shows whether they are right.
  *
  *      MCUs of a row   0           every       2 every  ...     one entry each: position of its first bit, and the DC

@@ -151,7 +151,7 @@ void mr_resize_axis_free(mr_resize_axis *axis)
 
 /* ---- floats ----------------------------------------------------------------------------------------------------- */
 
-static bool make_float_capacity(mr_resize_floats *axis, size_t outputs, size_t taps)
+static bool make_float_room(mr_resize_floats *axis, size_t outputs, size_t taps)
 {
     size_t n;
     if (outputs > axis->capacity) {
@@ -174,7 +174,7 @@ static bool make_float_capacity(mr_resize_floats *axis, size_t outputs, size_t t
 mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *s, mr_error *err)
 {
     uint32_t taps = max_taps(s);
-    if (!make_float_capacity(axis, s->count, taps))
+    if (!make_float_room(axis, s->count, taps))
         return mr_fail_memory(err, "resizing an image");
     axis->outputs = s->count;
     axis->taps = taps;

@@ -1,6 +1,6 @@
-/* layout.h - how a source tree is arranged: an interface per layout; a file or a folder, and a word in MR_LAYOUTS, add
- * one. Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder
- * and its archive give the same samples in the same order. */
+/* layout.h - how a source tree is arranged: an interface per layout, each in a file or a folder, and in MR_LAYOUTS.
+ * Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder and
+ * its archive give the same samples in the same order. */
 #ifndef MR_LAYOUT_H
 #define MR_LAYOUT_H
 

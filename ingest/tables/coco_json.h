@@ -2,8 +2,7 @@
  * Invariant: memory is a few dozen bytes per image and annotation, however large their polygons; the text is read again
  * from the source when a sample's meta is written, so every number keeps the source's spelling.
  *
- * The module's tables are COCO's JSON (this header), JSON lines (jsonl.h) and CSV (csv.h); it uses source/ and json/.
- */
+ * Other tables of this module are JSON lines (jsonl.h) and CSV (csv.h); it uses source/ and json/. */
 #ifndef MR_COCO_JSON_H
 #define MR_COCO_JSON_H
 

@@ -38,7 +38,7 @@ static mr_status list_part(const opening *o, mr_view_part *p, const char *split,
                    o->path, split);
 }
 
-/* All shards of the part's split come behind those that the split of the view has. */
+/* All shards of the part's split follow those that the split of the view has. */
 static mr_status add_shards(const opening *o, const mr_view_part *p, uint64_t before, mr_split *to, mr_error *err)
 {
     const mr_manifest *m = o->datasets[p->dataset]->manifest;

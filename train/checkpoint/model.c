@@ -71,10 +71,10 @@ mr_status mr_state_word(const json_t *obj, const char *key, const char *name, co
 /* The interface by its own word (not by a preset's), and the fixed-size name. */
 static mr_status get_names(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
 {
-    const char *iface, *called;
-    MR_TRY(mr_json_get_string(doc, "card", name, &iface, err));
+    const char *word, *called;
+    MR_TRY(mr_json_get_string(doc, "card", name, &word, err));
     MR_TRY(mr_json_get_string(doc, "name", name, &called, err));
-    if (mr_model_find(iface, m, NULL) != MR_OK || strcmp(m->iface->name, iface) != 0)
+    if (mr_model_find(word, m, NULL) != MR_OK || strcmp(m->iface->name, word) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: \"card\" is not known to this version of millrace", name);
     if (strlen(called) >= sizeof m->name)
         return mr_fail(err, MR_BAD_DATA, "%s: \"name\" of the model is too long", name);

@@ -61,7 +61,7 @@ bool mr_step_parse(const char *name, uint64_t *update);                         
 
 /* The checkpoints in a directory, by name only.  Caller frees items. */
 mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *err);
-/* Removes what processes that are no more left; brings back what one of them had moved aside. */
+/* Removes what processes that have ended left; brings back what one of them had moved aside. */
 mr_status mr_steps_sweep(int dirfd, const char *output, mr_error *err);
 /* Removes a directory of OUTPUT that is not needed any more: first from sight, then from disk. */
 void mr_step_remove(int dirfd, const mr_step *step);

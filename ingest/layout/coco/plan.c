@@ -57,8 +57,7 @@ static mr_status plan_classes(const mr_coco_build *b)
     return status == MR_OK ? mark_classes(b) : status;
 }
 
-/* ---- images not in any annotation file -----------------------------------------------------------------------------
- */
+/* ---- images not in any annotation file ------------------------------------------------------------------------ */
 
 static const char *const flat_dirs[] = {"", "images/", "annotations/", "data/"};
 

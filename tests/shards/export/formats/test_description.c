@@ -156,12 +156,12 @@ static void tars_are_described(void **state)
                         "[\"one\\n\\\"two\xE2\x80\xA8\"],\"objects\":{\"bbox\":[],\"categories\":[],\"crowd\":[]}}\n"
                         "{\"file_name\":\"00000002.png\",\"label\":null,\"labels\":[0,2],\"captions\":[],\"objects\":{"
                         "\"bbox\":[],\"categories\":[],\"crowd\":[]}}\n");
-    char *iface = support_path("%s/README.md", out);
+    char *card = support_path("%s/README.md", out);
     free(text);
-    text = (char *)support_read(iface, NULL);
+    text = (char *)support_read(card, NULL);
     assert_non_null(strstr(text, "  - split: \"train\"\n    path: \"train-??????.tar\"\n"));
     assert_null(strstr(text, "dataset_info")); /* the hub finds the features of tars by looking */
-    free(iface);
+    free(card);
     json_decref(doc);
     free(text);
     free(fields);
@@ -264,13 +264,13 @@ static size_t lines(const char *text, const char *word)
 static void names_of_strangers_stay_values(void **state)
 {
     char *dir = *state, *ds = support_path("%s/ds", dir), *out = support_path("%s/out", dir);
-    char *tars = support_path("%s/tars", dir), *iface = support_path("%s/README.md", out);
+    char *tars = support_path("%s/tars", dir), *card = support_path("%s/README.md", out);
     make(ds);
     rename_all(ds, (const char *const[3]){"plain", hostile[1], hostile[3]}, hostile[0]);
     use_writer(dir, "cat > \"$1\"");
     support_expect(0, "export", ds, out, "--to", "parquet", (char *)NULL);
     support_expect(0, "export", ds, tars, "--to", "tar", "--shard-size", "1MB", (char *)NULL);
-    char *text = (char *)support_read(iface, NULL);
+    char *text = (char *)support_read(card, NULL);
     assert_front_matter(text, (const char *const[3]){"plain", hostile[1], hostile[3]}, hostile[0]);
     assert_int_equal(lines(text, "| 0 | `plain` | 2 | 0 |\n"), 1);
     assert_int_equal(lines(text, "| "), 2 + 2 + 2 + 3);
@@ -286,12 +286,12 @@ static void names_of_strangers_stay_values(void **state)
 
     rename_all(ds, (const char *const[3]){hostile[2], hostile[0], "plain"}, "CC BY 4.0");
     support_expect(0, "export", ds, out, "--to", "parquet", "--force", (char *)NULL);
-    text = (char *)support_read(iface, NULL);
+    text = (char *)support_read(card, NULL);
     assert_non_null(strstr(text, "license: cc-by-4.0\n"));
     assert_int_equal(lines(text, "| "), 2 + 2 + 2 + 3);
     assert_non_null(strstr(text, "| 1 | ```` a\": \"b\\\", x: [`` \\| ``` ]\\\\| ```` | 2 | 0 |\n"));
     free(text);
-    free(iface);
+    free(card);
     free(tars);
     free(out);
     free(ds);
@@ -301,7 +301,7 @@ static void names_of_strangers_stay_values(void **state)
 static void classes_of_one_name_are_told_apart(void **state)
 {
     char *dir = *state, *ds = support_path("%s/ds", dir), *out = support_path("%s/out", dir);
-    char *iface = support_path("%s/README.md", out);
+    char *card = support_path("%s/README.md", out);
     make(ds);
     rename_all(ds, (const char *const[3]){"cat", "cat", "cat (1)"}, "none");
     use_writer(dir, "cat > \"$1\"");
@@ -310,10 +310,10 @@ static void classes_of_one_name_are_told_apart(void **state)
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "class names"));
     support_result_free(&r);
-    char *text = (char *)support_read(iface, NULL);
+    char *text = (char *)support_read(card, NULL);
     assert_front_matter(text, (const char *const[3]){"cat", "cat (1)", "cat (1) (2)"}, "none");
     free(text);
-    free(iface);
+    free(card);
     free(out);
     free(ds);
 }
