@@ -212,6 +212,17 @@ mr_status mr_list_file(list *l, const char *path, mr_error *err)
     return mr_list_shard(l, fd, path, slash ? slash + 1 : path, err);
 }
 
+/* By name: an image, or a file of labels, which says nothing without the files beside it. */
+static bool is_part_of_dataset(const char *path)
+{
+    static const char *const labels[] = {".csv", ".tsv", ".txt", ".jsonl", ".xml", ".yaml"};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < MR_COUNT(labels); i++)
+        if (mr_name_ends(path, len, labels[i]))
+            return true;
+    return mr_name_is_image(path, len);
+}
+
 static mr_status list_one(list *l, const char *path, size_t number, mr_error *err)
 {
     struct stat st;
@@ -228,6 +239,8 @@ static mr_status list_one(list *l, const char *path, size_t number, mr_error *er
             return mr_fail(err, MR_MISUSE, "%s: no such file or folder", path);
         return mr_fail_errno(err, errno, "%s", path);
     }
+    if (S_ISREG(st.st_mode) && is_part_of_dataset(path))
+        return mr_fail(err, MR_MISUSE, "%s: a single file of a dataset; give the folder that contains it", path);
     return S_ISDIR(st.st_mode) ? mr_list_folder(l, path, err) : mr_list_file(l, path, err);
 }
 

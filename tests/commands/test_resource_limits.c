@@ -122,8 +122,8 @@ static void test_full_disk_and_an_old_report(void **state)
     (void)state;
     static const char shell[] =
         "unshare -rm sh -c 'mount -t tmpfs -o size=1m,mode=777 none \"$0\" && cp -r \"$2\" \"$0\".ds && cd \"$0\" && "
-        "\"$1\" verify \"$0\".ds -q --junit j.xml && grep -c failures=.0 j.xml; head -c 2m /dev/zero >fill 2>&1; "
-        "rm \"$0\".ds/val-00000.idx; \"$1\" verify \"$0\".ds -q --junit j.xml; r=$?; "
+        "ds=../${0##*/}.ds && \"$1\" verify $ds -q --junit j.xml && grep -c failures=.0 j.xml; "
+        "head -c 2m /dev/zero >fill 2>&1; rm $ds/val-00000.idx; \"$1\" verify $ds -q --junit j.xml; r=$?; "
         "grep -o failures=.1. j.xml; exit $r' \"$W\" \"$@\"";
     if (!can("a full disk", "unshare -rm mount -t tmpfs -o size=8m none /mnt"))
         skip();

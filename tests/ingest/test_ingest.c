@@ -190,6 +190,18 @@ static void test_wrong_use_names_the_way_out(void **state)
     support_result_free(&r);
 }
 
+static void test_single_file_of_a_dataset_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.jpg", "b.PNG", "labels.csv", "train.jsonl", "classes.txt"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = support_path("%s/one/%s", dir, names[i]);
+        support_write_text(path, "hello");
+        expect_words(2, "give the folder that contains it", path, "nowhere", NULL);
+        free(path);
+    }
+}
+
 static void test_unknown_source_says_what_was_seen(void **state)
 {
     (void)state;
@@ -205,10 +217,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_same_bytes_from_everywhere),   TEST(test_standard_input),
-        TEST(test_zip_and_7z_on_standard_input), TEST(test_smallest_drawn_datasets),
-        TEST(test_ranks_share_the_work),         TEST(test_dry_run_writes_nothing),
-        TEST(test_wrong_use_names_the_way_out),  TEST(test_unknown_source_says_what_was_seen),
+        TEST(test_same_bytes_from_everywhere),
+        TEST(test_standard_input),
+        TEST(test_zip_and_7z_on_standard_input),
+        TEST(test_smallest_drawn_datasets),
+        TEST(test_ranks_share_the_work),
+        TEST(test_dry_run_writes_nothing),
+        TEST(test_wrong_use_names_the_way_out),
+        TEST(test_single_file_of_a_dataset_is_refused),
+        TEST(test_unknown_source_says_what_was_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
