@@ -65,7 +65,7 @@ support_result faulty_run(const faulty *f, const char *words)
         if (wanted[i])
             argv[n++] = set[i];
     /* A status of its own for what the sanitizers find, and their malloc may fail as others do. */
-    argv[n++] = "ASAN_OPTIONS=exitcode=99:allocator_may_return_null=1";
+    argv[n++] = "ASAN_OPTIONS=exitcode=99:handle_sigill=1:allocator_may_return_null=1";
     argv[n++] = "UBSAN_OPTIONS=exitcode=99";
     argv[n++] = program;
     char *rest = copy;
