@@ -9,8 +9,7 @@
  *      mr_sample_view v = {0};
  *      if (mr_dataset_read(ds, "train", 0, &v, &err) == MR_OK) use(v.image, v.image_len, v.label);
  *      mr_sample_view_free(&v);
- *      mr_dataset_free(ds);
- */
+ *      mr_dataset_free(ds); */
 #ifndef MILLRACE_H
 #define MILLRACE_H
 
@@ -56,14 +55,14 @@ typedef struct mr_dataset mr_dataset;
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);
 
-/* Staging: loaders that are opened later read shards from copies in `dir`, a folder on a disk of this host, as soon as
- * there are any; until then, and for single samples, from the dataset.  Copies are named by their SHA-256, which is
- * verified, so any number of programs and datasets may share the folder, and the next run finds them.  `copies` 1: a
- * thread of this process copies shards in the order in which they are first read (one process per host is enough); 0:
- * only uses what is there.  Above `max_bytes` of copies (0: as much as the disk holds) those that no one has used since
- * this call are removed, the longest unused first.  What goes wrong with the copies changes no result:
- * mr_dataset_stage_remark() tells it (MR_END: nothing to tell).  MR_MISUSE: called twice, or `dir` is in the dataset.
- */
+/* Staging: loaders that are opened later read shards from copies in `dir`, a folder on a disk of this host, as soon
+ * as there are any; until then, and for single samples, from the dataset.  Copies are named by their SHA-256, which
+ * is verified, so any number of programs and datasets may share the folder, and the next run finds them.  `copies`
+ * 1: a thread of this process copies shards in the order in which they are first read (one process per host is
+ * enough); 0: only uses what is there.  Above `max_bytes` of copies (0: as much as the disk holds) those that no one
+ * has used since this call are removed, the longest unused first.  What goes wrong with the copies changes no
+ * result: mr_dataset_stage_remark() tells it (MR_END: nothing to tell).  MR_MISUSE: called twice, or `dir` is in the
+ * dataset. */
 mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, int copies, mr_error *err);
 mr_status mr_dataset_stage_remark(const mr_dataset *ds, mr_error *out);
 
@@ -78,9 +77,9 @@ size_t mr_dataset_split_count(const mr_dataset *ds);
 const char *mr_dataset_split_name(const mr_dataset *ds, size_t i);
 size_t mr_dataset_class_count(const mr_dataset *ds);
 const char *mr_dataset_class_name(const mr_dataset *ds, size_t label);
-/* The label of every sample of a split, -1 for none, from the indexes alone: no image or meta is read.  `labels`: room
- * for mr_dataset_samples().  MR_MISUSE: no such split; MR_BAD_SAMPLE, MR_BAD_DATA: an index is damaged, or another's.
- */
+/* The label of every sample of a split, -1 for none, from the indexes alone: no image or meta is read.  `labels`:
+ * room for mr_dataset_samples().  MR_MISUSE: no such split; MR_BAD_SAMPLE, MR_BAD_DATA: an index is damaged, or
+ * another's. */
 mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *labels, mr_error *err);
 /* Width and height of every sample in pixels, from the indexes alone; `apply_orientation` 1: as seen with the EXIF
  * orientation, 0: as stored.  `sizes`: room for two per sample.  Errors as of mr_dataset_labels(). */
@@ -307,8 +306,7 @@ typedef struct mr_loader mr_loader;
 
 /* Opens a loader; the dataset must outlive it.  MR_MISUSE: invalid options (the message says which, and the nearest
  * valid value).  Memory: at most (prefetch + 2) batches, and for each thread two encoded files and a decoded image;
- * with coded delivery also 16 MiB for each thread.
- */
+ * with coded delivery also 16 MiB for each thread. */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
 /* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
  * MR_END: the last epoch is over.  A failure is final: later calls return it again.  MR_MISUSE: a child of
@@ -455,8 +453,8 @@ typedef struct mr_coded {
 mr_status mr_batch_decode(mr_loader *l, const mr_batch *batch, uint64_t slot, float *out, mr_error *err);
 
 /* Stops the threads, even in the middle of work (within 100 ms): mr_loader_next() returns MR_END at once, in the
- * threads that wait in it and in those that call it later.  Lent batches stay valid.  Any thread, any number of times.
- */
+ * threads that wait in it and in those that call it later.  Lent batches stay valid.  Any thread, any number of
+ * times. */
 void mr_loader_stop(mr_loader *l);
 /* Stops the loader, and frees it and all lent batches; not twice.  A thread that waits in mr_loader_next() by then gets
  * MR_END, but none may begin a call any more: where threads share a loader, call mr_loader_stop(), wait until they have

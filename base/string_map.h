@@ -9,7 +9,7 @@
 typedef struct mr_string_map {
     uint32_t *slots;    /* [size]: a string's number + 1; 0: empty */
     size_t size, count; /* size: a power of two, at least twice the count; 0: nothing was added */
-    uint64_t seed;      /* of the hashes, so that untrusted strings cannot be chosen to collide */
+    uint64_t seed;      /* for the hashes: untrusted strings cannot be chosen to collide */
 } mr_string_map;
 
 /* The bytes of string `number` of `list`. */

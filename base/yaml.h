@@ -14,8 +14,8 @@ typedef struct mr_yaml_node {
     mr_yaml_kind kind;
     uint32_t line;     /* from 1 */
     uint32_t next;     /* its sibling; 0: none.  A map has its keys and values in turn */
-    uint32_t first;    /* of a list or a map: what it holds; 0: nothing */
-    uint32_t text_len; /* of a text, UTF-8 without NUL */
+    uint32_t first;    /* the first node in a list or a map; 0: it is empty */
+    uint32_t text_len; /* length of a text, which is UTF-8 without NUL */
     size_t text_at;
 } mr_yaml_node;
 

@@ -24,7 +24,7 @@ const mr_device_iface *mr_device_iface_at(size_t i)
     return i < MR_COUNT(devices) ? devices[i].iface : NULL;
 }
 
-/* Of "word:N", N; `options` as they are without it. */
+/* Reads N of "word:N"; the options stay as they are without it. */
 static mr_status parse_index(const char *word, size_t len, mr_device_options *options, mr_error *err)
 {
     const char *digits = word + len + 1;

@@ -27,12 +27,12 @@ typedef struct mr_recorder {
 typedef struct mr_second_queue {
     void (*enter)(mr_device *d); /* what follows is queued there, and wait() waits for it alone */
     void (*leave)(mr_device *d); /* what follows is queued in the first one again */
-    void (*meet)(mr_device *d);  /* what either is given from now on waits for what the other was given so far */
+    void (*meet)(mr_device *d);  /* what is queued in either from now on waits for what has been queued in the other */
 } mr_second_queue;
 
 /* Moments between operations, by the device's own clock. */
 typedef struct mr_clock {
-    void (*stamp)(mr_device *d, size_t n); /* queued: the moment number n, from 0, in place of an earlier one */
+    void (*stamp)(mr_device *d, size_t n); /* queued: moment number n, from 0; replaces an earlier one */
     /* Seconds, once the later one has passed; 0: the device has failed. */
     double (*between)(mr_device *d, size_t from, size_t to);
 } mr_clock;
@@ -43,7 +43,7 @@ typedef struct mr_clock {
 enum { MR_SUMS_ID = 128 };
 typedef struct mr_sums_facts { /* all zero first, as it is compared */
     bool can;
-    int version;        /* of what sums, equal in all processes */
+    int version;        /* version of the code that sums, equal in all processes */
     uint8_t device[16]; /* which no other device has, on any host */
     char how[160];      /* "NCCL 2.28.9"; if it cannot: why */
 } mr_sums_facts;

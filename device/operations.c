@@ -64,7 +64,7 @@ static size_t patches(size_t side, size_t patch)
         memcpy(out, all, sizeof all);                                                                                  \
         return MR_COUNT(all);                                                                                          \
     }                                                                                                                  \
-    /* Some have no products, and do not look at their arguments for it. */                                            \
+    /* Some have no products, and ignore their arguments. */                                                           \
     static double flops_of_##name(const arguments *x)                                                                  \
     {                                                                                                                  \
         (void)x;                                                                                                       \

@@ -1,6 +1,6 @@
 /* operations.h - what a device computes: the arguments of each operation, and the table of all of them.
- * Invariant: its row of MR_OPERATIONS is all that anything but the operation itself knows of it: devices, measuring and
- * tests are loops over the table.
+ * Invariant: its row of MR_OPERATIONS is all that anything else knows about an operation: devices, measuring and tests
+ * are loops over the table.
  *
  * Types: activations are of `type` (MR_F32, or MR_BF16 if the interface's `types` includes it); parameters, gradients,
  * statistics (mean, rstd), losses and the sums inside every operation are float32.  All matrices are row-major.
@@ -56,7 +56,7 @@ typedef struct mr_norm {
     const float *gain, *bias;
     float *mean, *rstd; /* [rows] */
     float eps;
-    mr_dropout dropout; /* of x, before the sum */
+    mr_dropout dropout; /* applied to x, before the sum */
 } mr_norm;
 
 /* Backward pass of y: d_total = gradient of `total` through the norm, + d_residual if not NULL (the path around it; may
@@ -108,7 +108,7 @@ typedef struct mr_attention_back {
  * down (the remainder at the right and the bottom is ignored).  Order within a row: (row, column, channel), or
  * (channel, row, column) if channel_first. */
 typedef struct mr_patches {
-    mr_type type; /* of the rows; images are float32 */
+    mr_type type; /* the type of the rows; images are float32 */
     size_t batch, side, patch;
     bool channel_first;
     const float *images;
@@ -145,7 +145,7 @@ typedef struct mr_rows {
  * smoothing e, without excluded columns: the label counts 1 - e, and e is spread evenly over all classes (Szegedy et
  * al., Rethinking the Inception Architecture for Computer Vision, 2016, section 7). */
 typedef struct mr_cross_entropy {
-    mr_type type; /* of d_logits; logits are float32 */
+    mr_type type; /* the type of d_logits; logits are float32 */
     size_t rows, classes;
     const float *logits; /* [rows, classes] */
     const int32_t *labels;
@@ -165,7 +165,7 @@ typedef struct mr_cross_entropy {
  * which is the binary cross entropy of sigmoid(x) with p as the weight of a positive (PyTorch's BCEWithLogitsLoss with
  * pos_weight, mean over a row).  d_logits: its derivative, if not NULL; best as above. */
 typedef struct mr_sigmoid_loss {
-    mr_type type; /* of d_logits; logits are float32 */
+    mr_type type; /* the type of d_logits; logits are float32 */
     size_t rows, classes;
     const float *logits, *targets; /* [rows, classes]; targets: 0 to 1 */
     const float *positive;         /* [classes]; NULL: all 1 */
@@ -180,7 +180,7 @@ typedef struct mr_sigmoid_loss {
  * d_table[ids[r]] += d_y[r], bit-identical on every run; rows whose id is `skip` contribute nothing (-1: no id is
  * skipped). */
 typedef struct mr_lookup {
-    mr_type type;                /* of y and d_y */
+    mr_type type;                /* the type of y and d_y */
     size_t rows, width, entries; /* entries: rows of the table */
     const int32_t *ids;
     const float *table; /* [entries, width] */
@@ -239,7 +239,7 @@ typedef struct mr_add {
     void *sum;
 } mr_add;
 
-/* *sum, of the host: the sum of the squares of x[count], in double, once the call returns. */
+/* *sum, on the host: the sum of the squares of x[count], in double, once the call returns. */
 typedef struct mr_sum_squares {
     size_t count;
     const float *x;
@@ -292,16 +292,15 @@ typedef enum mr_family {
         MR_FAMILY_COUNT
 } mr_family;
 
-/* X(name, its arguments, its family, FLOPs of its products, its operands ...), of arguments x, in the words of
- * operations.c, which alone looks at more than names.  An operand is a pointer of the arguments to device memory:
+/* X(name, its arguments, its family, FLOPs of its products, its operands ...), for arguments x, in the words of
+ * operations.c; all other files look at the names alone.  An operand is a pointer of the arguments to device memory:
  *
  *      ALL(member, use, size, count)               all of it: `count` elements of `size` bytes; T: of x->type,
  *                                                  F: of a float
  *      WITHIN(member, use, size, count, capacity)  so many of `capacity` elements; count 0: how many follows from data
  *      IDS(member, use, count, entries)            int32 numbers from 0 to entries - 1
  *      HEADS, KEYS                                 rows of all heads of attention; the keys of dropout
- *      use                                         IN, OUT, ADD (both), SET(adds) (OUT or ADD); MAYBE: or NULL
- */
+ *      use                                         IN, OUT, ADD (both), SET(adds) (OUT or ADD); MAYBE: or NULL */
 #define MR_OPERATIONS(X)                                                                                               \
     X(gemm, mr_gemm, matrix, 2.0 * (double)x->m * (double)x->n * (double)x->k,                                         \
       WITHIN(a, IN, mr_type_size(x->a_type), x->m * x->k, x->n ? LINES(x->transpose_a, x->m, x->k, x->lda) : 0),       \
@@ -386,7 +385,7 @@ typedef enum mr_op_kind {
 
 typedef struct mr_op {
     mr_op_kind kind;
-    const void *arguments; /* of the struct in its row */
+    const void *arguments; /* its arguments, the struct in its row */
 } mr_op;
 
 /* What an operation does with the memory at one of its pointers; MR_OPTIONAL: the pointer may be NULL. */
@@ -395,7 +394,7 @@ enum { MR_IN = 1, MR_OUT = 2, MR_OPTIONAL = 4 };
 typedef struct mr_operand {
     void *const *pointer; /* the member of the arguments */
     unsigned use;
-    size_t size;     /* of an element, in bytes */
+    size_t size;     /* bytes of an element */
     size_t count;    /* elements that are read or written; 0: none, or not known */
     size_t capacity; /* elements from the pointer to the end of the last one; 0: it is not used */
     size_t entries;  /* int32 ids of 0 .. entries - 1; 0: numbers */

@@ -7,7 +7,7 @@
 
 typedef struct mr_cmd_annotations {
     char **names;   /* in the source; ends with NULL */
-    char **sources; /* of the options, and the files that are in none of them; only the list is owned */
+    char **sources; /* those of the options, and the files in none of them; only the list is owned */
 } mr_cmd_annotations;
 
 /* Replaces o->sources and o->for_layout.annotations.  `given`: the option's values, `count` of them.  MR_SYSTEM: out of

@@ -216,7 +216,7 @@ static mr_status ingest(mr_ingest_request *q, mr_ranks *ranks, mr_ingest *in, mr
     return mr_ingest_run(&q->o, ranks, in, err);
 }
 
-/* A source of files; `status`: of the start. */
+/* A source of files; `status`: the status of the start. */
 static mr_status take_source(mr_ingest_request *q, mr_ranks *ranks, mr_status status, mr_error *err)
 {
     mr_ingest in = {0};

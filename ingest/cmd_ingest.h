@@ -14,7 +14,7 @@ typedef struct mr_ingest_request {
     mr_split_map maps[32];
     bool json;
     const char *report;
-    char *downloads; /* of rank 0; NULL: no source is a URL */
+    char *downloads; /* rank 0's folder of downloads; NULL: no source is a URL */
     uint64_t progress_fd, stall;
     bool near_distance_given;
 } mr_ingest_request;

@@ -170,7 +170,7 @@ static void add_losses(const mr_ingest *in, mr_buf *out)
     add_count(out, in->notes.counts[MR_NOTE_MISSING], mr_note_heads[MR_NOTE_MISSING]);
 }
 
-/* Says of nothing that it is not there unless it was looked for. */
+/* Reports the absence only of what was looked for. */
 static mr_status print_verdict(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     const char *leaks = no_leaks(in);

@@ -261,7 +261,7 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     return in->options->dry_run ? MR_OK : mr_ranks_agree(in->ranks, write_dataset(in, stage, err), err);
 }
 
-/* Of one that cannot be opened for misuse: whether it is there. */
+/* Whether there is a dataset that cannot be opened because its format is newer. */
 static bool is_newer_dataset(const char *path)
 {
     MR_AUTO(mr_scope_close) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -45,7 +45,7 @@ bool mr_solid_is_view(const char *path)
 typedef struct cutting {
     solid *s;
     mr_split *split;
-    uint64_t bytes; /* of the last shard */
+    uint64_t bytes; /* bytes in the last shard */
     size_t capacity;
 } cutting;
 

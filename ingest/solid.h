@@ -9,7 +9,7 @@
 
 typedef struct mr_solid_options {
     const char *source, *target; /* a view's file; DATASET */
-    uint64_t shard_size;         /* of images and metas, in bytes */
+    uint64_t shard_size;         /* bytes of images and metas per shard */
     unsigned jobs;               /* threads; 0: all processors */
     bool force, quiet;
     bool seek; /* with seek indexes of this spacing */

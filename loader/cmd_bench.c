@@ -243,7 +243,7 @@ static mr_status print_device(const request *q, const mr_bench_on_device *d, mr_
     return MR_OK;
 }
 
-/* A busy machine, or one that changes its clock, is better measured again than believed. */
+/* On a busy machine, or one that changes its clock, it is better to measure again than to trust the figures. */
 static void warn_of_spread(const mr_bench_result *r)
 {
     if (r->cpu_high_ms > SPREAD * r->cpu_low_ms)

@@ -24,8 +24,8 @@ typedef struct mr_plan_request { /* zeroed before parsing */
 extern const mr_option mr_cmd_plan_options[];                   /* of mr_plan_request */
 mr_status mr_cmd_plan_check(mr_plan_request *q, mr_error *err); /* after parsing */
 
-/* The values of --shuffle and --batches (`batches` keeps the pointer); MR_MISUSE: the message lists what is accepted.
- */
+/* The values of --shuffle and --batches (`batches` keeps the pointer); MR_MISUSE: the message lists what is
+ * accepted. */
 mr_status mr_plan_take_shuffle(mr_plan_request *q, const char *arg, mr_error *err);
 mr_status mr_plan_take_batches(mr_plan_request *q, const char *arg, mr_error *err);
 

@@ -225,7 +225,7 @@ static mr_status plan(request *q, const mr_manifest *m, unsigned world, mr_error
     return MR_OK;
 }
 
-/* A view's list is made; of a dataset, no shard is looked at. */
+/* Makes a view's list; no shard of a dataset is looked at. */
 static mr_status read_and_plan(request *q, unsigned world, mr_error *err)
 {
     MR_AUTO(mr_manifest_release) mr_manifest *m = NULL;

@@ -30,7 +30,7 @@ typedef struct request {
     mr_decoding decoding;
     mr_local_request local;
     mr_device *device;
-    mr_buf source; /* of the sample described */
+    mr_buf source; /* source of the sample described */
 } request;
 
 static const mr_option options[] = {

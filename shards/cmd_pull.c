@@ -47,7 +47,7 @@ static const mr_option arguments[] = {{.value = "URL", .kind = MR_ARG_PATH, MR_F
                                       {.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, target)},
                                       {0}};
 
-/* Of an earlier pull that did not end: fetched again unless its bytes are right. */
+/* Whether an earlier pull that did not end has left the file: it is fetched again unless its bytes are right. */
 static bool is_there(const request *q, const mr_shard *shard, const char *name)
 {
     MR_AUTO(mr_scope_close) int fd = -1;

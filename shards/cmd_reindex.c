@@ -54,8 +54,8 @@ static bool same(const mr_digest *a, const mr_digest *b)
            memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }
 
-/* Opens NAME, following a link as readers do, if its size and digest are those listed; *fd is the caller's to close,
- * also on failure. */
+/* Opens NAME, following a link as readers do, if its size and digest are those listed; the caller closes *fd, also on
+ * failure. */
 static mr_status open_checked(int dirfd, const char *name, const mr_digest *listed, int *fd, mr_error *err)
 {
     mr_digest found;
@@ -111,7 +111,7 @@ static mr_status one_shard(void *ctx, size_t item, unsigned worker, mr_error *er
     return MR_OK;
 }
 
-/* *worst: of the shards that failed, whose failures are printed. */
+/* *worst: the worst status of the shards that failed, whose failures are printed. */
 static mr_status print_results(const request *q, mr_status *worst, mr_error *err)
 {
     static const char *const words[] = {"good", "rebuilt", "failed"};

@@ -8,7 +8,7 @@
 
 typedef struct cmd_seek_sums {
     uint64_t shards[MR_SEEK_FAILED + 1]; /* by outcome */
-    uint64_t data_bytes;                 /* of the shards and their indexes */
+    uint64_t data_bytes;                 /* bytes of the shards and their indexes */
     mr_seek_result all;                  /* sums */
     mr_status worst;
 } cmd_seek_sums;
@@ -21,7 +21,7 @@ void mr_cmd_seek_words(const cmd_seek_sums *s, mr_buf *out);      /* one line */
 typedef struct cmd_seek_found {
     size_t shards, found;
     uint64_t bytes;
-    unsigned every; /* of the first */
+    unsigned every; /* as in the first */
     bool mixed;     /* others have another spacing */
 } cmd_seek_found;
 

@@ -179,7 +179,7 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
 
 /* ---- output --------------------------------------------------------------------------------------------------- */
 
-/* --force replaces an image, and nothing else that happens to have the name. */
+/* --force replaces an image, but nothing else that happens to have the name. */
 static mr_status check_replaced(const char *path, mr_error *err)
 {
     uint8_t begin[64];

@@ -194,7 +194,7 @@ static mr_status check_view(request *q, mr_dataset **view, mr_error *err)
     return MR_OK;
 }
 
-/* Of one dataset; its exit code. */
+/* Verifies one dataset; returns its exit code. */
 static int verify(request *q, mr_ranks *ranks, mr_status status, mr_error *err)
 {
     mr_verify_report *report = NULL;

@@ -52,7 +52,7 @@ static const char *as_far(mr_verify_level level)
     return level == MR_VERIFY_QUICK ? " as far as checked" : "";
 }
 
-/* Of samples: undecodable ones are as ingested, so never called damaged. */
+/* Undecodable samples are as ingested, so they are never called damaged. */
 static const char *state_of(bool undecodable, bool unreadable)
 {
     return undecodable ? "cannot be decoded" : unreadable ? "damaged or unreadable" : "damaged";

@@ -34,7 +34,7 @@ static mr_status no_memory(const mr_view_maker *m, mr_error *err)
 
 /* ---- its datasets ------------------------------------------------------------------------------------------------ */
 
-/* `*number`: of the dataset among the sources, where each is once. */
+/* `*number`: the dataset's number among the sources, each of which is there once. */
 static mr_status add_source(mr_view_maker *m, const char *place, const uint8_t *wanted, size_t *number, mr_error *err)
 {
     mr_view_file *v = m->v;
@@ -118,7 +118,8 @@ static mr_status weigh(const mr_view_maker *m, const char *inner, char **out, mr
     return weight && !*out ? no_memory(m, err) : MR_OK;
 }
 
-/* With the conditions of `of`, a part of a view; NULL: all of the split.  What is asked now comes later. */
+/* Starts with the conditions of `of`, a part of a view (NULL: all of the split); those of the request are added to
+ * them. */
 static mr_status add_part(mr_view_maker *m, size_t dataset, const char *split, const char *as, const mr_view_part *of,
                           mr_error *err)
 {

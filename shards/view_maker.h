@@ -9,7 +9,7 @@ typedef struct mr_view_request {
     const char *out;         /* where the file will be: paths are relative to its folder */
     const char *const *from; /* DATASET or VIEW, each with :SPLIT for one of its splits */
     size_t from_count;
-    const char *const *arguments; /* of the conditions, parallel to mr_condition_kinds; NULL: not asked */
+    const char *const *arguments; /* arguments of the conditions, parallel to mr_condition_kinds; NULL: not asked for */
     const char *const *renames;   /* "A=B" */
     size_t rename_count;
     const char *const *splits; /* "NEW=OLD": the split is called NEW in the view */

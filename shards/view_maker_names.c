@@ -59,7 +59,7 @@ mr_status mr_maker_check_splits(const mr_view_maker *m, bool used, mr_error *err
     return MR_OK;
 }
 
-/* m->weight: of what is named so, with its split or without. */
+/* m->weight: the weight of what has this name, with or without its split. */
 mr_status mr_maker_find_weight(mr_view_maker *m, const char *from, const char *place, mr_error *err)
 {
     m->weight = NULL;

@@ -12,8 +12,8 @@ typedef struct mr_view_maker {
     mr_dataset *datasets[MR_VIEW_DATASETS]; /* parallel to the sources */
     int32_t *labels[MR_VIEW_DATASETS];
     mr_class *classes;
-    size_t class_count, asked; /* asked: conditions of the request */
-    const char *weight;        /* of what is being added; NULL: none */
+    size_t class_count, asked; /* conditions of the request */
+    const char *weight;        /* weight of what is being added; NULL: none */
     char split[64];            /* the new name of one */
     uint64_t renamed;          /* a bit for each --split that something has */
     uint64_t weighed;          /* a bit for each weight of the request that something has */

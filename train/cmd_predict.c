@@ -19,7 +19,7 @@ typedef struct request {
     mr_predict_request asked;
     const mr_session *model;
     mr_buf source;
-    int32_t *order; /* [classes]: of one sample, best first */
+    int32_t *order; /* [classes]: those of one sample, best first */
 } request;
 
 static const mr_option options[] = {

@@ -30,7 +30,7 @@ static const void *name_at(const void *list, size_t number, size_t *len)
     return names[number];
 }
 
-/* Of classes of one name all but the first get their number as well: "cat", "cat (7)". */
+/* If classes share a name, all but the first get their number as well: "cat", "cat (7)". */
 static mr_status name_classes(prediction *p, mr_error *err)
 {
     MR_AUTO(mr_string_map_release) mr_string_map map = {0};

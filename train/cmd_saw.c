@@ -1,7 +1,7 @@
 /* cmd_saw.c - `millrace saw RUN...`: in which steps of runs a sample was seen.
- * Invariant: computed from what the newest checkpoint says of the run (dataset, split, seed, batch, tail), as the run
- * computed it; no image is read.  A run keeps all of these when it is resumed, so its steps are those of one schedule.
- */
+ * Invariant: computed from what the newest checkpoint says about the run (dataset, split, seed, batch, tail), as the
+ * run computed it; no image is read.  A run keeps all of these when it is resumed, so its steps are those of one
+ * schedule. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

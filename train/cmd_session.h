@@ -5,7 +5,7 @@
 #include "base/cli/cli.h"
 #include "train/run/model_session.h"
 
-extern const mr_option mr_cmd_session_options[]; /* of mr_session_request */
+extern const mr_option mr_cmd_session_options[]; /* the options of mr_session_request */
 
 /* Says on stderr if the model was trained on another dataset, or by another version of the program. */
 mr_status mr_cmd_session_note(const mr_session *t, mr_error *err);

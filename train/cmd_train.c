@@ -23,7 +23,7 @@ static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, 
 
 /* ---- what is going to happen ------------------------------------------------------------------------------------- */
 
-/* Of one rank; attention's sums, which the device keeps, are not in it. */
+/* For one rank; attention's sums, which the device keeps, are not in it. */
 static void print_recompute(const mr_trainer *t)
 {
     mr_model_config keeping = t->config;

@@ -14,7 +14,7 @@ typedef unsigned long long ull;
 
 typedef struct sums {
     mr_model_costs costs;
-    double update_flops; /* of all ranks */
+    double update_flops; /* FLOPs of all ranks */
     uint64_t weights, optimizer, activations, loader, all;
 } sums;
 

@@ -11,16 +11,16 @@ typedef struct mr_predict_request {
     bool top_given;
     bool json;              /* one object a line; else CSV */
     bool find;              /* --find was given */
-    bool words;             /* images look for words; else words for images */
+    bool words;             /* images are queries for words; else words for images */
     const char *embeddings; /* .npz to write; NULL: none */
 } mr_predict_request;
 
 /* Text as a JSON string, or as a cell of CSV: RFC 4180, quoted where it holds a comma, a quote or a line end. */
 void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text, size_t len);
 
-/* The source path of the sample, in place of what `out` holds; also of one that is damaged. */
+/* The source path of the sample, in place of what `out` holds; also for a damaged one. */
 mr_status mr_predict_source(const mr_session *t, const mr_verdict *v, mr_buf *out, mr_error *err);
-/* Prints lines; of mr_evaluator. */
+/* Prints lines; the `take` of mr_evaluator. */
 mr_status mr_predict_take(void *ctx, const char *text, size_t len, mr_error *err);
 
 /* The whole of it, for a model of images and words, or of several labels.  Collective; rank 0 prints and writes. */

@@ -87,7 +87,7 @@ typedef struct mr_command {
 typedef struct mr_cli {
     int code;        /* the exit code if the command does not run */
     uint64_t agreed; /* hash of the command and its options, in any order; must be equal on all ranks */
-    mr_yaml file;    /* of --options: the request points into its texts */
+    mr_yaml file;    /* the file of --options: the request points into its texts */
 } mr_cli;
 
 /* Sets defaults in `request`, then reads argv[1..] (argv[0] is the command's name, argv ends with NULL) and, for

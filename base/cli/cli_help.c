@@ -12,7 +12,7 @@
 
 enum { WIDTH = 79, MIN_WIDTH = 50, MAX_WIDTH = 110, HELP_COLUMN = 29, USAGE_COLUMN = 12 };
 
-/* Of commands without rare options. */
+/* For commands without rare options. */
 static const mr_option plain_help = {"help", '?', MR_ARG_FLAG, .help = "print this help"};
 
 typedef struct page {

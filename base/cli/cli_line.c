@@ -76,7 +76,7 @@ static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *va
 
 mr_status mr_cli_find_input(const mr_option *row, const char *path, mr_error *err)
 {
-    /* Of several ranks only the first has to see it, and what else may be wrong with it shows when it is opened. */
+    /* Only the first of several ranks has to see it; anything else that is wrong shows when it is opened. */
     if (!row->input || mr_launch_look().by || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return MR_OK;
     return mr_fail(err, MR_MISUSE, "--%s %s: no such file or folder", row->name, path);

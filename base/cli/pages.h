@@ -1,6 +1,6 @@
 /* pages.h - manual pages and completion scripts, made from the commands' tables of options.
- * Invariant: equal tables give equal bytes; every option that --help=all shows is in them, by the name that it has now.
- */
+ * Invariant: equal tables give equal bytes; every option that --help=all shows is in them, by the name that it has
+ * now. */
 #ifndef MR_PAGES_H
 #define MR_PAGES_H
 

@@ -180,8 +180,8 @@ mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err)
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */
 
-/* Bytes of whole words that fit, as half a number is another number; of a first word that does not fit, all that does.
- */
+/* Bytes of whole words that fit, as half a number is another number; of a first word that does not fit, all that
+ * does. */
 static int words_within(const char *line, int most)
 {
     if (strlen(line) <= (size_t)most)

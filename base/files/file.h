@@ -33,8 +33,8 @@ typedef struct mr_output {
 } mr_output;
 
 mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *err);
-/* Before long work: fails where the file could not be created at its end, because its folder is missing or read-only.
- */
+/* Before long work: fails where the file could not be created at its end, because its folder is missing or
+ * read-only. */
 mr_status mr_output_check(const char *path, mr_error *err);
 /* `status`: of the writing; if not MR_OK it is returned, and the path is left unchanged (pipes and devices keep what
  * was written). */
@@ -50,7 +50,7 @@ void mr_file_forget(int dirfd, const char *path);
 mr_status mr_file_scratch(int *fd, mr_error *err);
 
 mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);        /* fsync of a directory */
-mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err); /* of the one that contains `path` */
+mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err); /* syncs the folder that contains `path` */
 /* With parents; it may exist.  New directories are synced: otherwise a crash could lose them and what is published in
  * them. */
 mr_status mr_dir_make(const char *path, mr_error *err);
@@ -67,7 +67,7 @@ mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err); /* the whol
 
 /* The digest of the first `size` bytes of an open file (MR_BAD_DATA if it is shorter). */
 mr_status mr_file_digest(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err);
-/* The same of `size` bytes at `from`. */
+/* The same for `size` bytes at `from`. */
 mr_status mr_file_digest_part(int fd, uint64_t from, uint64_t size, bool with_sha256, const char *name, mr_digest *out,
                               mr_error *err);
 

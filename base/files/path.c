@@ -85,8 +85,7 @@ static ssize_t read_link(const char *path, size_t here, char text[PATH_MAX + 1])
  *      at             rest
  *      /data          to_new/x      the next name is a link to ../ds/new: its target is prepended to the rest
  *      /data          ../ds/new/x
- *      /ds/new/x                    a name that does not exist is not a link, and is kept
- */
+ *      /ds/new/x                    a name that does not exist is not a link, and is kept */
 static bool lead(const char *path, size_t here, mr_buf *at)
 {
     char text[PATH_MAX + 1], *rest = strdup(path), *next = rest, *longer;

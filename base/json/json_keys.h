@@ -10,7 +10,7 @@
 
 typedef struct mr_json_keys { /* a zeroed one is empty */
     struct mr_json_key *items;
-    size_t *begins; /* of each open object: its first key */
+    size_t *begins; /* where the keys of each open object begin in items */
     size_t count, capacity, depth, begin_capacity;
     uint64_t seed; /* so that untrusted keys cannot be chosen to collide */
 } mr_json_keys;

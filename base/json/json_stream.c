@@ -27,7 +27,7 @@ struct mr_json_stream {
     const char *what;
     yajl_handle parser;
     yajl_alloc_funcs functions;
-    block *blocks; /* of the parser, itself included */
+    block *blocks; /* what the parser has allocated, itself included */
     jmp_buf no_memory;
 
     unsigned depth;
@@ -37,7 +37,7 @@ struct mr_json_stream {
     uint64_t quiet;  /* bytes since the last one, in whole feeds */
     const unsigned char *bytes;
     size_t len;
-    uint64_t at; /* of `bytes` */
+    uint64_t at; /* where `bytes` begin in the document */
     yajl_status parsed;
     mr_status status;     /* the handler's */
     const char *not_json; /* what is not JSON, although yajl accepts it */

@@ -36,8 +36,8 @@ typedef struct mr_json_token {
     size_t len;
 } mr_json_token;
 
-/* MR_OK to go on; a failure ends the parse, and feed() or end() returns it.  The token is valid only during the call.
- */
+/* MR_OK to go on; a failure ends the parse, and feed() or end() returns it.  The token is valid only during the
+ * call. */
 typedef mr_status mr_json_handler(void *ctx, const mr_json_token *token);
 
 typedef struct mr_json_rules {

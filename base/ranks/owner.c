@@ -97,7 +97,7 @@ static mr_status watch(const mr_owner *w, const mr_owner_file *before, mr_error 
 static bool has_lock(const mr_owner *w)
 {
     return w->o.lock >= 0 &&
-           flock(w->o.lock, LOCK_EX | LOCK_NB) == 0; /* of the caller, so it has an effect only once */
+           flock(w->o.lock, LOCK_EX | LOCK_NB) == 0; /* the caller's descriptor, so this has an effect only once */
 }
 
 /* MR_OK: the owner has ended. */

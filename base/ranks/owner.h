@@ -10,8 +10,7 @@
  *      no file                                  it is made, and the folder is ours
  *      of this boot of this host, and locked    the kernel has let the lock go: its owner has ended, taken over at once
  *      of this boot, without locks              the process decides, if its number means something here
- *      of another host                          watched for MR_OWNER_TICKS: if it changes it is in use, else taken over
- */
+ * of another host                          watched for MR_OWNER_TICKS: if it changes it is in use, else taken over */
 #ifndef MR_OWNER_H
 #define MR_OWNER_H
 
@@ -24,10 +23,10 @@ enum { MR_OWNER_TICK_MS = 1000, MR_OWNER_TICKS = 15 };
 #define MR_OWNER_ENDING    ".owner"
 
 typedef struct mr_owner_options {
-    int dirfd; /* of the folder with the file; duplicated */
+    int dirfd; /* the folder that holds the file; duplicated */
     const char *name;
     int lock;         /* on which the caller holds the lock, if the file system has any */
-    const char *path; /* of what is owned, for messages; this and `name` are copied */
+    const char *path; /* what is owned, for messages; this and `name` are copied */
     mr_ranks *ranks;  /* lent; NULL: alone */
     void (*say)(const char *text);
     /* On a thread, when mr_owner_check() failed: it must end this process, which is to write no more. */

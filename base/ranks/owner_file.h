@@ -28,7 +28,7 @@ size_t mr_owner_text(const mr_owner_identity *identity, char text[MR_OWNER_TEXT]
 mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_file *out, mr_error *err);
 
 bool mr_owner_same_boot(const mr_owner_identity *a, const mr_owner_identity *b);
-/* Of the same boot, and in the same namespace of processes: whether its process runs. */
+/* Whether its process runs; for an owner of the same boot and in the same namespace of processes. */
 bool mr_owner_runs(const mr_owner_identity *identity);
 
 #endif

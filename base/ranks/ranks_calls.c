@@ -101,7 +101,7 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
     return MR_OK;
 }
 
-/* Of all ranks: agreed before, or none's own. */
+/* Whether all ranks failed with the same message. */
 static bool same_failure(const mr_ranks *r)
 {
     for (unsigned i = 0; i < r->world; i++)

@@ -27,7 +27,7 @@ typedef struct mr_ranks_iface {
     int (*reduce_begin)(void *group, mr_ranks_op op, void *values, uint64_t count, void **request);
     int (*scatter_begin)(void *group, const uint16_t *mine, uint64_t count, uint16_t *all, void **request);
     int (*spread_begin)(void *group, uint16_t *values, uint64_t count, void **request);
-    int (*reduce_test)(void **request, int *done); /* of all three; done: the request is gone */
+    int (*reduce_test)(void **request, int *done); /* for all three; once done, the request is freed */
     void (*abort)(int code);
 } mr_ranks_iface;
 

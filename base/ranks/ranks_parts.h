@@ -24,7 +24,7 @@ struct mr_ranks {
     char (*hosts)[MR_RANKS_HOST_MAX]; /* [world]; NULL: alone, or a part */
     bool several;                     /* hosts */
     bool threads;                     /* MPI may be called from any of them; of a part: false */
-    mr_watch *watch;                  /* of the run, also in a part; NULL: none */
+    mr_watch *watch;                  /* the run's, in a part as well; NULL: none */
     uint64_t stall_seconds;
     mr_ranks_tell tell;
     atomic_bool stalled; /* the watch ends this process */

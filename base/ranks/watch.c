@@ -40,7 +40,7 @@ struct mr_watch {
     atomic_bool armed, ends;
     atomic_uint waits;
     atomic_ullong turns, aside_ns;
-    /* Of the thread alone, once it runs: */
+    /* For the thread alone, once it runs: */
     mr_stalls stalls;               /* rank 0 */
     struct sockaddr_storage *peers; /* [world], rank 0: where each was last heard from */
     unsigned silent;                /* ticks without an answer */

@@ -26,7 +26,7 @@ struct mr_program {
     atomic_bool ended;         /* the process; its own children may keep the pipe open */
     char message[MESSAGE_MAX]; /* the last bytes of stderr; written by the listener until it is joined */
     size_t message_len;
-    const char *when_short; /* of memory; NULL: it has no limit */
+    const char *when_short; /* what to say if memory is short; NULL: there is no limit */
 };
 
 extern char **environ;
@@ -193,8 +193,8 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
 
 void mr_program_limit(mr_program *p, uint64_t bytes, const char *sentence)
 {
-    /* It has not read a byte of its input that could ask for memory yet.  A failure leaves the limit of this process.
-     */
+    /* It has not read a byte of its input that could ask for memory yet.  A failure leaves the limit of this
+     * process. */
     const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
     if (prlimit(p->pid, RLIMIT_AS, &limit, NULL) == 0)
         p->when_short = sentence;

@@ -1,7 +1,6 @@
 /* slab.c - large blocks of memory that are reused.
  *
- *   mmap of capacity + 2 MiB:   | unmapped |  capacity, aligned to 2 MiB, MADV_HUGEPAGE  | unmapped |
- */
+ *   mmap of capacity + 2 MiB:   | unmapped |  capacity, aligned to 2 MiB, MADV_HUGEPAGE  | unmapped | */
 #include "base/system/slab.h"
 
 #include <string.h>

@@ -36,7 +36,7 @@ typedef struct head {
     uint32_t element; /* number of its first probability within the sample */
     size_t q_at, k_at, v_at, out_at;
     float *p, *d_p;
-    mr_lines rows; /* of head_dim */
+    mr_lines rows; /* rows of head_dim */
 } head;
 
 /* Queries are divided evenly. */

@@ -3,8 +3,7 @@
  * the cache; sums are float32 in both ways.
  *
  *      oneDNN    float32 operand (a weight) -> bf16      bf16 operand: as it is
- *      widened   bf16 operand -> float32                 float32 operand: as it is
- */
+ *      widened   bf16 operand -> float32                 float32 operand: as it is */
 #include "device/cpu/bf16.h"
 
 #include "base/scope.h"
@@ -19,9 +18,9 @@ void mr_cpu_bf16_close(mr_cpu_bf16 *b)
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
 
-typedef struct conversion { /* of a stored matrix to a dense one */
+typedef struct conversion { /* from a stored matrix to a dense one */
     const mr_cpu *d;
-    mr_type type; /* of `from` */
+    mr_type type; /* the type of `from` */
     const void *from;
     void *to;
     size_t rows, width, stride, per_task;

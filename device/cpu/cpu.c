@@ -1,6 +1,6 @@
 /* cpu.c - the CPU as a device: the reference for all others.
- * Invariant: every operation is complete when its call returns, and none allocates but products of bf16, for operands
- * that they convert; wait() reports if they could not. */
+ * Invariant: every operation is complete when its call returns, and only products of bf16 allocate, for operands that
+ * they convert; wait() reports if they could not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -58,7 +58,7 @@ typedef struct mr_cpu {
     mr_slab parts;                  /* float[MR_CPU_PART_FLOATS] */
     double squares[MR_CPU_SQUARES]; /* partial sums in double, of whole buffers */
     mr_slab lines;                  /* lines.h */
-    mr_slab scratch;                /* of attention: `member_floats` per thread */
+    mr_slab scratch;                /* for attention: `member_floats` per thread */
     size_t member_floats;
 } mr_cpu;
 

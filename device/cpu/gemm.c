@@ -97,7 +97,7 @@ enum { TILE = 64, STEP = 16 }; /* the smallest side of a chunk; sides are multip
 typedef struct job {
     mr_cpu *d;
     mr_gemm g;
-    size_t rows, columns, across; /* of a chunk; chunks from left to right */
+    size_t rows, columns, across; /* rows and columns of a chunk; chunks from left to right */
 } job;
 
 /* The sums start from the bias, so adding it is free: OpenBLAS would write zeros instead. */

@@ -2,8 +2,7 @@
  * Invariant: compiled once per instruction set (device/CMakeLists.txt), MR_CPU_TABLE being the table's name; every loop
  * also works in place, as element i depends only on element i; `omp simd` tells the compiler so.
  *
- * exp, erf, tanh are glibc's vector functions (libmvec, within 4 ulp) if the compiler knows them.
- */
+ * exp, erf, tanh are glibc's vector functions (libmvec, within 4 ulp) if the compiler knows them. */
 #include "device/cpu/kernels.h"
 
 #include <float.h>

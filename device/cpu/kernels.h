@@ -14,7 +14,7 @@
  * e counts modulo 2^32. */
 typedef struct mr_cpu_mask {
     uint32_t key[2];
-    uint32_t threshold; /* of 2^24 */
+    uint32_t threshold; /* out of 2^24 */
     float scale;
 } mr_cpu_mask;
 

@@ -2,8 +2,7 @@
  * Invariant: a row of float32 is used where it is; one of bf16 is copied into a line of the thread that works on it,
  * and written back by mr_line_write() alone.  So an operation is written once for both types, and may work in place.
  *
- *      d->lines:   thread 0  | slot 0 | slot 1 | slot 2 | slot 3 |  ...      slots as wide as the operation's rows
- */
+ *      d->lines:   thread 0  | slot 0 | slot 1 | slot 2 | slot 3 |  ...      slots as wide as the operation's rows */
 #ifndef MR_CPU_LINES_H
 #define MR_CPU_LINES_H
 
@@ -13,11 +12,11 @@
 #include "base/bf16.h"
 #include "device/cpu/cpu.h"
 
-typedef struct mr_lines { /* of one thread, while it runs one task */
+typedef struct mr_lines { /* lines of one thread, while it runs one task */
     const mr_cpu *d;
     unsigned member;
     mr_type type;
-    size_t width; /* of a row; of bf16 up to MR_CPU_LINE */
+    size_t width; /* width of a row; at most MR_CPU_LINE for bf16 */
 } mr_lines;
 
 static inline uint8_t *mr_line_place(mr_type type, const void *base, size_t at)

@@ -1,4 +1,4 @@
-/* loss.c - the CPU's cross entropies: of one label and of several.
+/* loss.c - the CPU's cross entropies, for one label and for several.
  * Invariant: a row's loss is computed in double, over its columns in order, by one task. */
 #include <assert.h>
 #include <math.h>
@@ -17,7 +17,7 @@ typedef struct loss_line { /* one row */
     const float *x;
     size_t label; /* `classes`: the row has none */
     size_t best;  /* the first of the largest that are not excluded; 0 if all are */
-    double sum;   /* of exp(x - x[best]) */
+    double sum;   /* sum of exp(x - x[best]) */
 } loss_line;
 
 static bool is_included(const loss_line *l, size_t i)

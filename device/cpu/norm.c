@@ -1,8 +1,7 @@
 /* norm.c - the CPU's layer norm, forward and backward, and sums over rows.
  * Invariant: sums over rows are computed in at most MR_CPU_PARTS parts, chosen by the shape alone, and added in order.
  *
- *      rows   | part 0 | part 1 | ... |        d->parts   | sums of part 0 | sums of part 1 | ... |
- */
+ *      rows   | part 0 | part 1 | ... |        d->parts   | sums of part 0 | sums of part 1 | ... | */
 #include <assert.h>
 #include <string.h>
 
@@ -29,7 +28,7 @@ static size_t last_row(const job *j, size_t task)
     return (task + 1) * j->per_task < j->rows ? (task + 1) * j->per_task : j->rows;
 }
 
-/* The sum is rounded to its type before its norm is taken: as where the norm is recomputed from it. */
+/* The sum is rounded to its type before it is normalized, as it is when the norm is recomputed from it. */
 static void norm_row(const mr_lines *l, const mr_norm *n, size_t row)
 {
     const mr_cpu_kernels *k = l->d->kernels;

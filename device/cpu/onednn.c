@@ -3,8 +3,7 @@
  * have equal bits; it uses one thread.
  *
  * Float32: with AVX-512 from 1.0 to 1.2 times as fast as OpenBLAS 0.3.21 in large products, slower in small ones; with
- * AVX2 no faster.  Bf16: where the processor multiplies it; OpenBLAS is not used for that.
- */
+ * AVX2 no faster.  Bf16: where the processor multiplies it; OpenBLAS is not used for that. */
 #include <dlfcn.h>
 #include <string.h>
 

@@ -5,8 +5,7 @@
  *      lookup_back     columns     | 0 .. 127 | 128 .. 255 | ...
  *      ids % 8 = 0                 |  task 0  |   task 8   |          each task reads all ids and adds its own rows; so
  *      ids % 8 = 1                 |  task 1  |   task 9   |          only rows that were used are touched, and nothing
- *      ...                                                            is sorted or stored
- */
+ *      ...                                                            is sorted or stored */
 #include <math.h>
 #include <string.h>
 

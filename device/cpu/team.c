@@ -3,8 +3,7 @@
  * the job closed and goes back to sleep, so the caller waits for work but never for a thread that was not scheduled.
  *
  *      caller    run: opens a job, wakes as many as there are tasks    | works | closes the job | waits: inside == 0
- *      member    sleeps | job open and not seen yet: inside + 1        | works | inside - 1     | sleeps
- */
+ *      member    sleeps | job open and not seen yet: inside + 1        | works | inside - 1     | sleeps */
 #include "device/cpu/team.h"
 
 #include <pthread.h>

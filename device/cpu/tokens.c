@@ -55,7 +55,7 @@ void mr_cpu_patches(mr_device *device, const mr_patches *p)
 typedef struct tokens_job {
     const mr_cpu *d;
     const mr_tokens *t;
-    size_t per_task; /* rows of all samples; backward: of one */
+    size_t per_task; /* rows of all samples; backward: rows of one */
 } tokens_job;
 
 static void tokens_rows(void *ctx, size_t task, unsigned member)
@@ -102,7 +102,7 @@ static void first_token_back(const mr_lines *l, const mr_tokens *t, size_t sampl
     }
 }
 
-/* The same of another row: to d_x, and added to its position. */
+/* The same for any other row: to d_x, and added to its position. */
 static void token_back(const mr_lines *l, const mr_tokens *t, size_t sample, size_t row)
 {
     const mr_cpu_kernels *k = l->d->kernels;

@@ -11,7 +11,7 @@
 
 typedef struct function {
     const char *symbol;
-    void *member; /* of mr_cuda_api: a pointer to a function */
+    void *member; /* a member of mr_cuda_api: a pointer to a function */
 } function;
 
 /* The name of the first function that the library lacks; NULL: none. */
@@ -40,7 +40,7 @@ static mr_status open_driver(mr_cuda_api *api, mr_error *err)
                    : MR_OK;
 }
 
-/* Of the CUDA that the driver is for, as far as there are libraries of it here; without a driver, the newest. */
+/* The major version of CUDA that the driver is for, if its libraries are here; without a driver, the newest. */
 static int driver_major(const mr_cuda_api *api)
 {
     int version = 0;

@@ -27,7 +27,7 @@ enum { /* CUresult, CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamC
        MR_CU_NO_DEVICE = 100,
        MR_CU_NOT_READY = 600,
        MR_CU_MULTIPROCESSORS = 16,
-       MR_CU_MAJOR = 75, /* of the compute capability */
+       MR_CU_MAJOR = 75, /* the first number of the compute capability */
        MR_CU_MINOR = 76,
        MR_CU_NON_BLOCKING = 1,
        MR_CU_TIMING = 0,

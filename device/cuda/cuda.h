@@ -13,8 +13,7 @@
  *      recorder.c    operations captured as a graph, and launched as one
  *      clock.c       when operations begin and end, by events
  *      sums.c        sums over the devices of several processes by NCCL, in a stream of their own
- *      launch/       the operations, which are those of every device that launches these kernels
- */
+ *      launch/       the operations, which are those of every device that launches these kernels */
 #ifndef MR_CUDA_H
 #define MR_CUDA_H
 
@@ -24,11 +23,11 @@
 #include "device/launch/launch.h"
 
 enum {
-    MR_CUDA_PIECES = 4,            /* of pinned memory */
-    MR_CUDA_PIECE_BYTES = 4 << 20, /* of each */
+    MR_CUDA_PIECES = 4,            /* pieces of pinned memory */
+    MR_CUDA_PIECE_BYTES = 4 << 20, /* bytes of each piece */
     MR_CUDA_STAGES = 2,
     MR_CUDA_WORKSPACE = 32 << 20, /* bytes that a product may use */
-    MR_CUDA_OPTIONS = 4,          /* of the compiler, at most */
+    MR_CUDA_OPTIONS = 4,          /* options of the compiler, at most */
 };
 
 typedef struct mr_cuda_block { /* of memory */
@@ -36,12 +35,12 @@ typedef struct mr_cuda_block { /* of memory */
     size_t bytes; /* as asked for */
 } mr_cuda_block;
 
-typedef struct mr_cuda_slab { /* of pinned memory */
+typedef struct mr_cuda_slab { /* pieces of pinned memory */
     uintptr_t at;
     size_t bytes;
 } mr_cuda_slab;
 
-typedef struct mr_cuda_stage { /* of an upload, on the device */
+typedef struct mr_cuda_stage { /* where an upload is staged on the device */
     void *memory;
     size_t bytes;
     mr_cu_event consumed; /* in `stream`: it may be written */
@@ -54,39 +53,39 @@ typedef struct mr_cuda {
     mr_cuda_api api;
     int id, major, minor, multiprocessors;
     mr_cu_context context;
-    mr_cu_stream stream, second; /* of the queue that is entered, and of the other; NULL: not yet */
+    mr_cu_stream stream, second; /* streams of the queue that is entered, and of the other; NULL: not yet */
     bool entered;                /* the second queue is */
-    mr_cu_event passed[2];       /* of the queues, where they meet */
+    mr_cu_event passed[2];       /* recorded where the queues meet */
     mr_cu_module modules[MR_LAUNCH_TYPES];
     mr_cu_function functions[MR_LAUNCH_TYPES][MR_KERNEL_COUNT];
     mr_cuda_block *blocks; /* by address */
     size_t count, capacity;
-    uint64_t used, memory; /* bytes of tensors; of the device */
+    uint64_t used, memory; /* bytes of tensors; bytes of the device */
     uint64_t freed;        /* tensors so far */
     bool records;
     mr_nccl_comm peers;        /* NULL: they have not met, or were left */
     mr_cu_stream sums;         /* NULL: not yet */
-    mr_cu_event given, summed; /* in `stream`: what the last sum is of; in `sums`: that it is done */
-    mr_cu_event *stamps;       /* of the clock, by number */
+    mr_cu_event given, summed; /* in `stream`: the inputs of the last sum are ready; in `sums`: it is done */
+    mr_cu_event *stamps;       /* times of the clock, by number */
     size_t stamp_count, stamp_capacity;
     uint8_t *pinned; /* MR_CUDA_PIECES pieces, used in turn; NULL until the first copy */
     mr_cu_event copied[MR_CUDA_PIECES];
     unsigned turn;
     mr_allocator allocator; /* of slabs */
-    pthread_mutex_t guard;  /* of the two members below */
+    pthread_mutex_t guard;  /* guards the two members below */
     mr_cuda_slab *slabs;
     size_t slab_count, slab_capacity;
-    mr_cu_stream copies; /* of uploads from slabs; NULL until the first */
+    mr_cu_stream copies; /* stream of uploads from slabs; NULL until the first */
     mr_cu_event arrived; /* in `copies` */
     mr_cuda_stage stages[MR_CUDA_STAGES];
     unsigned stage_turn;
     mr_lt_handle lt; /* NULL: products are computed by kernels */
     mr_cuda_plan *plans;
     size_t plan_count, plan_capacity;
-    void *workspace, *narrowed[3]; /* of products: scratch; a, b and bias where they were rounded to bf16 */
+    void *workspace, *narrowed[3]; /* for products: scratch; a, b and bias rounded to bf16 */
     size_t narrowed_bytes[3];
     char name[128], text[320], products[320];
-    char declined[200];          /* of mr_cuda_declined */
+    char declined[200];          /* what mr_cuda_declined() returns */
     char wrong[MR_LAUNCH_WRONG]; /* the first failure; "": none */
 } mr_cuda;
 
@@ -140,7 +139,7 @@ typedef struct mr_cuda_target { /* what is compiled for; not to be moved, as `op
     size_t text_size;
 } mr_cuda_target;
 
-/* Of d's compute capability. */
+/* For d's compute capability. */
 mr_status mr_cuda_target_of(const mr_cuda *d, mr_type type, mr_cuda_target *t, mr_error *err);
 /* Code, or PTX with its NUL, into `made`. */
 mr_status mr_cuda_compile(const mr_cuda *d, const mr_cuda_target *t, mr_buf *made, mr_error *err);
@@ -153,7 +152,7 @@ extern const mr_launch_iface mr_cuda_launches;
 /* product.c */
 void mr_cuda_products_open(mr_cuda *d);
 void mr_cuda_products_close(mr_cuda *d);
-const char *mr_cuda_declined(mr_device *device); /* of the interface */
+const char *mr_cuda_declined(mr_device *device); /* declined() of the interface */
 void mr_cuda_gemm(mr_device *device, const mr_gemm *g);
 
 /* queues.c */

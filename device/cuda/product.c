@@ -3,9 +3,9 @@
  * that are added in a fixed order, so that the same device gives the same bits on every run.
  *
  * cuBLASLt has columns where we have rows: c = a b is computed as c' = b' a', with each matrix as it is stored.  If one
- * operand is bf16, so must be the other: one of float32, a weight, is rounded into room of the device first, as is the
- * bias of a result of bf16.  Its epilogue of GELU is not used: it is the approximation by tanh, and ours is x Phi(x).
- */
+ * operand is bf16, so must be the other: one of float32, a weight, is rounded into the device's own memory first, as is
+ * the bias of a result of bf16.  Its epilogue of GELU is not used: it is the approximation by tanh, and ours is x
+ * Phi(x). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +177,7 @@ static bool reserve(mr_cuda *d, void **buffer, size_t *has, size_t bytes)
     return true;
 }
 
-/* A float32 matrix of `rows` rows, as bf16 in a room; *stride becomes its own. */
+/* A float32 matrix of `rows` rows as bf16, in memory of the device's; *stride becomes the stride there. */
 static const void *narrow(mr_cuda *d, unsigned which, const void *x, size_t rows, size_t width, uint64_t *stride)
 {
     size_t line = (width + LINE - 1) / LINE * LINE;

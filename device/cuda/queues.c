@@ -10,7 +10,7 @@ static void swap(mr_cuda *d)
     d->entered = !d->entered;
 }
 
-/* What `to` is given from now on waits for what `from` was given so far. */
+/* What is queued in `to` from now on waits for what has been queued in `from` so far. */
 static void follow(mr_cuda *d, mr_cu_stream to, mr_cu_stream from, mr_cu_event passed)
 {
     if (mr_cuda_note(d, "queues", d->api.cu.event_record(passed, from)))

@@ -1,6 +1,6 @@
 /* slabs.c - pinned memory for the batches of a loader, and its uploads.
- * Invariant: an upload waits for its bytes to leave the slab, not for operations: it goes to room of the device in a
- * stream of its own, while they run, and is copied to its place in their order.
+ * Invariant: an upload waits for its bytes to leave the slab, not for operations: it goes to the device in a stream of
+ * its own, while they run, and is copied to its place there in their order.
  *
  *      slab  --copies-->  stage 0 or 1  --stream-->  tensor
  *

@@ -123,7 +123,7 @@ static bool done(mr_device *device)
 
 void mr_cuda_sums_close(mr_cuda *d)
 {
-    /* A proper farewell may wait for the others. */
+    /* destroying it properly may wait for the others */
     if (d->peers && (d->wrong[0] || d->api.cu.event_query(d->summed) != 0))
         leave(&d->launcher.device);
     if (d->peers)

@@ -2,8 +2,7 @@
  * Invariant: each result equals decoding, turning, resizing and normalising on the host to the bit, or its image is
  * flagged as failed.
  *
- *      coded batch --entropy--> coefficients --idct--> samples --pixels--> RGB --across--> lines --down--> float32 NCHW
- */
+ * coded batch --entropy--> coefficients --idct--> samples --pixels--> RGB --across--> lines --down--> float32 NCHW */
 #ifndef MR_DECODE_H
 #define MR_DECODE_H
 
@@ -22,7 +21,8 @@ typedef enum mr_decode_step {
 size_t mr_decode_tasks(const mr_decode *x, mr_decode_step step);
 void mr_decode_task(const mr_decode *x, mr_decode_step step, size_t task);
 
-/* How many symbols a lane decodes, one after another, for a part of a coded batch; of a damaged one, those before. */
+/* How many symbols a lane decodes, one after another, for a part of a coded batch; in a damaged part, those before the
+ * damage. */
 uint32_t mr_decode_symbols(const mr_coded *batch, uint32_t part);
 
 #endif

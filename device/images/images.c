@@ -6,7 +6,7 @@
 
 #include "base/scope.h"
 
-typedef struct allocation { /* of the device */
+typedef struct allocation { /* memory of the device */
     void *at;
     uint64_t bytes;
 } allocation;
@@ -16,13 +16,13 @@ struct mr_images {
     allocation records, sections, coef, samples, rgb, lines, failed;
     mr_buf flags, tensor; /* on the host */
     mr_images_counts counts;
-    /* Of what was begun: */
+    /* What was begun: */
     const mr_batch *batch;
     const uint8_t *slab;
     const mr_coded *h;
     const mr_coded_slot *slots;
     float *out;
-    size_t bytes; /* of an image in `out` */
+    size_t bytes; /* bytes of an image in `out` */
 };
 
 mr_status mr_images_new(mr_device *device, mr_images **out, mr_error *err)

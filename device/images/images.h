@@ -14,7 +14,7 @@
 
 typedef struct mr_images_counts {
     uint64_t device, host; /* images, by where they were decoded */
-    uint64_t flagged;      /* of those of the host: the device could not decode them */
+    uint64_t flagged;      /* how many of those of the host the device could not decode */
 } mr_images_counts;
 
 typedef struct mr_images mr_images;

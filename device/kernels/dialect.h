@@ -1,4 +1,4 @@
-/* dialect.h - what kernels need of a compiler: one text for OpenCL C 1.2, CUDA C++ (nvcc or NVRTC) and plain C.
+/* dialect.h - what kernels need from a compiler: one text for OpenCL C 1.2, CUDA C++ (nvcc or NVRTC) and plain C.
  * Invariant: a kernel behaves the same in all three if it keeps to the names below.
  *
  * A kernel is MR_KERNEL(name, lanes)(MR_SPOT arguments): launched in groups of `lanes`, in as many rows as it needs.
@@ -11,8 +11,8 @@
  *      MR_BARRIER();
  *      MR_FOR_LANES(lane, 64) { ... MR_OF(x, lane) ... part[63 - lane] ... }
  *
- * MR_ITEM(), MR_COLUMN() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() for all.  Of a launch of several
- * rows a kernel asks either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
+ * MR_ITEM(), MR_COLUMN() and MR_LANE() are for kernels without barriers; MR_GROUP_ID() for all.  In a launch of several
+ * rows a kernel uses either MR_COLUMN() and MR_ROW(), of which there may be 2^31, or MR_ITEM() and MR_IMAGE(), of which
  * CUDA has 65,535.
  *
  * MR_GET_WORDS(words, x) reads four words from an address that is a multiple of 16, MR_PUT_WORDS(x, words) writes them.
@@ -38,7 +38,7 @@
 #define MR_IMAGE()        MR_ROW()
 #define MR_SWAP32(x)      (as_uint(as_uchar4(x).wzyx))
 #define MR_INFINITY       INFINITY
-#define MR_BITS(x)        as_uint(x) /* of a float */
+#define MR_BITS(x)        as_uint(x) /* the bits of a float */
 #define MR_OF_BITS(x)     as_float(x)
 #define MR_MAD(x, y, sum) ((x) * (y) + (sum)) /* rounded once or twice */
 typedef uchar u8;

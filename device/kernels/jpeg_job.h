@@ -26,7 +26,7 @@ typedef struct mr_jpeg_image {
     u32 width, height;            /* pixels */
     u32 wide;                     /* MCUs of a row */
     u32 components, h, v, blocks; /* sampling of the first component; blocks of an MCU */
-    u32 component[MR_JPEG_MCU_BLOCKS], table[MR_JPEG_MCU_BLOCKS][2]; /* of each block; its DC's and AC's */
+    u32 component[MR_JPEG_MCU_BLOCKS], table[MR_JPEG_MCU_BLOCKS][2]; /* per block; its DC and AC tables */
     u32 quant[3];                                                    /* 64 numbers each */
     u32 stride[3];
     u32 left, top, crop_width, crop_height;       /* region, stored pixels */
@@ -35,7 +35,7 @@ typedef struct mr_jpeg_image {
     u32 swapped, from_right, from_bottom;         /* orientation, as in image/region/orient.c */
     u32 seen_width, seen_height;
     u32 across_taps, down_taps;
-    u32 slot; /* of the batch: where the result goes */
+    u32 slot; /* the slot of the batch that the result goes to */
 } mr_jpeg_image;
 
 typedef struct mr_jpeg_part { /* from an entry to the next */

@@ -36,7 +36,7 @@ MR_FN void mr_get_squares(u32 *words, MR_NEAR const u32 *row)
                  : "r"(mr_near_address(row)));
 }
 
-/* The same of the squares turned: numbers 2t and 2t + 1 of column g. */
+/* The same for the squares transposed: numbers 2t and 2t + 1 of column g. */
 MR_FN void mr_get_turned(u32 *words, MR_NEAR const u32 *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

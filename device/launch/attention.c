@@ -1,5 +1,5 @@
 /* attention.c - attention in tiles, see device/kernels/attention.cl and attention_mma.cl.
- * Invariant: memory that grows with queries x keys is never needed: two floats per sample, head and query are kept. */
+ * Invariant: no memory grows with queries x keys: two floats per sample, head and query are kept. */
 #include "device/launch/launch.h"
 
 mr_status mr_launch_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err)

@@ -1,9 +1,8 @@
 /* cache.h - private to devices that launch kernels: what a driver made of the text, kept in the user's cache.
- * Invariant: a file is used only if its name says this device, driver, options and text, and its digest fits its bytes;
- * any other is made again and replaced.  A cache that cannot be written costs time, nothing else.
+ * Invariant: a file is used only if its name is that of this device, driver, options and text, and its digest that of
+ * its bytes; any other is made again and replaced.  A cache that cannot be written costs time, nothing else.
  *
- *      $XDG_CACHE_HOME/millrace/FOLDER/DIGEST      | digest, 8 bytes | the driver's binary |
- */
+ *      $XDG_CACHE_HOME/millrace/FOLDER/DIGEST      | digest, 8 bytes | the driver's binary | */
 #ifndef MR_LAUNCH_CACHE_H
 #define MR_LAUNCH_CACHE_H
 

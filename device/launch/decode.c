@@ -2,7 +2,7 @@
  * Invariant: what a step reads has been queued before it. */
 #include "device/launch/launch.h"
 
-enum { GROUP_BLOCKS = 8 }; /* of mr_jpeg_idct */
+enum { GROUP_BLOCKS = 8 }; /* blocks of a group of mr_jpeg_idct */
 
 /* Those of the piece. */
 static const void *images_of(const mr_decode *x)

@@ -74,7 +74,7 @@ static size_t groups_of(size_t count)
 void mr_launch_sum_squares(mr_device *device, const mr_sum_squares *x)
 {
     enum { PARTS = 6 };
-    static const int powers[PARTS] = {160, 160, 0, 0, -160, -160}; /* of mr_squares in device/kernels/updates.cl */
+    static const int powers[PARTS] = {160, 160, 0, 0, -160, -160}; /* as in mr_squares, device/kernels/updates.cl */
     mr_launcher *d = mr_launcher_of(device);
     float parts[GROUPS * PARTS];
     size_t groups = groups_of(x->count);

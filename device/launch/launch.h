@@ -7,8 +7,7 @@
  *      call.c                                              a launch and its arguments
  *      cache.c, text.h                                     the text of the kernels; what drivers made of it, in files
  *      kernels_table.h                                     their names and parameters, read from the text by the build
- *      mr_launch_iface                                     what a device adds: its memory, and how it launches
- */
+ *      mr_launch_iface                                     what a device adds: its memory, and how it launches */
 #ifndef MR_LAUNCH_H
 #define MR_LAUNCH_H
 
@@ -26,9 +25,9 @@ typedef enum mr_kernel_id {
 } mr_kernel_id;
 
 enum {
-    MR_LAUNCH_TYPES = 2,        /* of activations */
+    MR_LAUNCH_TYPES = 2,        /* types of activations */
     MR_LAUNCH_WIDTH = 64,       /* lanes of a group: MR_WIDTH of device/kernels/base.cl */
-    MR_LAUNCH_GEMM_LANES = 256, /* of a product's group, or one_lane; the group computes */
+    MR_LAUNCH_GEMM_LANES = 256, /* lanes of a product's group, unless one_lane; the group computes */
     MR_LAUNCH_TILE = 64,        /* rows and columns */
     MR_LAUNCH_HEAD_MAX = 256,
     MR_LAUNCH_FEW = 8,         /* rows of a group of attention */
@@ -45,7 +44,7 @@ typedef struct mr_launcher mr_launcher;
 typedef struct mr_call {
     mr_launcher *d;
     mr_kernel_id id;
-    mr_type type;   /* of the kernel; MR_F32 if it is not typed */
+    mr_type type;   /* the type that the kernel is for; MR_F32 if it is not typed */
     uint32_t count; /* arguments so far */
     bool fails;
     uint8_t sizes[MR_LAUNCH_ARGUMENTS]; /* bytes of each value, at its start */
@@ -98,12 +97,12 @@ mr_grid mr_grid_images(size_t items, size_t images);
 typedef struct mr_argument {
     enum { MR_ARGUMENT_TENSOR = 0, MR_ARGUMENT_U32, MR_ARGUMENT_U64, MR_ARGUMENT_F32 } kind;
     const void *at;    /* a tensor; NULL: not used */
-    size_t size, unit; /* bytes of its elements; of what its start is counted in.  0: of the type of the kernel */
+    size_t size, unit; /* bytes of its elements; bytes that its start is counted in. 0: those of the kernel's type */
     size_t whole;
     double real;
 } mr_argument;
 
-/* Tensors: of the type of the kernel, of floats or as wide, of any elements, of `type` but counted in 2 bytes. */
+/* Tensors with elements of the kernel's type, of floats or as wide, of any kind, of `type` but counted in 2 bytes. */
 #define MR_REALS(x)            ((mr_argument){.at = (x)})
 #define MR_FLOATS(x)           MR_TENSOR_OF(x, sizeof(float))
 #define MR_TENSOR_OF(x, bytes) ((mr_argument){.at = (x), .size = (bytes), .unit = (bytes)})

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A pointer: of an array a test that is linked to a library keeps the size that it had then. */
+/* A pointer, as a test that is linked to a library would keep the size that an array had then. */
 extern const uint8_t *const mr_launch_text;
 extern const size_t mr_launch_text_size;
 extern const size_t

@@ -2,7 +2,7 @@
  * Invariant: what several rows add to belongs to one lane, which adds them in their order. */
 #include "device/launch/launch.h"
 
-enum { BUCKETS = 32 }; /* of a table's rows; a power of two */
+enum { BUCKETS = 32 }; /* buckets of a table's rows; a power of two */
 
 void mr_launch_patches(mr_device *device, const mr_patches *p)
 {

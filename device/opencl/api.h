@@ -1,7 +1,6 @@
 /* api.h - private to this module: the part of OpenCL 1.2 that is used, and its library, loaded when a device is opened.
- * Invariant: nothing is linked and no header of OpenCL is needed to build; types and numbers are those of the
- * OpenCL 1.2 specification, section numbers in parentheses (https://registry.khronos.org/OpenCL/specs/opencl-1.2.pdf).
- */
+ * Invariant: nothing is linked and no header of OpenCL is needed to build; types and numbers are those of the OpenCL
+ * 1.2 specification, section numbers in parentheses (https://registry.khronos.org/OpenCL/specs/opencl-1.2.pdf). */
 #ifndef MR_OPENCL_API_H
 #define MR_OPENCL_API_H
 

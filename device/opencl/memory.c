@@ -1,10 +1,9 @@
 /* memory.c - tensors of the device: addresses that the host cannot touch, backed by a few large buffers of the driver.
- * Invariant: an address is of one block or of none, as a page that is never used is on either side of each block;
- * so pointers may be added to as on the host, and a stray access of the host ends the program.
+ * Invariant: an address is in one block or in none, as there is an unused page on either side of each block; so
+ * pointers may be added to as on the host, and a stray access of the host ends the program.
  *
  *      buffer    | block, whole pages | page | block | page | free ...      an arena has as many as it needed so far
- *      address   | never accessible                                   |     base + offset in the buffer
- */
+ *      address   | never accessible                                   |     base + offset in the buffer */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +60,7 @@ const mr_cl_block *mr_cl_block_of(const mr_opencl *d, const void *at)
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* Buffers are made when they are first used: zeros are written, so that a lack of memory shows here. */
+/* Drivers make buffers when they are first used: zeros are written, so that a lack of memory shows here. */
 static int32_t make_buffer(mr_opencl *d, size_t bytes, mr_cl_memory *out)
 {
     static const uint32_t zero = 0;

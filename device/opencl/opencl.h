@@ -5,8 +5,7 @@
  *      memory.c      addresses of tensors, never accessible -> one of a few large buffers, and an offset in it
  *      copies.c      uploads that do not wait, downloads that do
  *      program.c     the text of device/kernels, built when memory is first asked for; launches of kernels
- *      launch/       the operations, which are those of every device that launches these kernels
- */
+ *      launch/       the operations, which are those of every device that launches these kernels */
 #ifndef MR_OPENCL_H
 #define MR_OPENCL_H
 

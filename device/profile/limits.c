@@ -20,7 +20,7 @@ typedef struct operands {
 typedef struct work {
     mr_type type;
     size_t smallest, largest;
-    size_t (*bytes)(size_t size, mr_type type); /* of each operand */
+    size_t (*bytes)(size_t size, mr_type type); /* bytes of each operand */
     void (*queue)(mr_device *d, mr_type type, size_t size, const operands *o);
 } work;
 
@@ -85,7 +85,7 @@ static double seconds_of(mr_device *d, const work *w, size_t size)
     return works ? best : 0;
 }
 
-/* How often a second, of the largest size that was measured. */
+/* How often per second, for the largest size that was measured. */
 static mr_limit find(mr_device *d, const work *w)
 {
     mr_limit limit = {0};

@@ -6,8 +6,8 @@
 #include "device/device.h"
 
 typedef struct mr_limit {
-    double rate; /* a second, the best of a few rounds; 0: not known */
-    size_t size; /* of the operands it was measured with */
+    double rate; /* per second, the best of a few rounds; 0: not known */
+    size_t size; /* size of the operands it was measured with */
 } mr_limit;
 
 /* FLOPs of a product of two matrices of `type`; size: their rows and columns, 1,024 to 8,192. */

@@ -4,8 +4,7 @@
  *
  *   FFD8  { FF marker, u16 length, body } ...  FFDA header, coded bytes (FF00 is a coded FF; FFD0 to FFD7 restarts)
  *         { segments, further scans } ...      FFD9  anything that a camera appended
- * Source: ITU-T T.81, annex B; EXIF 2.32, 4.7.2.
- */
+ * Source: ITU-T T.81, annex B; EXIF 2.32, 4.7.2. */
 #include <string.h>
 
 #include "image/similar/shrink.h"
@@ -45,7 +44,7 @@ typedef struct walk {
     size_t len, at;
     mr_image_limits limits;
     mr_image_facts facts;      /* codec is set once a frame header was read */
-    uint8_t ids[4], blocks[4]; /* of the frame's components: id, blocks in an MCU */
+    uint8_t ids[4], blocks[4]; /* ids of the frame's components, and their blocks in an MCU */
     uint32_t scans, segments;
     bool exif;
 } walk;
@@ -257,7 +256,7 @@ typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
     mr_jpeg_source source;
-    bool with_look; /* of a file whose first component is grey */
+    bool with_look; /* only if the first component is grey */
     mr_shrink shrink;
 } jpeg_run;
 

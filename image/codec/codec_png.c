@@ -3,8 +3,7 @@
  * CRC is right, as in other decoders.
  *
  *   89 "PNG\r\n" 1A 0A   IHDR (13 bytes)  { ancillary | PLTE }  IDAT ...  { ancillary }  IEND   trailing bytes
- * Source: W3C PNG, third edition, 5 and 11; APNG in 11.3.6.
- */
+ * Source: W3C PNG, third edition, 5 and 11; APNG in 11.3.6. */
 #include <stdlib.h>
 #include <string.h>
 

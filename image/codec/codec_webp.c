@@ -5,8 +5,7 @@
  *                            "VP8X" flags, canvas   { ALPH | VP8 | VP8L | EXIF | ... }          extended
  *                            "VP8X" with animation  { ANMF: x, y, w, h, { ALPH | VP8 | VP8L } } animated
  *   chunk: 4 letters, u32 length, body, a zero byte if the length is odd
- * Source: WebP Container Specification; RFC 6386, 9.1 (VP8); WebP Lossless Bitstream Specification, 3.
- */
+ * Source: WebP Container Specification; RFC 6386, 9.1 (VP8); WebP Lossless Bitstream Specification, 3. */
 #include <string.h>
 
 #include "image/similar/shrink.h"
@@ -21,7 +20,7 @@ typedef struct chunk {
     size_t len;
 } chunk;
 
-typedef struct run { /* of chunks: the file's, or a frame's */
+typedef struct run { /* a sequence of chunks: the file's, or a frame's */
     const uint8_t *bytes;
     size_t at, end;
 } run;

@@ -3,8 +3,7 @@
  * directory is followed, so nothing can loop.
  *
  *   0  "II*\0" little-endian, "MM\0*" big-endian      4  u32 offset of the directory (IFD0)
- *   IFD0: u16 entries, then 12 bytes each: u16 tag, u16 type, u32 count, u32 value (or its offset)
- */
+ *   IFD0: u16 entries, then 12 bytes each: u16 tag, u16 type, u32 count, u32 value (or its offset) */
 #include <string.h>
 
 #include "image/codec/codec.h"

@@ -43,7 +43,7 @@ typedef struct mr_image_facts {
 
 typedef struct mr_image_limits { /* 0: the default */
     uint64_t max_pixels;         /* MR_DEFAULT_MAX_PIXELS */
-    uint32_t max_scans;          /* of a JPEG, 256; and at most 16 for an image of max_pixels */
+    uint32_t max_scans;          /* scans of a JPEG, 256; and at most 16 for an image of max_pixels */
     uint32_t max_segments;       /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 

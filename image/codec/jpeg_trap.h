@@ -11,8 +11,7 @@
  *      }
  *      mr_jpeg_trap_set(&run.trap, &run.cinfo, limits, err);   before
  *      work(&run);
- *      jpeg_destroy_decompress(&run.cinfo);                    after, however it ended; cinfo began zeroed
- */
+ *      jpeg_destroy_decompress(&run.cinfo);                    after, however it ended; cinfo began zeroed */
 #ifndef MR_JPEG_TRAP_H
 #define MR_JPEG_TRAP_H
 

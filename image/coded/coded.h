@@ -39,20 +39,20 @@ static inline uint64_t mr_coded_record(uint64_t len)
 typedef struct mr_coded_picture {
     const uint8_t *bytes, *seek; /* a file and its packed entries (image/jpeg/seek.h); seek NULL: none */
     size_t len, seek_len;
-    uint64_t at;            /* of the file in the slab's records: a multiple of 4 */
+    uint64_t at;            /* where the file begins in the slab's records: a multiple of 4 */
     uint32_t width, height; /* stored, from the index */
     mr_region region;       /* stored pixels */
     uint8_t orientation;    /* EXIF */
-    mr_resize_job resize;   /* of the region as seen, to size x size; its rgb is not read */
+    mr_resize_job resize;   /* resizes the region as seen to size x size; its rgb is not read */
 } mr_coded_picture;
 
 enum { MR_CODED_CODES = 6 }; /* tables of an image, at most: DC and AC of three components */
 
-typedef struct mr_coded_table { /* a Huffman table as the file has it */
+typedef struct mr_coded_table { /* a Huffman table as in the file */
     uint8_t counts[16], symbols[256];
 } mr_coded_table;
 
-typedef struct mr_coded_description { /* of one image; zeroed: empty; memory is reused */
+typedef struct mr_coded_description { /* one image; empty if zeroed; its memory is reused */
     mr_coded_image image;             /* its offsets and numbers count from this image's own */
     mr_coded_table tables[MR_CODED_CODES];
     uint32_t table_count;
@@ -76,11 +76,11 @@ typedef struct mr_coded_batch {
     const mr_allocator *allocator;
     uint64_t records, used; /* ends of the records, and of all that is in the slab */
     const mr_coded_slot *slots;
-    const mr_coded_description *descriptions; /* of slots of the kind MR_CODED_IMAGE */
+    const mr_coded_description *descriptions; /* for slots of the kind MR_CODED_IMAGE */
     uint32_t count, size;
     const float *mean, *std; /* [3] */
     mr_resize_norm *norm;    /* memory, reused; zeroed at first */
-    uint64_t piece_bytes;    /* of memory between the steps; 0: MR_CODED_PIECE_BYTES */
+    uint64_t piece_bytes;    /* memory for results between the steps; 0: MR_CODED_PIECE_BYTES */
 } mr_coded_batch;
 
 /* Adds header and sections; *bytes: of the whole slab.  `tables`: memory, reused.  MR_MISUSE: mean or std is not

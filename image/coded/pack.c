@@ -18,7 +18,7 @@ _Static_assert(sizeof((mr_coded_codes *)0)->first == sizeof(uint16_t) << CODE_BI
 typedef struct packing {
     const mr_coded_batch *b;
     mr_coded head;
-    mr_buf *tables; /* of the batch: a known_table each */
+    mr_buf *tables; /* the batch's tables: a known_table each */
     uint8_t *data;
     mr_coded_piece piece; /* the one that is being filled */
     uint64_t end;         /* of the slab */

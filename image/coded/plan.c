@@ -24,7 +24,7 @@ typedef struct planning {
     const mr_jpeg_header *h;
     mr_jpeg_grid grid;
     mr_coded_image *im;
-    size_t first_byte; /* of the file: what the parts need */
+    size_t first_byte; /* first byte of the file that the parts need */
 } planning;
 
 mr_coded_planner *mr_coded_planner_new(void)

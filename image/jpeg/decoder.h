@@ -21,7 +21,7 @@ struct mr_jpeg_decoder {
     mr_jpeg_dc dc[MR_JPEG_TABLES];
     mr_jpeg_ac ac[MR_JPEG_TABLES];
     mr_jpeg_buffer bytes, samples, entries;
-    /* Of at most two rows of MCUs; zero between two chunks. */
+    /* The blocks of at most two rows of MCUs; zero between two chunks. */
     _Alignas(32) int16_t blocks[2][MR_JPEG_CHUNK * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
 };
 

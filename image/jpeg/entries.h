@@ -31,7 +31,7 @@ typedef struct mr_jpeg_grid {
     uint32_t every, per_row;
     uint32_t restart;
     unsigned components;
-    size_t count; /* of entries; one more is the end */
+    size_t count; /* number of entries; one more is the end */
 } mr_jpeg_grid;
 
 /* `every` 0, or more than a row has: one entry per row. */

@@ -4,8 +4,7 @@
  * Supported: one interleaved scan of sequential Huffman data, 8 bits, gray or YCbCr with full or half chroma
  * resolution:
  *
- *      Y 1x1 (4:4:4)     Y 2x1 (4:2:2)     Y 2x2 (4:2:0)     Y 1x2 (4:4:0)        Cb, Cr 1x1
- */
+ *      Y 1x1 (4:4:4)     Y 2x1 (4:2:2)     Y 2x2 (4:2:0)     Y 1x2 (4:4:0)        Cb, Cr 1x1 */
 #ifndef MR_JPEG_PARSE_H
 #define MR_JPEG_PARSE_H
 

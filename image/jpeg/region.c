@@ -37,7 +37,7 @@ typedef struct decoding {
     mr_jpeg_grid grid;                 /* of the entries */
     plane plane[MR_JPEG_COMPONENTS];
     uint8_t *chroma[2]; /* upsampled rows */
-    uint32_t next_row;  /* of pixels, to compute next */
+    uint32_t next_row;  /* the row of pixels to compute next */
 } decoding;
 
 /* ---- preparing --------------------------------------------------------------------------------------------------- */

@@ -4,8 +4,7 @@
  *
  *      file   ... SOS | segment | RST0 | segment | RST1 | segment | EOI
  *                               |      |
- *                               less than a byte is left, and no other marker follows
- */
+ *                               less than a byte is left, and no other marker follows */
 #ifndef MR_JPEG_SCAN_H
 #define MR_JPEG_SCAN_H
 
@@ -16,7 +15,7 @@ typedef struct mr_jpeg_scan {
     const mr_jpeg_kernels *kernels;
     const mr_jpeg_mcu *mcu;
     const uint8_t *bytes; /* the file */
-    size_t len;           /* of the file; after an entry, as far as it is read */
+    size_t len;           /* length of the file; after an entry, of the part that is read */
     size_t from, at;      /* start of the segment in the stream, and its end */
     uint8_t *unstuffed;   /* holds the longest segment and MR_JPEG_PADDING */
     uint32_t restart;     /* MCUs between markers; 0: none */

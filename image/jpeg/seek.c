@@ -12,7 +12,7 @@
 typedef struct passing {
     mr_jpeg_decoder *d;
     mr_jpeg_scan scan;
-    size_t segment, counted, stuffed; /* of this segment's unstuffed bytes: counted, and stuffed ones before them */
+    size_t segment, counted, stuffed; /* unstuffed bytes of this segment counted so far; stuffed ones before them */
 } passing;
 
 static bool begin(passing *p, mr_jpeg_decoder *d, const uint8_t *bytes, size_t len)

@@ -133,7 +133,7 @@ static mr_jpeg_pair alone(uint32_t e, int32_t value, uint32_t rest)
                           .advance = (uint8_t)passed(e)};
 }
 
-/* Of a symbol that the index does not include in full. */
+/* The entry for a symbol that the index does not include in full. */
 static mr_jpeg_pair part(uint32_t e, uint32_t index, uint8_t too_far)
 {
     uint32_t known = MR_JPEG_BITS - code_of(e), rest = size_of(e) - known, bits = index & ((1u << known) - 1);
@@ -150,7 +150,7 @@ static uint64_t number_of(mr_jpeg_pair pair)
     return n;
 }
 
-typedef struct seconds { /* of the symbol that each index begins with, for the entry of the one before it */
+typedef struct seconds { /* the symbol that begins each index, as the second one of an entry */
     uint64_t adds[MR_JPEG_ENTRIES];
     uint8_t length[MR_JPEG_ENTRIES]; /* UINT8_MAX: it is not in the index in full */
 } seconds;

@@ -3,8 +3,7 @@
  *
  *      1 as stored     2 mirrored      3 half turn     4 upside down
  *      5 transposed    6 quarter turn clockwise        7 transverse        8 quarter turn counterclockwise
- * Source: EXIF 2.32, tag 0x0112; the same as Pillow's ImageOps.exif_transpose.
- */
+ * Source: EXIF 2.32, tag 0x0112; the same as Pillow's ImageOps.exif_transpose. */
 #include <string.h>
 
 #include "image/region/parts.h"

@@ -18,7 +18,7 @@ struct mr_pixels_scratch {
     struct mr_jpeg_decoder *jpeg;            /* NULL: the image libraries alone decode */
     struct libdeflate_decompressor *inflate; /* NULL: not used yet */
     mr_pixels_counts counts;
-    const uint8_t *seek; /* of the next file; NULL: it has none */
+    const uint8_t *seek; /* seek entries of the next file; NULL: it has none */
     size_t seek_len;
 };
 

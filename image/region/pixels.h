@@ -41,7 +41,7 @@ void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
 void mr_pixels_scratch_libraries(mr_pixels_scratch *s);
 typedef struct mr_pixels_counts {
     uint64_t own, libjpeg; /* JPEGs decoded by millrace's own decoder, and by libjpeg-turbo (or rejected by it) */
-    uint64_t seek;         /* of `own`: with a seek index */
+    uint64_t seek;         /* how many of `own` had a seek index */
 } mr_pixels_counts;
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
 

@@ -12,7 +12,7 @@ typedef struct mr_png_quick {
     struct spng_ihdr ihdr;
     const uint8_t *palette; /* three bytes for each of `colours`; in the file */
     size_t colours;
-    const uint8_t *rows; /* of 8-bit samples, in the scratch's `work`; from the second on each begins `stride` later */
+    const uint8_t *rows; /* rows of 8-bit samples, `stride` apart, in the scratch's `work` */
     size_t stride;
 } mr_png_quick;
 

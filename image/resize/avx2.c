@@ -4,8 +4,7 @@
  * across: a register holds two rows, one per half, each with the taps of one output pixel in pairs:
  *
  *      bytes of a row   r0 g0 b0 r1 g1 b1 r2 g2 b2 r3 g3 b3 ...
- *      shuffled         r0 r1 | g0 g1 | b0 b1 | 0 0      as 16-bit numbers; pmaddwd with k0 k1 sums each pair
- */
+ *      shuffled         r0 r1 | g0 g1 | b0 b1 | 0 0      as 16-bit numbers; pmaddwd with k0 k1 sums each pair */
 #include "image/resize/kernels.h"
 
 #if defined(__x86_64__)

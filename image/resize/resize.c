@@ -17,7 +17,7 @@
 #include "base/scope.h"
 #include "image/resize/kernels.h"
 
-enum { MAX_SIDE = 1 << 24, ABREAST = 4 }; /* of the input; ABREAST: rows per call of `across` */
+enum { MAX_SIDE = 1 << 24, ABREAST = 4 }; /* MAX_SIDE: longest side of the input; ABREAST: rows per call of `across` */
 
 struct mr_resizer {
     const mr_resize_kernels *kernels;

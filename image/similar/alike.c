@@ -29,8 +29,8 @@ enum {
  * names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that fill the
  * image 11 are reported, of 2,324 pairs of the same sign 9 %: they differ in little. */
 static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.995F;
-/* At the middle level, after the first step and at the top: every recognised copy reached them.  They only save time.
- */
+/* At the middle level, after the first step and at the top: every recognised copy reached them.  They only save
+ * time. */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
 static const mr_level coarse = {SIDE / 2, SIDE / 16, 8, 2, true}, middle = {SIDE / 2, SIDE / 16, 4, 1, false};
@@ -222,7 +222,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
     return mr_overlay_common(&v, &s.warp, BLOCKS_MIN) >= alike_moved;
 }
 
-/* Of copies 96 % reach it, of other images with similar hashes (near.h) less than half. */
+/* 96 % of copies reach it, but less than half of the other images with similar hashes (near.h). */
 static const float enough_to_decode = 0.45F;
 
 void mr_alike_rough_make(const mr_alike *a, mr_alike_rough *out)
@@ -253,7 +253,7 @@ bool mr_alike_rough_compare(const mr_alike_rough *a, const mr_alike_rough *b, mr
         if (mr_overlay_agreement(&v, &w, BLOCKS_MIN) >= enough_to_decode)
             return true;
     }
-    /* Of an image with little detail this says nothing. */
+    /* This says nothing about an image with little detail. */
     float each[MR_BLOCKS_MAX];
     mr_warp still = {{1, 0, 0, 1}, 0, 0};
     return mr_overlay_each(&v, &still, each) < BLOCKS_MIN;

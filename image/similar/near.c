@@ -192,7 +192,7 @@ static mr_status find_one(void *ctx, size_t number, unsigned worker, mr_error *e
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* Of windows `first` to `last` of every image. */
+/* A table of windows `first` to `last` of every image. */
 static mr_status make_table(const mr_near_search *s, unsigned first, unsigned last, mr_near_table *out, mr_error *err)
 {
     size_t count = 0;

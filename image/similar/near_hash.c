@@ -22,7 +22,7 @@
 
 enum { SIDE = MR_ALIKE_SIDE, WAVES = 8 };
 
-static const float window_side = 0.92F; /* of the image's */
+static const float window_side = 0.92F; /* relative to the image's side */
 static const double pi = 3.14159265358979323846;
 
 /* Bits of odd u, of odd v, and all but bit 0. */
@@ -31,7 +31,7 @@ static const uint64_t odd_across = 0xAAAAAAAAAAAAAAAA, odd_down = 0xFF00FF00FF00
 static const float nothing = SIDE * SIDE / 4.0F / 16;
 
 typedef struct waves {
-    float at[SIDE][WAVES]; /* of each row or column of cells */
+    float at[SIDE][WAVES]; /* the waves at each row or column of cells */
 } waves;
 
 /* A window begins `offset` cells from the left or top.  The waves are stretched over it, instead of the image. */
@@ -39,7 +39,7 @@ static void make_waves(waves *w, float offset, float side)
 {
     float cells = 0, sums[WAVES] = {0};
     for (int x = 0; x < SIDE; x++) {
-        float at = ((float)x + 0.5F - offset) / side; /* of the window's side */
+        float at = ((float)x + 0.5F - offset) / side; /* relative to the window's side */
         bool inside = at >= 0 && at < 1;
         cells += (float)inside;
         float half = inside ? (float)cos(pi * (double)at) : 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 4, CHUNK_BITS = 16 }; /* of equal hashes in a split */
+enum { KEPT = 4, CHUNK_BITS = 16 }; /* KEPT: equal hashes kept per split */
 
 static unsigned chunk_of(uint64_t hash, int chunk)
 {

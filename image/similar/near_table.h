@@ -13,13 +13,13 @@ typedef struct mr_near_entry {
 } mr_near_entry;
 
 typedef struct mr_near_table {
-    uint32_t *start[MR_NEAR_CHUNKS]; /* of a bucket, by the chunk's bits; one more is the end */
+    uint32_t *start[MR_NEAR_CHUNKS]; /* where each bucket begins, by the chunk's bits; one more is the end */
     mr_near_entry *entries[MR_NEAR_CHUNKS];
     size_t count;
 } mr_near_table;
 
-/* `entries` are sorted and the repeated ones dropped: of equal hashes in a split only the first images are kept, so
- * that images which are all the same do not cost more than others. */
+/* Sorts `entries` and drops repeated ones: only the first images with equal hashes in a split are kept, so that images
+ * which are all the same do not cost more than others. */
 mr_status mr_near_table_make(mr_near_entry *entries, size_t count, mr_near_table *out, mr_error *err);
 void mr_near_table_free(mr_near_table *t);
 

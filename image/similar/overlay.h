@@ -12,7 +12,7 @@
 enum { MR_ACROSS_MAX = 6, MR_BLOCKS_MAX = MR_ACROSS_MAX * MR_ACROSS_MAX }; /* blocks of a row; of a level */
 
 typedef struct mr_level {
-    int side, margin; /* of the images; the border that is not compared, as a copy may lack it */
+    int side, margin; /* side of the images; width of the border, which is not compared, as a copy may lack it */
     int block, step;  /* side of a block; every step-th cell and row is used */
     bool slopes;      /* a block's slope counts as a detail */
 } mr_level;
@@ -22,7 +22,7 @@ typedef struct mr_warp { /* maps a point of one image, relative to its middle, t
     float x, y;          /* in sides */
 } mr_warp;
 
-typedef struct mr_block_sums { /* over a block: of values, their squares, and their products with the coordinates */
+typedef struct mr_block_sums { /* sums over a block of values, their squares, and their products with the coordinates */
     float v, vv, x, y;
 } mr_block_sums;
 
@@ -34,7 +34,7 @@ typedef struct mr_overlay { /* two images at one level */
     mr_block_sums of_b[MR_BLOCKS_MAX];
 } mr_overlay;
 
-/* `a` and the level have to outlive it. */
+/* `a` and the level must outlive it. */
 void mr_overlay_make(mr_overlay *v, const mr_level *at, const float *a, const float *b);
 /* The correlation of every block with details, at least 0; returns their number. */
 int mr_overlay_each(const mr_overlay *v, const mr_warp *w, float each[MR_BLOCKS_MAX]);

@@ -15,7 +15,7 @@ typedef struct unpack {
     mr_progress *progress;
     archive_census census;
     const struct unpack *outer; /* a class tar in an archive: that one; else NULL */
-    int fd;                     /* of the archive, if its bytes can be read in place; -1 */
+    int fd;                     /* the archive, if its bytes can be read in place; else -1 */
     uint64_t base;              /* its first byte in that file */
     uint32_t holder;            /* its number, MR_NO_ENTRY before the first use */
     mr_buf plain;               /* the current entry's name in the tree */

@@ -40,8 +40,8 @@ archive_verdict mr_archive_check_header(struct archive *a, int returned)
     /* A link in a 7z is read with its header; only the message reports its checksum. */
     if (returned == ARCHIVE_OK)
         return reports(a, "bad CRC") ? ARCHIVE_BAD_ENTRY : ARCHIVE_GOOD;
-    /* Names and owners that the locale cannot represent (names are checked elsewhere); permissions, which are not kept.
-     */
+    /* Names and owners that the locale cannot represent (names are checked elsewhere); permissions, which are not
+     * kept. */
     if (returned == ARCHIVE_WARN && (reports(a, "converted") || reports(a, "ACL")))
         return ARCHIVE_GOOD;
     return returned != ARCHIVE_RETRY && checks_each_entry(a) ? ARCHIVE_BAD_ENTRY : ARCHIVE_BAD;

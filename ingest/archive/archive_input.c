@@ -316,7 +316,7 @@ mr_status mr_archive_input_end(struct archive *a, archive_input *in, uint64_t en
     bool is_tar = (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
     if (!is_tar && !is_packed(in))
         return MR_OK;
-    /* libarchive also accepts the end of the bytes as the end of a tar; of an end mark it reads one or two blocks. */
+    /* libarchive also accepts the end of the bytes as the end of a tar, and reads one or two blocks of an end mark. */
     if (is_tar && end == (uint64_t)archive_read_header_position(a))
         return mr_fail(err, MR_BAD_DATA,
                        "%s: ends without a tar's end mark (%" PRIu64

@@ -25,7 +25,7 @@ typedef struct archive_input { /* from mr_alloc(), zero except name, fd, limits 
 
     uint64_t at;              /* seekable: offset in the archive of what is read next */
     uint64_t taken, grown;    /* bytes read; bytes and names that came out */
-    int read_errno;           /* of the read that failed, or 0; libarchive drops it while it detects the format */
+    int read_errno;           /* errno of the read that failed, or 0; libarchive drops it while it detects the format */
     struct archive *unpacker; /* decompresses; at most one of the two is set */
     struct gzip_input *gzip;
     bool unpacking_failed;

@@ -20,7 +20,7 @@
 enum {
     RECORD = 46,       /* bytes of its fixed part */
     HEADER = 30,       /* the same */
-    TARGET_MAX = 4096, /* of a link; the kernel's limit */
+    TARGET_MAX = 4096, /* bytes of a link's target; the kernel's limit */
     DIRECTORY_WINDOW = 1 << 18,
     ONE_HEADER = 1 << 12,   /* bytes read at once where headers are far apart */
     MANY_HEADERS = 1 << 16, /* ... and where they are less than NEAR apart */

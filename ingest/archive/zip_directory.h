@@ -10,7 +10,7 @@
 
 typedef struct zip_directory {
     uint64_t entries;             /* in the directory */
-    uint64_t links, full_folders; /* of these: symbolic links, and folders (by name) that have bytes */
+    uint64_t links, full_folders; /* how many of these are symbolic links, or folders (by name) that have bytes */
 } zip_directory;
 
 /* Reads the directory of the zip of `size` bytes at `base` of `fd`, and the header of each entry in it.  The CRC-32 of

@@ -17,9 +17,9 @@ typedef struct zip {
     const char *name;
     window directory, headers;
     uint64_t last;              /* header that was read */
-    uint64_t headers_len;       /* of all that were read: at most the archive's size */
-    mr_buf target;              /* of a link */
-    uint64_t start, end, count; /* of the directory; the records that it should have */
+    uint64_t headers_len;       /* total length of the headers read: at most the archive's size */
+    mr_buf target;              /* the target of a link */
+    uint64_t start, end, count; /* where the directory is; the records that it should have */
     uint64_t wrap;              /* the count is known modulo this; 0: exactly */
     uint64_t shift;             /* bytes before the archive, which its offsets do not count */
     bool several_parts;

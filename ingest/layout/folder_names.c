@@ -13,7 +13,7 @@
 
 enum { WORD_MAX = 24, WORDS_MAX = 8 };
 
-typedef struct words { /* of a name, in lower case */
+typedef struct words { /* the words of a name, in lower case */
     char text[WORDS_MAX][WORD_MAX];
     size_t count;
     bool overflow; /* too many or too long for a usual name */
@@ -96,8 +96,8 @@ static bool is_part(char c)
     return is_letter(c) || is_digit(c) || (unsigned char)c >= 0x80;
 }
 
-/* Whether a word begins with this character: after a separator, a capital after a small letter, a digit after a letter?
- */
+/* Whether a word begins with this character: after a separator, a capital after a small letter, a digit after a
+ * letter? */
 static bool begins_word(char before, char here)
 {
     if (!is_part(before) || is_digit(here) != is_digit(before))

@@ -1,4 +1,4 @@
-/* format_text.c - lines of text as annotation formats have them: cells, numbers, names of images.
+/* format_text.c - lines of text as in annotation formats: cells, numbers, names of images.
  * Invariant: no format is recognised from less than a whole line, so an empty file is of no format.
  * Sources: KITTI's object development kit (15 values in a line, 16 with a score), DOTA's page "Data format" (lines
  * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files. */

@@ -156,7 +156,7 @@ static bool is_tfrecord(const mr_head *h)
     return memmem(h->name, h->name_len, ".tfrec", 6) != NULL;
 }
 
-/* Of an Arrow stream, as save_to_disk() of the library datasets writes it, or of an Arrow file. */
+/* An Arrow stream, as save_to_disk() of the library datasets writes it, or an Arrow file. */
 static bool is_arrow(const mr_head *h)
 {
     return h->len >= 8 &&

@@ -7,8 +7,8 @@
 #include "ingest/source/source.h"
 
 typedef struct mr_format {
-    const char *name;    /* of one file: "KITTI label file" */
-    const char *names;   /* of several */
+    const char *name;    /* the name of one file: "KITTI label file" */
+    const char *names;   /* the name of several */
     const char *instead; /* what makes it useful: "convert it to COCO or YOLO first"; NULL: some layout reads it */
     bool per_image;      /* a file for each image, of the image's name */
     bool chosen;         /* --annotations says which of them count */
@@ -16,7 +16,7 @@ typedef struct mr_format {
 
 typedef struct mr_content {
     bool image;              /* by its first bytes, whatever its name */
-    const mr_format *format; /* of annotations; NULL: none that is known */
+    const mr_format *format; /* the format of annotations; NULL: none that is known */
 } mr_content;
 
 /* `stems` may be NULL. */

@@ -38,8 +38,8 @@ typedef int mr_name_judge(void *ctx, const char *path, size_t len, size_t same);
 /* The image that shares the most with the end of the name, at least its last part. */
 mr_name_match mr_image_names_find(const mr_image_names *names, const char *name, size_t len, mr_name_judge *judge,
                                   void *ctx);
-/* Of a name that led nowhere from its annotation's place: among the images of [begin, end), which the first call lists.
- * A name of this tree with folders must share one of them at least, or end with the whole path. */
+/* Looks up a name that led nowhere from its annotation's place, among the images of [begin, end), which the first call
+ * lists.  A name of this tree with folders must share at least one of them, or end with the whole path. */
 mr_status mr_image_names_below(mr_image_names *names, const mr_tree *t, uint32_t begin, uint32_t end, const char *name,
                                size_t len, mr_name_match *out, mr_error *err);
 

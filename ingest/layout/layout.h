@@ -13,7 +13,7 @@ typedef struct mr_sample {
     uint32_t entry;               /* the image file */
     int32_t label;                /* -1: none */
     uint32_t flags;               /* MR_FLAG_MULTI_LABEL, MR_FLAG_UNANNOTATED */
-    uint32_t labels;              /* of MR_FLAG_MULTI_LABEL: a hash of all of them, in any order; else 0 */
+    uint32_t labels;              /* with MR_FLAG_MULTI_LABEL, a hash of all labels in any order; else 0 */
     uint32_t group_at, group_len; /* the part of the entry's full path that names its group of copies; len 0: none */
     uint64_t aux;                 /* the layout's own: a row number, an image's place in its tables */
     uint64_t meta_bytes;          /* about how long its meta will be; shards are cut by it */
@@ -189,7 +189,7 @@ typedef struct mr_choice { /* the outcome of the bidding */
 } mr_choice;
 
 /* Lets every layout bid on every folder that may be a root, or on o->root alone.  Forced: only that layout, with the
- * higher of its two scores; of equal bids the one at, or around, the root that all layouts together choose; where it
+ * higher of its two scores; if bids are equal, the one at or around the root that all layouts together choose; if it
  * bids nowhere, that root.  MR_BAD_DATA: no bid, a tie, or an unsupported format: the message says what was found and
  * what each layout needs. MR_MISUSE: o->root does not exist. */
 mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,

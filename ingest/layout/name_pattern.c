@@ -18,7 +18,7 @@ typedef struct guess {
     uint64_t classes[CLASSES_MAX]; /* hashes */
     size_t class_count;
     size_t images, named;
-    char separator; /* of the first that is named so; 0: none is */
+    char separator; /* the separator in the first name that matches; 0: none does */
     uint32_t example;
 } guess;
 

@@ -9,7 +9,7 @@
 #include "ingest/layout/layout.h"
 
 typedef struct mr_class_place {
-    const char *name; /* of the class: its text does not move */
+    const char *name; /* the class's name, whose text does not move */
     int32_t class;
 } class_place;
 

@@ -19,7 +19,7 @@
 #include "ingest/leaks/leaks.h"
 #include "ingest/leaks/leak_parts.h"
 
-enum { ROUNDS = 16 }; /* of the search for images that look alike; what is left then is reported as a leak */
+enum { ROUNDS = 16 }; /* rounds of the search for images that look alike; what is left then is reported as a leak */
 
 typedef struct key {
     uint64_t hash;
@@ -29,12 +29,12 @@ typedef struct key {
 typedef struct group {
     uint64_t hash;         /* the least of its keys: places it in its class */
     uint32_t first, count; /* its first sample, and how many it has */
-    int32_t label;         /* of the first */
+    int32_t label;         /* the label of its first image */
 } group;
 
 typedef struct division {
     uint32_t *parent; /* by sample: union-find; the root is the first sample of its group */
-    uint64_t *hash;   /* by sample: of its key or, without one, of its bytes */
+    uint64_t *hash;   /* by sample: a hash of its key or, without one, of its bytes */
     key *keys;
     group *groups;
     size_t group_count;

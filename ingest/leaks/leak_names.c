@@ -25,7 +25,7 @@ static bool all_equal(const mr_ingest *in, const mr_leak_member *members, size_t
     return true;
 }
 
-/* Of too large a group the first files of each split are kept, so that every split has its share. */
+/* If a group is too large, the first files of each split are kept, so that every split has its share. */
 static mr_status add_group(mr_namesakes *names, const mr_leak_member *members, size_t count, size_t splits)
 {
     size_t share = count <= MR_GROUP_MAX ? count : MR_GROUP_MAX / splits + (splits > MR_GROUP_MAX), of_split = 0;

@@ -7,7 +7,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/pipeline/ledger_parts.h"
 
-enum { ENDINGS = 3, FILES = 8 }; /* of one folder: endings for patterns, and files that are named one by one */
+enum { ENDINGS = 3, FILES = 8 }; /* per folder: endings for patterns, and files that are named one by one */
 
 static void add_option(mr_buf *out, bool *any)
 {
@@ -24,7 +24,7 @@ static const char *ending(const mr_leftover *item, size_t *len)
     return stem + stem_len;
 }
 
-/* Whether a file of the dataset is in this very folder and ends like that. */
+/* Whether a file of the dataset in this same folder ends like that. */
 static bool kept_ends_so(const mr_left_folder *f, const char *end, size_t end_len)
 {
     mr_tree whole = mr_tree_at(f->book->in->source, "", 0);
@@ -113,8 +113,8 @@ static const mr_split_alias *empty_split(const mr_left_folder *f)
     return NULL;
 }
 
-/* What --split-map makes of a folder of folders beside the splits: "bird=NAME", or "data/train=train" where the folders
- * in it are called like splits; nothing if there is no telling. */
+/* What --split-map makes of a folder of folders beside the splits: "bird=NAME", or "data/train=train" if the folders in
+ * it are named like splits; nothing if neither can be known. */
 static void say_split_map(const mr_left_folder *f, mr_buf *out)
 {
     const mr_tree *t = &f->book->in->choice.tree;

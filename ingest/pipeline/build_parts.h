@@ -19,7 +19,7 @@ typedef struct mr_build {
     mr_row *rows;
     mr_buf image, other, meta;
     mr_shard shard;
-    mr_objects objects; /* of the row at hand */
+    mr_objects objects; /* objects of the current row */
     mr_object_tally tally;
 } mr_build;
 

@@ -29,7 +29,7 @@ typedef enum mr_leak_limit { /* which leaks make ingest fail */
 
 enum { MR_SHARES_MAX = 16 };
 
-typedef struct mr_split_share { /* of --split */
+typedef struct mr_split_share { /* one part of --split */
     char name[64];
     double share; /* all of them are 1 */
 } mr_split_share;
@@ -103,17 +103,17 @@ typedef struct mr_ingest {
     mr_shard_plan *cuts;
     size_t cut_count, cut_capacity;
     mr_shard *shards;         /* as built, parallel to cuts */
-    mr_object_tally *tallies; /* of the objects in each shard, parallel to cuts */
-    mr_seek_result *seeks;    /* of their seek indexes; NULL: none were requested */
+    mr_object_tally *tallies; /* the objects in each shard, parallel to cuts */
+    mr_seek_result *seeks;    /* their seek indexes, parallel to cuts; NULL: none were requested */
     uint64_t shard_size;      /* as given, or chosen */
     mr_manifest *manifest;    /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed; /* shards reused from an earlier run */
     uint64_t rejects, leaks;
-    uint64_t equal_leaks;    /* of `leaks`, those by equal bytes */
-    uint64_t rejects_listed; /* of `rejects`, those by the listing and the plan, before any file was examined; rank 0 */
+    uint64_t equal_leaks;    /* those among `leaks` that were found by equal bytes */
+    uint64_t rejects_listed; /* those among `rejects` by the listing and the plan, before files are examined; rank 0 */
     uint8_t *leaked;         /* by sample: a leak names it; NULL before leaks are looked for */
-    mr_near_sums near;       /* of the images that were compared */
+    mr_near_sums near;       /* sums over the images that were compared */
     double seconds;
     mr_progress *progress; /* of the current step */
 } mr_ingest;
@@ -121,7 +121,7 @@ typedef struct mr_ingest {
 void mr_ingest_release(mr_ingest *in);       /* a zeroed one is fine */
 int mr_ingest_progress(const mr_ingest *in); /* where this rank's progress goes: mr_progress_begin()'s `to` */
 
-/* Of the notes so far: bad images, unsafe names, all but one of equal names. */
+/* Rejects among the notes so far: bad images, unsafe names, all but one of equal names. */
 uint64_t mr_rejects(const mr_ingest *in);
 
 /* What fails where ranks exchange results. */
@@ -142,8 +142,8 @@ mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: 
 /* build.c: thread-safe; fills in->shards[cut] */
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
 
-/* objects_report.c: of all shards, the first of an oddity being a number in plan.samples; and remarks on what is odd.
- */
+/* objects_report.c: sums over all shards, in which the first of an oddity is a number in plan.samples; and remarks on
+ * oddities. */
 mr_object_tally mr_ingest_objects(const mr_ingest *in);
 void mr_ingest_note_objects(mr_ingest *in);
 json_t *mr_ingest_objects_json(const mr_object_tally *tally); /* NULL: no memory */
@@ -161,7 +161,7 @@ typedef struct mr_split_sums {
     uint64_t samples, images, bytes, shards;
 } mr_split_sums;
 
-/* Of the shards as built or, before that, as planned. */
+/* Sums over the shards of a split as built or, before that, as planned. */
 mr_split_sums mr_ingest_split(const mr_ingest *in, uint32_t split); /* report.c */
 
 #endif

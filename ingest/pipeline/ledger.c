@@ -1,5 +1,5 @@
 /* ledger.c - gives each file of the source its fate, once the plan is made.
- * Invariant: what the plan says of a file comes first, then the options, then the file's name, and only a file that
+ * Invariant: what the plan says about a file comes first, then the options, then the file's name, and only a file that
  * nothing else explains is opened, for its first bytes. */
 #include "ingest/pipeline/ledger.h"
 
@@ -20,7 +20,7 @@ static bool is_reject(mr_note_kind kind)
     return kind == MR_NOTE_REJECT || kind == MR_NOTE_BAD_NAME || kind == MR_NOTE_COLLISION;
 }
 
-/* Marks what begins so: the files of a row, or those beside an image that belong to it. */
+/* Marks the entries with this beginning: the files of a row, or those beside an image that belong to it. */
 static void mark_run(mr_book *b, const mr_buf *begin, uint8_t noted)
 {
     const mr_source *s = b->in->source;
@@ -67,7 +67,7 @@ static void mark(mr_book *b, const char *path, size_t len, uint8_t noted)
         mark_rejected(b, entry, path, len);
 }
 
-/* Of the notes that the plan added. */
+/* Reads the notes that the plan added. */
 static mr_status read_notes(mr_book *b, size_t from, mr_error *err)
 {
     const mr_notes *notes = &b->in->notes;
@@ -158,7 +158,7 @@ static bool is_in_split(const mr_book *b, const mr_entry *e)
     return false;
 }
 
-/* By --layout flat the user says that annotations do not matter, by --annotations which of them do. */
+/* With --layout flat the user says that annotations do not matter, with --annotations which of them do. */
 static bool is_unwanted(const mr_ingest *in, const mr_format *format)
 {
     bool flat = in->options->layout && in->choice.layout == &mr_layout_flat;

@@ -23,7 +23,7 @@ typedef enum mr_fate {
         MR_FATE_COUNT
 } mr_fate;
 
-/* word: in report.json; name: of several, in the summary */
+/* word: in report.json; name: for several, in the summary */
 #define MR_COMPANIONS(X)                                                                                               \
     X(DOCUMENT, "documents", "documents") /* README, LICENSE, CITATION, data cards */                                  \
     X(CHECKSUM, "checksums", "checksum files")                                                                         \
@@ -38,7 +38,7 @@ typedef enum mr_companion {
         MR_COMPANION_COUNT /* none */
 } mr_companion;
 
-typedef struct mr_companions { /* of one kind */
+typedef struct mr_companions { /* companion files of one kind */
     size_t count;
     uint32_t first;    /* an entry */
     bool many_folders; /* not all in the first one's */
@@ -48,7 +48,7 @@ typedef struct mr_ledger {
     size_t fates[MR_FATE_COUNT];
     mr_companions companions[MR_COMPANION_COUNT];
     size_t harmless; /* unsafe and duplicate names of companions, not counted as rejects */
-    size_t skipped;  /* of `fates[MR_FATE_LEFT_OUT]`, those by --skip-unmatched */
+    size_t skipped;  /* how many of fates[MR_FATE_LEFT_OUT] --skip-unmatched left out */
 } mr_ledger;
 
 extern const char *const mr_fate_words[MR_FATE_COUNT];

@@ -1,4 +1,4 @@
-/* ledger_notes.c - what the ledger says of files that are not lost, but that the user may not expect.
+/* ledger_notes.c - what the ledger says about files that are not lost, but that the user may not expect.
  * Invariant: each file that is neither in the dataset nor left out by an option has a note.  */
 #include <string.h>
 

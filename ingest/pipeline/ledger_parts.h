@@ -17,7 +17,7 @@ typedef struct mr_leftover {
 typedef struct mr_book {
     mr_ingest *in;
     uint8_t *fates; /* mr_fate of each entry */
-    uint8_t *noted; /* of each entry: what the plan's notes say, see ledger.c */
+    uint8_t *noted; /* what the plan's notes say about each entry, see ledger.c */
     uint32_t *kept; /* [entries + 1]: samples, annotations and masks before each entry */
     mr_stems of_samples, of_images;
     bool sampled, listed; /* ... are filled */
@@ -27,7 +27,7 @@ typedef struct mr_book {
     size_t count, capacity;
 } mr_book;
 
-enum { MR_LEFT_FORMATS = 4 }; /* of one folder; further ones are counted together */
+enum { MR_LEFT_FORMATS = 4 }; /* formats listed per folder; further ones are counted together */
 
 typedef struct mr_left_folder {
     const mr_book *book;
@@ -36,7 +36,7 @@ typedef struct mr_left_folder {
     const char *path; /* from the top level of the source */
     size_t len;
     size_t images, others; /* others: annotations of further formats */
-    size_t odd;            /* of the images: not named like one */
+    size_t odd;            /* images that are not named like one */
     uint64_t bytes;
     const mr_format *formats[MR_LEFT_FORMATS];
     size_t counts[MR_LEFT_FORMATS];

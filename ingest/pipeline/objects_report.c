@@ -1,7 +1,6 @@
-/* objects_report.c - what ingest says of the objects that it wrote into metas.
+/* objects_report.c - what ingest says about the objects that it wrote into metas.
  * Invariant: shards are added in their order, so the example of a remark is the same on any number of threads and
- * ranks.
- */
+ * ranks. */
 #include "base/text.h"
 #include "ingest/pipeline/ingest_state.h"
 

@@ -3,8 +3,7 @@
  * centres its figures cover.
  *
  *   annotations/{instances,captions,person_keypoints}_{train,val}2017.json
- *   train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one image in 20 unannotated
- */
+ * train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one image in 20 unannotated */
 #include "ingest/sample/sample.h"
 #include "base/scope.h"
 
@@ -19,12 +18,12 @@ typedef struct list {
 typedef struct album { /* one split */
     mr_sketch *s;
     const char *split;
-    uint64_t next_id; /* of annotations */
+    uint64_t next_id; /* the next annotation's */
     mr_buf images;
     list instances, keypoints, captions;
 } album;
 
-/* Category numbers with gaps, as COCO has them. */
+/* Category numbers with gaps, as in COCO. */
 static const struct {
     unsigned id;
     const char *group;

@@ -3,8 +3,7 @@
  * same everywhere.
  *
  *   paper (pattern, uneven light, grain)  <-  shadow of each figure  <-  figure, lit from the top left
- *   cartoon: white paper, faint pattern   <-  figure white, hatched or black  <-  outline in ink
- */
+ *   cartoon: white paper, faint pattern   <-  figure white, hatched or black  <-  outline in ink */
 #include "ingest/sample/sample.h"
 
 #include <math.h>
@@ -149,7 +148,7 @@ static void shadow(const canvas *v, const mr_figure *f)
 typedef struct paper {
     double grid[GRID][GRID]; /* uneven light: smooth between the knots */
     double angle_x, angle_y; /* direction of stripes and gradient */
-    uint32_t period;         /* of stripes, checks, dots */
+    uint32_t period;         /* for stripes, checks and dots */
     double contrast;
 } paper;
 

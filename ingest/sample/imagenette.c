@@ -4,8 +4,7 @@
  *
  *   imagenette2-160/noisy_imagenette.csv            rows shuffled, CRLF
  *   imagenette2-160/train/n01440764/n01440764_10706.JPEG      one in 25: ILSVRC2012_val_00031897.JPEG
- *   imagenette2-160/val/...                                   one in 40 is a PNG under that name, as in ImageNet
- */
+ *   imagenette2-160/val/...                                   one in 40 is a PNG under that name, as in ImageNet */
 #include "ingest/sample/sample.h"
 
 #include <stdlib.h>

@@ -5,8 +5,7 @@
  *   all_contest_images.zip   all_contest_images/101.jpeg ...     stored; gray and RGB; contests 103 and 104 are equal
  *   matching.zip             matching/{train,val,test}.jsonl     a train contest has 6 rows: 3 tellings, 2 questions
  *
- * Entries carry no time: a zip keeps local time, which would differ between time zones.
- */
+ * Entries carry no time: a zip keeps local time, which would differ between time zones. */
 #include "ingest/sample/sample.h"
 #include "base/scope.h"
 

@@ -4,8 +4,7 @@
  *   folder        train/circle/shape_0007_jpg.rf.<32 hex>.jpg     valid/...   test/...
  *   clip          the same, and train/_tokenization.txt: one caption per class, sorted, no final newline
  *   multi-class   train/shape_0007_jpg.rf.<32 hex>.jpg and train/_classes.csv: 0 or 1 per class, blank after the comma
- *   coco          the same images and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category
- */
+ *   coco          the same images and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category */
 #include "ingest/sample/sample.h"
 #include "base/scope.h"
 

@@ -1,11 +1,10 @@
 /* sample.h - datasets of drawn shapes, in the names and files of a layout.
  * Invariant: every byte written is a function of (layout, variant, images, seed, sizes): independent of clock, host,
- * locale and compiler: no trigonometry of the C library, whose last bit differs, and never two draws of chance among
- * the arguments of one call, whose order is the compiler's.
+ * locale and compiler: no trigonometry of the C library, whose last bit differs, and never two random numbers among the
+ * arguments of one call, whose order is up to the compiler.
  *
  *   mr_sketch (one dataset)  --layout's interface-->  mr_scene (what is seen)  --draw-->  mr_picture  --encode-->  file
- *                                                     |  boxes, polygons, captions --> the layout's annotations
- */
+ *                                                     |  boxes, polygons, captions --> the layout's annotations */
 #ifndef MR_SAMPLE_H
 #define MR_SAMPLE_H
 
@@ -97,7 +96,7 @@ const char *mr_colour_seen(const mr_scene *scene, unsigned colour);
 void mr_figure_describe(const mr_scene *scene, const mr_figure *f, mr_buf *out);
 const char *mr_figure_position(const mr_scene *scene, const mr_figure *f);
 void mr_scene_describe(const mr_scene *scene, mr_buf *out);
-/* One of five ways to put it, as five people caption each image of COCO; the scene is not empty. */
+/* One of five wordings, as five people caption each image of COCO; the scene is not empty. */
 enum { MR_CAPTIONS = 5 };
 void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out);
 
@@ -141,9 +140,9 @@ enum mr_sketch_split { MR_TRAIN, MR_VAL, MR_TEST };
 
 /* 70 / 20 / 10 % of the images, at least one per split; without a test split its part goes to val. */
 uint64_t mr_sketch_share(const mr_sketch *s, enum mr_sketch_split split, bool has_test);
-/* The stream of chance of image n: alone it is drawn as in any company. */
+/* The random stream of image n, which is drawn in the same way whatever other images there are. */
 mr_random mr_sketch_random(const mr_sketch *s, uint64_t n);
-/* A size in the asked range, `wide` times as long as broad, lying or standing. */
+/* A size in the requested range, `wide` times as long as broad, in landscape or portrait format. */
 void mr_sketch_size(const mr_sketch *s, double wide, mr_random *r, uint32_t *width, uint32_t *height);
 mr_status mr_sketch_path(mr_sketch *s, mr_buf *path, mr_error *err, const char *format, ...) MR_PRINTF(4, 5);
 /* Writes one file under the dataset's folder and counts it. */

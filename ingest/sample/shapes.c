@@ -3,14 +3,13 @@
  *
  *   own measures: unit circle, y down      ring: one polygon, out along the rim, in by a seam, back along the hole
  *         (0,-1)                                 48 ---- 49
- *     (-1,0)  + (1,0)                             0      97      the seams 48-49 and 97-0 lie on one another
- */
+ *     (-1,0)  + (1,0)                             0      97      the seams 48-49 and 97-0 lie on one another */
 #include "ingest/sample/sample.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { STEPS = 48 }; /* of a full circle: 7.5 degrees each */
+enum { STEPS = 48 }; /* steps around a full circle: 7.5 degrees each */
 
 const char *const mr_shape_words[MR_SHAPE_COUNT] = {
 #define X(word) #word,
@@ -46,7 +45,7 @@ const mr_point mr_person_keypoints[MR_KEYPOINTS] = {
 /* The point `step` of a circle, by turning a unit vector again and again. */
 static void circle_points(mr_point out[STEPS + 1])
 {
-    const double c = 0.99144486137381041, s = 0.13052619222005159; /* of 7.5 degrees */
+    const double c = 0.99144486137381041, s = 0.13052619222005159; /* cosine and sine of 7.5 degrees */
     mr_point p = {1, 0};
     for (int i = 0; i <= STEPS; i++) {
         out[i] = p;
@@ -57,7 +56,7 @@ static void circle_points(mr_point out[STEPS + 1])
 
 static size_t star(mr_point *out)
 {
-    const double c = 0.80901699437494742, s = 0.58778525229247313; /* of 36 degrees */
+    const double c = 0.80901699437494742, s = 0.58778525229247313; /* cosine and sine of 36 degrees */
     mr_point p = {0, -1};
     for (size_t i = 0; i < 10; i++) {
         double k = i % 2 ? 0.45 : 1;

@@ -1,5 +1,5 @@
-/* sketch.c - what the drawn layouts share: splits, sizes, chance, files.
- * Invariant: image n takes its chance from (seed, n) alone, so no image depends on another. */
+/* sketch.c - what the drawn layouts share: splits, sizes, random numbers, files.
+ * Invariant: the random numbers of image n come from (seed, n) alone, so no image depends on another. */
 #include "ingest/sample/sample.h"
 
 #include <errno.h>

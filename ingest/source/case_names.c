@@ -1,6 +1,6 @@
 /* case_names.c - names that differ only in the case of their letters: two files here, one on a host where case does not
  * matter.
- * Invariant: nothing but a remark comes of it; which file belongs to what is for the layouts to say. */
+ * Invariant: the only result is a remark; the layouts decide which file belongs to what. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,7 +11,7 @@
 #include "ingest/source/list.h"
 
 typedef struct folded {
-    uint64_t hash; /* of the name in lower case */
+    uint64_t hash; /* hash of the name in lower case */
     uint32_t entry;
 } folded;
 

@@ -21,14 +21,14 @@ enum { MAX_DEPTH = 64 };
 
 typedef struct found { /* an archive to read: at the top level, or a shard anywhere */
     char *path;
-    const char *blob; /* of a hub cache, lent by the list; NULL: the file has its own bytes */
+    const char *blob; /* the file's blob in a hub cache, lent by the list; NULL: it has its own bytes */
 } found;
 
 typedef struct walk {
     list *list;
     uint32_t holder;
     const char *given; /* the folder's path */
-    mr_buf path;       /* of the current entry, relative */
+    mr_buf path;       /* path of the current entry, relative */
     hub_cache cache;
     found *archives;
     size_t archive_count, archive_capacity;
@@ -189,7 +189,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const found *)a)->path, ((const found *)b)->path);
 }
 
-/* train2017.zip next to train2017/ has been unpacked: its names would only collide.  Of a class tar
+/* train2017.zip next to train2017/ has been unpacked: its names would only collide. For a class tar,
  * mr_list_check_class_tars() decides. */
 static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error *err)
 {

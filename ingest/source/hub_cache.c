@@ -1,4 +1,4 @@
-/* hub_cache.c - folders of a cache of the Hugging Face hub: which links of theirs lead to its blobs.
+/* hub_cache.c - folders of a cache of the Hugging Face hub: which of their links lead to its blobs.
  * Invariant: no path from a link's target is ever opened: the name in blobs/ is one plain component. */
 #include "ingest/source/hub_cache.h"
 

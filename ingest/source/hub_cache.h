@@ -11,8 +11,8 @@
 
 #include "ingest/source/list.h"
 
-typedef struct hub_cache { /* of one given folder */
-    int blobs;             /* the folder, lent by the list; -1: the given folder is not of a cache */
+typedef struct hub_cache { /* the cache that one given folder is in */
+    int blobs;             /* the folder, lent by the list; -1: the given folder is not in a cache */
     uint32_t holder;       /* its number */
     unsigned up;           /* folders from the given one up to datasets--NAME */
 } hub_cache;

@@ -172,7 +172,7 @@ static mr_status drop_replaced(list *l, mr_error *err)
     MR_AUTO(mr_scope_free) bool *gone = mr_alloc(l->source->count, sizeof *gone);
     if (!gone)
         return mr_fail_memory(err, "listing the source");
-    qsort(l->links, l->link_count, sizeof *l->links, by_place); /* of one name, the last comes first */
+    qsort(l->links, l->link_count, sizeof *l->links, by_place); /* among those of one name, the last comes first */
     for (size_t i = 0; i < l->link_count; i++)
         replace(l, &l->links[i], i ? &l->links[i - 1] : NULL, gone);
     mr_list_keep_only(l, gone);

@@ -20,13 +20,13 @@ typedef struct holder {
 
 typedef struct list_part { /* a folder, a file or an archive that is listed: a SRC, or an archive in one */
     char *name;            /* as given, for messages */
-    const char *first;     /* of the names that occur again; lent by the source */
+    const char *first;     /* the first of the names that occur again; lent by the source */
     uint64_t replaced;     /* entries that a later one of the same name replaces */
 } list_part;
 
 typedef struct listed {
     mr_entry entry;
-    uint32_t order; /* of arrival */
+    uint32_t order; /* order of arrival */
     uint32_t part;  /* see mr_list_settle() */
 } listed;
 
@@ -38,15 +38,15 @@ typedef enum link_end { /* what a link in a folder leads to, as stat() reports i
                         LINK_NOTHING
 } link_end;
 
-typedef struct pending_link {  /* of a folder or an archive: another name for bytes of the tree */
+typedef struct pending_link {  /* a link in a folder or an archive: another name for bytes of the tree */
     const char *path, *target; /* the target is a path in the tree as well; "": outside */
     uint32_t path_len, target_len;
-    uint32_t order; /* of arrival, counted with the files */
+    uint32_t order; /* order of arrival, counted with the files */
     uint32_t part;
     link_end end; /* only for messages: what is followed depends on names */
     bool symbolic, done;
     bool bound;     /* a hard link whose bytes are known: */
-    mr_entry bytes; /* of its target at the link's place in its archive */
+    mr_entry bytes; /* its target at the link's place in the archive */
 } pending_link;
 
 typedef struct class_tar { /* a tar of one ImageNet class: its files are in a folder of its name */
@@ -124,10 +124,10 @@ mr_status mr_list_prefixed(list *l, const char **path, size_t *len, mr_error *er
 const char *mr_list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is safe */
 int mr_list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
 uint32_t mr_list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
-/* Sorts, drops duplicates, and publishes the entries in the source.  Of equal names the first part's counts, with a
- * note; in one part, which is then an archive, the last, as when it is unpacked. */
+/* Sorts, drops duplicates, and publishes the entries in the source. If names are equal, that of the first part counts,
+ * with a note; within one part, which is then an archive, the last, as when it is unpacked. */
 mr_status mr_list_settle(list *l, mr_error *err);
-/* By name; of equal names, the one that counts comes first. */
+/* By name; among equal names, the one that counts comes first. */
 int mr_list_compare_listed(const listed *a, const listed *b);
 /* Drops the entries for which `gone` is true; the list is settled. */
 void mr_list_keep_only(list *l, const bool *gone);

@@ -43,8 +43,8 @@ enum { MR_NOTES_KEPT = 100000 }; /* per kind, and twice that in total: a few byt
 typedef struct mr_notes {
     mr_note *items;
     size_t count, capacity;
-    size_t counts[MR_NOTE_COUNT]; /* of all notes that were added */
-    size_t kept[MR_NOTE_COUNT];   /* of those that are in `items`: the first ones */
+    size_t counts[MR_NOTE_COUNT]; /* all notes that were added */
+    size_t kept[MR_NOTE_COUNT];   /* how many of them are in `items`: the first ones */
     bool failed;                  /* memory ran out; checked once at the end */
 } mr_notes;
 

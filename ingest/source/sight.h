@@ -7,11 +7,12 @@
 #include "ingest/source/source.h"
 
 typedef struct mr_sight {
-    uint64_t files, bytes; /* without folders; of a link, what it leads to */
-    uint64_t sum;          /* of the hashes of all names and sizes */
+    uint64_t files, bytes; /* without folders; for a link, what it leads to */
+    uint64_t sum;          /* sum of the hashes of all names and sizes */
 } mr_sight;
 
-/* Of all SRCs but "-".  What cannot be listed counts as an empty folder: who lists it reports that. */
+/* The sight of all SRCs except "-".  A path that cannot be listed counts as an empty folder: listing it reports
+ * that. */
 mr_sight mr_sight_of(char *const *srcs, size_t count);
 
 /* Collective, with rank 0's listing on all ranks.  One rank of each host looks, where there are several.  MR_BAD_DATA

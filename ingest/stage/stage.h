@@ -13,7 +13,7 @@
 typedef struct mr_stage mr_stage;
 
 char *mr_stage_name(const char *target); /* DATASET.partial, to be freed; NULL: no memory */
-/* Of rank 0, which makes the folder and owns it; then on the other ranks. */
+/* On rank 0 first, which makes the folder and owns it; then on the other ranks. */
 mr_status mr_stage_open(const char *target, bool force, mr_ranks *ranks, mr_stage **out, mr_error *err);
 /* Collective, between these: whether all hosts see that folder; `stage` is rank 0's, NULL on the others. */
 mr_status mr_stage_seen(const mr_stage *stage, const char *target, mr_ranks *ranks, mr_error *err);

@@ -13,17 +13,17 @@
 /* ---- stage_files.c ----------------------------------------------------------------------------------------------- */
 
 #define MR_STAGE_SPOOL  "spool"
-#define MR_STAGE_ENDING ".partial" /* of DATASET.partial, where a dataset grows */
+#define MR_STAGE_ENDING ".partial" /* DATASET.partial, where a dataset grows */
 #define MR_STAGE_ASIDE  ".old"     /* and after that, where the old one is between two renames */
 
 /* The most of what is there.  Held: nothing but files that are removed, and open on NFS; it cannot be removed before
  * they are closed. */
 typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_HELD, MR_FOLDER_OTHER, MR_FOLDER_DATASET } mr_folder_kind;
 
-DIR *mr_folder_list(int dir); /* of its own, to be closed; NULL: errno */
+DIR *mr_folder_list(int dir); /* a stream with a descriptor of its own, to be closed; NULL: errno */
 
-/* Whose files an open folder may hold: of the shards that its manifest names, or, where no manifest can be read, of any
- * that are called as shards are. */
+/* The shards whose files an open folder may hold: those that its manifest names or, if no manifest can be read, any
+ * that are named like shards. */
 typedef struct mr_folder_shards {
     mr_manifest *manifest;
     const char **names; /* sorted; NULL: any */
@@ -31,9 +31,9 @@ typedef struct mr_folder_shards {
 } mr_folder_shards;
 
 mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err);
-void mr_folder_shards_release(mr_folder_shards *s); /* a zeroed one is fine, and means any */
+void mr_folder_shards_release(mr_folder_shards *s); /* zeroed: any shards */
 
-/* ".", "..", and what NFS makes of a file that was removed while somebody has it open, until it is closed. */
+/* ".", "..", and the name that NFS gives to a file removed while it is open, until it is closed. */
 bool mr_folder_skips(const struct dirent *e);
 /* Whether millrace made it, by its name; a folder never is. */
 bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *s);

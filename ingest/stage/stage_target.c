@@ -123,8 +123,8 @@ static int rename_and_note(const mr_target *t, const char *from, const char *asi
 /* ---- after ------------------------------------------------------------------------------------------------------ */
 
 /* Removes a dataset that has lost its name, unless another process, which still has it open, put a file into it.  A
- * seek or reindex still running in it may create one more file of ours: then *gone is false, and this is tried again.
- */
+ * seek or reindex still running in it may create one more file of ours: then *gone is false, and this is tried
+ * again. */
 static mr_status remove_one(int dir, const char *path, const mr_folder_shards *shards, bool *gone, mr_error *err)
 {
     mr_folder_kind kind;

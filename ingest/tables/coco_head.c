@@ -20,7 +20,7 @@ typedef struct head {
     bool categories;  /* one with id and name was there */
     bool listed;      /* so were images or annotations */
     bool whole;       /* the head is all of the file: what is not in it is not there */
-    unsigned seen;    /* of the element: 1 id, 2 name */
+    unsigned seen;    /* members seen in the element: 1 id, 2 name */
 } head;
 
 static bool is(const mr_json_token *t, const char *word)

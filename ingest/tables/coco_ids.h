@@ -7,8 +7,8 @@
 
 #include "base/string_map.h"
 
-#define MR_COCO_NO_ID    INT64_MIN                             /* of nothing */
-#define MR_COCO_ID_LEAST (INT64_MIN + 1 + (int64_t)UINT32_MAX) /* of integers */
+#define MR_COCO_NO_ID    INT64_MIN                             /* no id */
+#define MR_COCO_ID_LEAST (INT64_MIN + 1 + (int64_t)UINT32_MAX) /* the least id that is an integer */
 
 typedef struct mr_coco_ids { /* a zeroed one is empty */
     mr_string_map map;
@@ -19,7 +19,7 @@ typedef struct mr_coco_ids { /* a zeroed one is empty */
 
 /* False: not an integer, or less than MR_COCO_ID_LEAST, or more than INT64_MAX. */
 bool mr_coco_id_integer(const char *text, size_t len, int64_t *out);
-/* The same of a number as JSON has it, where 3.0 and 3e0 are 3.  False: also where it is not whole. */
+/* The same for a number of JSON, where 3.0 and 3e0 are 3.  False: also where it is not whole. */
 bool mr_coco_id_number(const char *text, size_t len, int64_t *out);
 /* The number of a string; it is added if it is new.  False: out of memory. */
 bool mr_coco_id_add(mr_coco_ids *ids, const char *text, size_t len, int64_t *out);

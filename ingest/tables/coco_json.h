@@ -19,8 +19,8 @@ typedef struct mr_coco_image {
 } mr_coco_image;
 
 typedef struct mr_coco_bad { /* a value that cannot be what it should be */
-    int64_t image_id;        /* MR_COCO_NO_ID: of which image is unknown, or it is a category */
-    int64_t category_id;     /* of a category; else MR_COCO_NO_ID */
+    int64_t image_id;        /* MR_COCO_NO_ID: the image is unknown, or it is a category */
+    int64_t category_id;     /* the id of a category; else MR_COCO_NO_ID */
     uint64_t at;             /* the byte, from 1 */
     char *why;
     bool used; /* an image has it */
@@ -46,7 +46,7 @@ enum { /* what at least one annotation has */
 
 typedef struct mr_coco_file {
     uint32_t entry;
-    const mr_coco_ids *ids;          /* of those that are strings; lent by the caller of mr_coco_parse() */
+    const mr_coco_ids *ids;          /* the ids that are strings; lent by the caller of mr_coco_parse() */
     mr_coco_image *images;           /* sorted by id */
     mr_coco_annotation *annotations; /* sorted by image id, then by position in the file */
     mr_coco_category *categories;    /* in the file's order */

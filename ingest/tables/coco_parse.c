@@ -273,7 +273,7 @@ static void forget_texts(mr_coco_parser *p)
     p->text = p->url = NULL;
 }
 
-/* Of licences only the names matter, and what is wrong with one is not the dataset's. */
+/* Only the names of licences matter, and a fault in one is not a fault of the dataset. */
 static mr_status add_licence(mr_coco_parser *p)
 {
     mr_buf *all = &p->file->licences;

@@ -14,7 +14,7 @@ enum mr_coco_section { OTHER, IMAGES, ANNOTATIONS, CATEGORIES, INFO, LICENSES, S
 enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, COCO_URL, NAME, BBOX, CAPTION, SEGMENTS_INFO };
 
 typedef struct mr_coco_parser {
-    unsigned fields; /* of the current section; 0: one that is not read */
+    unsigned fields; /* fields of the current section; 0: it is not read */
     enum mr_coco_section section;
     enum mr_coco_field field; /* the member whose value comes next */
     unsigned seen_fields, seen_sections;

@@ -21,8 +21,8 @@ typedef struct parser {
     mr_createml_label *label;
     void *ctx;
     member current;
-    bool is_label, is_coordinates, has_coordinates; /* of the annotation at hand */
-    unsigned side, seen;                            /* of its coordinates: a bit each; side 0: another member */
+    bool is_label, is_coordinates, has_coordinates; /* what the current annotation has */
+    unsigned side, seen;                            /* its coordinates, a bit each; side 0: another member */
     mr_createml_image at;                           /* the one at hand */
     mr_json_repair repair;
     size_t flaw; /* the first that may be in what comes */

@@ -13,7 +13,7 @@ enum { COLUMNS_MAX = 32768, NAME = 32 };
 
 typedef struct reader {
     char *at, *end; /* not read yet */
-    size_t line;    /* of `at`, counted from 1 */
+    size_t line;    /* the line of `at`, counted from 1 */
     const char *name;
     mr_csv *csv;
     size_t cell_count, cell_capacity;

@@ -12,9 +12,9 @@ typedef struct mr_csv {
     size_t columns, rows; /* rows without the header: cell(r, c) for r in 0..rows-1 */
     char **header;
     size_t header_line;
-    struct mr_csv_odd *odd; /* of mr_csv_parse_any(): rows with another number of cells, ascending */
+    struct mr_csv_odd *odd; /* from mr_csv_parse_any(): rows with another number of cells, ascending */
     size_t odd_count, odd_capacity;
-    char *names; /* of the columns of a table without a header */
+    char *names; /* names given to the columns of a table without a header */
 } mr_csv;
 
 typedef struct mr_csv_odd {

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 /* Removes a byte order mark and a line "sep=;", makes bare CRs line ends where there are no others, and finds the
- * delimiter: that of the line, else of comma, tab, semicolon and bar the one that the first lines have equally often.
+ * delimiter: that of the line, else the one of comma, tab, semicolon and bar that all first lines have equally often.
  * MR_BAD_DATA, naming the file (`name`): it is UTF-16. */
 mr_status mr_csv_prepare(mr_buf *text, const char *name, char *delimiter, mr_error *err);
 

@@ -22,7 +22,7 @@ typedef struct mr_json_file {
  * passed over.  MR_BAD_DATA: not JSON, or what the handler refuses. */
 mr_status mr_json_file_read(const mr_json_file *f, const mr_json_rules *rules, mr_json_stream **stream, mr_error *err);
 
-/* The same of text that was read and parsed before.  MR_BAD_DATA: its file has changed since. */
+/* The same for text that was read and parsed before.  MR_BAD_DATA: its file has changed since. */
 mr_status mr_json_text_read(const mr_buf *text, const mr_json_rules *rules, const char *what, mr_error *err);
 
 #endif

@@ -47,9 +47,8 @@ typedef struct mr_jsonl_field { /* a member of the row that the caller wants */
                   * as the inside of a JSON list, "a","b" */
 } mr_jsonl_field;
 
-/* Validates the row and fills the fields, at most 64.  MR_BAD_DATA, naming file and line: not a JSON object,
- * nested more than 200 deep, or one of the fields twice.  `names`, if not NULL, gets the names of all members: "a, b".
- */
+/* Validates the row and fills the fields, at most 64.  MR_BAD_DATA, naming file and line: not a JSON object, nested
+ * more than 200 deep, or one of the fields twice.  `names`, if not NULL, gets the names of all members: "a, b". */
 mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_field *fields, size_t count, mr_buf *names,
                         mr_error *err);
 

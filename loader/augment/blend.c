@@ -117,7 +117,7 @@ static void exchange(uint8_t *one, uint8_t *other, size_t bytes)
     }
 }
 
-/* A pixel is `pixel` bytes, of `planes` planes. */
+/* A pixel has `pixel` bytes in each of `planes` planes. */
 static void exchange_box(const mr_blend *b, uint8_t *one, uint8_t *other, size_t pixel, size_t planes, uint32_t width,
                          uint32_t height)
 {

@@ -9,13 +9,13 @@
 #include "millrace.h"
 
 typedef struct mr_blend {
-    float share;                       /* of the own image and label, 0 to 1 */
+    float share;                       /* the share of the own image and label, 0 to 1 */
     uint32_t left, top, width, height; /* cutmix: the box that is exchanged, in pixels; may be empty */
     int boxed;                         /* cutmix, otherwise mixup */
 } mr_blend;
 
-/* Of pair number `pair` of an epoch: share from Beta(alpha, alpha), with cutmix then the area outside of the box, which
- * is cut at the borders.  At least one of the alphas is above 0. */
+/* Draws the blend of pair number `pair` of an epoch: share is from Beta(alpha, alpha); with cutmix it is then the area
+ * outside the box, which is cut at the borders.  At least one of the alphas is above 0. */
 mr_blend mr_blend_draw(float mixup, float cutmix, uint64_t seed, uint64_t epoch, uint64_t pair, uint32_t width,
                        uint32_t height);
 

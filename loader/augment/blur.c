@@ -1,5 +1,5 @@
 /* blur.c - a Gaussian blur: across, then down.
- * Invariant: the weights of a pixel sum to 1; at an edge the picture is mirrored about its last pixel.
+ * Invariant: the weights of a pixel sum to 1; at an edge the image is mirrored about its last pixel.
  * Source: torchvision's gaussian_blur() of a uint8 tensor, whose kernel_size would be 2 * ceil(3 * sigma) + 1. */
 #include <math.h>
 
@@ -26,7 +26,7 @@ static unsigned kernel(float sigma, uint32_t side, float weights[RADIUS_MOST + 1
     return radius;
 }
 
-/* Place `at` of a side, from outside of it too. */
+/* The place within a side that `at`, which may be outside, is mirrored to. */
 static size_t mirrored(long at, uint32_t side)
 {
     at = at < 0 ? -at : at;

@@ -19,7 +19,7 @@ static const float *range_of(const mr_augment *a, int what)
     return ranges[what];
 }
 
-/* All zero is "unchanged", as in any of millrace's options; for the hue, that is what it says anyway. */
+/* All zero means "unchanged", as in all of millrace's options; for the hue, 0 means that anyway. */
 static bool changes(const mr_augment *a, int what)
 {
     return range_of(a, what)[0] != 0 || range_of(a, what)[1] != 0;

@@ -92,8 +92,8 @@ static float smaller(float a, float b)
     return a < b ? a : b;
 }
 
-/* A colour of full range at `centre` of the circle of six sixths: all of it within a sixth, none beyond two; then to
- * bytes as torchvision scales floats, 256 steps of equal width. */
+/* A channel of a fully saturated colour, which is highest at `centre` on the circle of six sixths: 1 within a sixth of
+ * it, 0 beyond two; then to bytes as torchvision scales floats, in 256 steps of equal width. */
 static float colour_at(float hue, float centre, float most, float range)
 {
     float far = hue > centre ? hue - centre : centre - hue, near = smaller(far, 6 - far);

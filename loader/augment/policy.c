@@ -6,9 +6,9 @@
 
 #include "loader/augment/changes.h"
 
-typedef struct space { /* of amounts: from bin 0 to the last one */
+typedef struct space { /* a range of amounts, from bin 0 to the last one */
     bool has_sign;
-    float first, last[2]; /* of RandAugment; of TrivialAugment */
+    float first, last[2]; /* the last for RandAugment, and for TrivialAugment */
 } space;
 
 /* Translations of RandAugment are shares of the side, those of TrivialAugment pixels. */

@@ -53,7 +53,7 @@ typedef struct mr_policy_op {
 /* The operations of a sample of width x height pixels; their number. */
 unsigned mr_policy_draw(const mr_augment *a, mr_stream *numbers, uint32_t width, uint32_t height,
                         mr_policy_op out[MR_POLICY_MOST]);
-/* In place; `scratch`: as many bytes as the picture. */
+/* In place; `scratch`: as many bytes as the image has. */
 void mr_policy_apply(const mr_policy_op *op, uint8_t *rgb, uint32_t width, uint32_t height, uint8_t *scratch);
 
 /* ---- warp.c, tone.c: one operation, as in mr_policy_apply() ------------------------------------------------------ */

@@ -35,7 +35,7 @@ void mr_solarize(float threshold, uint8_t *rgb, size_t pixels)
         rgb[i] = rgb[i] >= from ? (uint8_t)(255 - rgb[i]) : rgb[i];
 }
 
-/* The range that is there becomes 0 to 255. */
+/* The existing range becomes 0 to 255. */
 void mr_autocontrast(uint8_t *rgb, size_t pixels)
 {
     uint64_t counts[3][256];
@@ -75,7 +75,7 @@ void mr_equalize(uint8_t *rgb, size_t pixels)
     look_up(tables, rgb, pixels);
 }
 
-/* Away from a smoothed picture, or towards it; the pixels at the edge stay. */
+/* Away from a smoothed image, or towards it; the pixels at the edge stay. */
 void mr_sharpen(float factor, uint8_t *rgb, uint32_t width, uint32_t height, uint8_t *scratch)
 {
     const float edge = 1.0f / 13, centre = 5.0f / 13;

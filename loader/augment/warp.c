@@ -1,4 +1,4 @@
-/* warp.c - a picture seen through a matrix: shear, translation, rotation.
+/* warp.c - an image transformed by a matrix: shear, translation, rotation.
  * Invariant: a pixel is one of the input, the nearest, or black; none is blended.
  * Source: torch's grid_sample(), mode nearest, zeros outside, corners not aligned: halves round to even. */
 #include <math.h>

@@ -48,7 +48,7 @@ typedef struct mr_loading {
     mr_coded_loading coded;
     mr_bad_slot *bad; /* in order of slots */
     size_t bad_count, bad_capacity;
-    mr_status status; /* of the whole batch, once it is finished */
+    mr_status status; /* status of the whole batch, once it is finished */
     mr_error error;
     /* Guarded by the queue's lock: */
     int state;
@@ -77,7 +77,7 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
 /* After all slots have been loaded or noted.  A failure fails the batch. */
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err);
 
-/* Of a finished coded batch: decodes a slot into `out`.  A damaged sample is noted and treated as by finish. */
+/* Decodes a slot of a finished coded batch into `out`.  A damaged sample is noted and treated as by finish. */
 mr_status mr_loading_decode(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, float *out, mr_error *err);
 
 #endif

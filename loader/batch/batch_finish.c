@@ -95,7 +95,7 @@ static mr_status join_objects(mr_loading *b, mr_error *err)
     return MR_OK;
 }
 
-/* Pairs of neighbours, mixed.  A rank's first position is even, as options.c sees to. */
+/* Mixes pairs of neighbours. A rank's first position is even, which options.c ensures. */
 static void blend(mr_loading *b, const mr_work *w)
 {
     const mr_loader_options *o = &w->o;

@@ -95,7 +95,7 @@ static mr_status tensor_of(mr_coded_loading *c, const mr_work *w, uint8_t *slab,
     return *out ? MR_OK : mr_fail_memory(err, "making a batch");
 }
 
-/* Of the file in worker->bytes. */
+/* For the file in worker->bytes. */
 static mr_status make_tensor(mr_coded_loading *c, mr_work *w, mr_worker *worker, uint8_t *slab,
                              const mr_coded_sample *s, mr_error *err)
 {

@@ -10,7 +10,7 @@
 #include "loader/batch/work.h"
 #include "image/coded/coded.h"
 
-typedef struct mr_coded_loading { /* zeroed: of a batch that is not coded */
+typedef struct mr_coded_loading { /* zeroed for a batch that is not coded */
     mr_coded_slot *slots;
     mr_coded_description *descriptions;
     float **late;             /* [slot]: a tensor outside of the slab; NULL: none */
@@ -36,7 +36,7 @@ void mr_coded_loading_by_host(mr_coded_loading *c, uint64_t slot);
 void mr_coded_loading_zeros(mr_coded_loading *c, uint64_t slot);
 
 typedef struct mr_coded_sample {
-    uint64_t slot, sample, offset; /* offset: of its record in the slab */
+    uint64_t slot, sample, offset; /* offset: where its record is in the slab */
     const mr_row *row;
     mr_view view;
 } mr_coded_sample;

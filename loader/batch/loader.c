@@ -97,7 +97,8 @@ mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options,
     return mr_loader_open_beside(NULL, ds, options, out, err);
 }
 
-/* Makes a loader without threads this process's own, unless a thread that is not here holds its lock or was at work. */
+/* Makes a loader without threads this process's own, unless a thread that does not exist here holds its lock or was at
+ * work. */
 static bool adopt(mr_loader *l, pid_t self)
 {
     pthread_mutex_lock(&l->adoption);

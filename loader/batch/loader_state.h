@@ -1,5 +1,5 @@
 /* loader_state.h - mr_loader inside: loader.c opens, stops and seeks it, hand_out.c gives its batches to callers.
- * Invariant: the queue's lock guards everything but what is said to be otherwise. */
+ * Invariant: the queue's lock guards everything unless stated otherwise. */
 #ifndef MR_LOADER_STATE_H
 #define MR_LOADER_STATE_H
 
@@ -17,11 +17,11 @@ typedef struct mr_loader_thread {
 struct mr_loader {
     mr_batch_queue queue;
     _Atomic pid_t process;    /* that may call it */
-    pthread_mutex_t adoption; /* held by a child of fork() that finds out whether it may */
+    pthread_mutex_t adoption; /* held by a child of fork() while it finds out whether it may continue */
     mr_loader_thread *threads;
     unsigned started, thread_count; /* running; all (one, not started, for a loader without threads) */
     unsigned callers;               /* inside mr_loader_next() */
-    mr_worker *decoder;             /* of mr_batch_decode(); NULL: not used yet */
+    mr_worker *decoder;             /* the worker of mr_batch_decode(); NULL: not used yet */
     bool settling, stopping, stopped;
     uint64_t *bad; /* bad samples of the batches handed out, ascending; kept only if there is a limit */
     size_t bad_count, bad_capacity;

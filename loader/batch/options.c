@@ -108,7 +108,7 @@ static mr_status check_policy(const mr_loader_options *o, mr_error *err)
 
 static mr_status check_augment(const mr_loader_options *o, mr_error *err)
 {
-    enum { MOST = 100 }; /* of a factor */
+    enum { MOST = 100 }; /* the largest factor */
     const mr_augment *a = &o->augment;
     MR_TRY(check_range("brightness", a->brightness, 0, MOST, err));
     MR_TRY(check_range("contrast", a->contrast, 0, MOST, err));

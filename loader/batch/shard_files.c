@@ -17,7 +17,7 @@
 #include "base/scope.h"
 #include "loader/batch/shard_files_state.h"
 
-enum { LOOKUPS = 64 }; /* borrowed so often before a copy on this host's disk is looked for again */
+enum { LOOKUPS = 64 }; /* how often it is borrowed before a copy on this host's disk is looked for again */
 
 /* A quarter of the process's descriptors: other loaders and the program itself need some. */
 static unsigned default_max(void)
@@ -144,7 +144,7 @@ static mr_status open_files(mr_shard_files *f, mr_shard_entry *e, bool *full, mr
     return status;
 }
 
-/* Of a shard that is seldom read, only its entry stays. */
+/* Only the entry of a shard that is seldom read stays. */
 static mr_status entry_of(mr_shard_files *f, const mr_shard *shard, mr_shard_entry **out, mr_error *err)
 {
     _Atomic(mr_shard_entry *) *place = &f->shards[shard - f->split->shards];
@@ -194,8 +194,8 @@ static bool join(mr_shard_entry *e)
     return false;
 }
 
-/* With the lock held.  Needs a place in the list first, then descriptors, which the rest of the process may be using.
- */
+/* With the lock held.  Needs a place in the list first, then descriptors, which the rest of the process may be
+ * using. */
 static mr_status borrow(mr_shard_files *f, mr_shard_entry *e, mr_error *err)
 {
     while (!join(e)) {
@@ -208,7 +208,7 @@ static mr_status borrow(mr_shard_files *f, mr_shard_entry *e, mr_error *err)
                 return mr_fail(err, MR_SYSTEM, "%s.mdb: Too many open files; raise `ulimit -n` or open fewer loaders",
                                e->files.shard->name);
         }
-        atomic_fetch_add(&f->waiting, 1); /* before the look at the borrowers, so that no return after it is missed */
+        atomic_fetch_add(&f->waiting, 1); /* set before borrowers are checked, so that no return after that is missed */
         if (!close_oldest(f))
             pthread_cond_wait(&f->returned, &f->lock);
         atomic_fetch_sub(&f->waiting, 1);
@@ -235,8 +235,8 @@ mr_status mr_shard_files_read(const mr_shard_files *f, const mr_shard *shard, in
     return mr_file_pread(fd, out, span.len, span.offset, span.name, err);
 }
 
-/* With the lock held, of an entry that nobody can borrow: to its copy, once there is one, and back from a damaged one.
- */
+/* With the lock held, for an entry that nobody can borrow: switches to its copy, once there is one, and back from a
+ * damaged one. */
 static void switch_file(mr_shard_files *f, mr_shard_entry *e)
 {
     mr_open_shard *s = &e->files;

@@ -11,7 +11,7 @@
 
 enum {
     MR_SHARD_FILES_MAX = 512,
-    MR_SHARD_FILES_ROWS = 16 << 20, /* bytes of rows kept in memory, of all open shards together */
+    MR_SHARD_FILES_ROWS = 16 << 20, /* bytes of rows kept in memory, for all open shards together */
     MR_SHARD_FILES_SEEK = 8 << 20,  /* the same for the tables of seek indexes */
 };
 
@@ -20,7 +20,7 @@ typedef struct mr_shard_files mr_shard_files;
 typedef struct mr_open_shard {
     const mr_shard *shard;
     int mdb, idx; /* descriptors; mdb -1: it is elsewhere, and read by range */
-    int seek;     /* of the seek index; -1: there is none, or it does not belong to this shard */
+    int seek;     /* the seek index; -1: there is none, or it does not belong to this shard */
     uint64_t seek_size;
 } mr_open_shard;
 

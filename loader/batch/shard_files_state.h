@@ -1,4 +1,4 @@
-/* shard_files_state.h - what shard_files.c and shard_rows.c share of the open shards.
+/* shard_files_state.h - what shard_files.c and shard_rows.c share about open shards.
  * Invariant: all members but the atomic ones change only with the lock held, and those of an entry that say how it is
  * read (mr_open_shard) only while it is closed: borrowers is MR_SHARD_CLOSED then, and nobody can borrow it. */
 #ifndef MR_SHARD_FILES_STATE_H

@@ -33,8 +33,8 @@ void mr_shard_rows_drop(mr_shard_files *f, mr_shard_entry *e)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* With the lock held.  If this fails, rows are read one by one as before, which reports what is wrong; but of an index
- * that was overwritten since it was opened, no row is used. */
+/* With the lock held.  If this fails, rows are read one by one as before, which reports what is wrong; but no row is
+ * used from an index that was overwritten after it was opened. */
 static void keep_rows(mr_shard_files *f, mr_shard_entry *e)
 {
     const mr_open_shard *s = &e->files;

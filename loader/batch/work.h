@@ -35,7 +35,7 @@ static inline bool mr_work_is_coded(const mr_work *w)
     return w->o.deliver == MR_DELIVER_CODED;
 }
 
-/* Of one sample; 0: batches have no masks. */
+/* Bytes of one sample's mask; 0: batches have no masks. */
 static inline size_t mr_work_mask_bytes(const mr_work *w)
 {
     return w->o.with_masks ? (size_t)w->o.transform.size * w->o.height : 0;
@@ -84,7 +84,7 @@ mr_status mr_work_own_meta(mr_work *w, mr_worker *worker, uint64_t sample, const
 /* The objects of a sample in its view, into *out. */
 mr_status mr_work_objects(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                           const uint8_t *meta, mr_moved *out, mr_error *err);
-/* Its mask, size x height bytes: of the polygons in `moved`, or the one that the options name. */
+/* Its mask, size x height bytes: drawn from the polygons in `moved`, or the one that the options name. */
 mr_status mr_work_mask(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                        const uint8_t *meta, mr_moved *moved, uint8_t *out, mr_error *err);
 
@@ -98,7 +98,7 @@ static inline uint64_t mr_work_sample(const mr_work *w, uint64_t epoch, uint64_t
  * times in an epoch is cropped differently each time. */
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
-/* Bytes of one decoded sample; 0 for encoded delivery.  Of coded delivery: of a tensor. */
+/* Bytes of one decoded sample; 0 for encoded delivery. For coded delivery, bytes of a tensor. */
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
 /* Reads into worker->bytes, and into worker->seek, which is valid for the next decode only. */
 mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, mr_error *err);
@@ -109,7 +109,7 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
 mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
 mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
-/* The same with changed colours: not of coded delivery. */
+/* The same with changed colours; not for coded delivery. */
 mr_status mr_work_change(mr_work *w, mr_worker *worker, const mr_view *v, const mr_changes *c, const uint8_t *rgb,
                          void *out, mr_error *err);
 void mr_work_spend(mr_work *w, double reading, double decoding); /* seconds */

@@ -1,5 +1,5 @@
 /* work_objects.c - what a sample shows, from its meta to its place in the view.
- * Invariant: of a meta only what is asked for is parsed: most of the rest is what the source wrote about the same
+ * Invariant: only what is asked for is parsed in a meta: most of the rest is what the source wrote about the same
  * objects, and a batch waits for all of its samples. */
 #include <string.h>
 

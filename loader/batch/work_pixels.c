@@ -131,7 +131,7 @@ mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const 
     return resize(w, worker->resizer, &job, out, err);
 }
 
-/* A picture in the middle of a larger one of one colour. */
+/* An image in the middle of a larger one of a single colour. */
 static void frame(const mr_view *v, const uint8_t fill[3], const uint8_t *inner, uint32_t width, uint32_t height,
                   uint8_t *out)
 {

@@ -111,7 +111,7 @@ static span meta_of(const mr_row *row)
     return (span){row->meta_offset, row->meta_hash, row->meta_len, "meta"};
 }
 
-/* From where it is; once more if a bit flipped on the way. */
+/* Reads a record from where it is; once more if a bit flipped on the way. */
 static mr_status read_remote(mr_work *w, const mr_shard *shard, const span *s, uint8_t *out, mr_error *err)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -126,7 +126,7 @@ static mr_status read_remote(mr_work *w, const mr_shard *shard, const span *s, u
     return MR_OK;
 }
 
-/* `fd`: of the shard; -1: it is elsewhere.  The message of a failure does not name the sample. */
+/* `fd`: the shard; -1: it is elsewhere.  The message of a failure does not name the sample. */
 static mr_status read_checked(mr_work *w, const mr_shard *shard, int fd, const span *s, uint8_t *out, mr_error *err)
 {
     mr_error why;

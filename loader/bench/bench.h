@@ -31,17 +31,17 @@ typedef struct mr_bench_rate { /* medians over the turns */
     double cpu_ms, images_per_second;
 } mr_bench_rate;
 
-typedef struct mr_bench_stages { /* of millrace's own JPEG decoder: means over images decoded one by one */
+typedef struct mr_bench_stages { /* stages of millrace's own JPEG decoder: means over images decoded one by one */
     double parse_ms, entropy_ms, idct_ms, colour_ms; /* CPU; with the product's crops */
     uint64_t pictures, with_seek;
 } mr_bench_stages;
 
 typedef struct mr_bench_on_device { /* means per image over all batches; no images: the host decodes */
-    double read_us;                 /* of the loader's threads: reading and hashing */
+    double read_us;                 /* time of the loader's threads: reading and hashing */
     double describe_us;             /* the rest of the host's share, with images that only it can decode */
     double device_us;               /* uploading and decoding */
     mr_images_counts counts;
-    mr_bench_work work; /* of the device */
+    mr_bench_work work; /* work of the device */
 } mr_bench_on_device;
 
 typedef struct mr_bench_result {
@@ -52,7 +52,7 @@ typedef struct mr_bench_result {
     double read_ms, hash_ms, decode_ms, resize_ms; /* CPU of each of the product's steps; 0: not part of the stage */
     double first_batch_ms;                         /* wall, from opening a loader to its first batch */
     uint64_t own_jpegs, jpegs;                     /* decoded step by step: by millrace's own decoder; all */
-    uint64_t seek_jpegs;                           /* of own_jpegs: with a seek index */
+    uint64_t seek_jpegs;                           /* how many of own_jpegs had a seek index */
     uint64_t seek_refused;                         /* entries, and whole seek indexes, that do not match */
     mr_bench_on_device on_device;
     mr_bench_stages stages; /* no images: stage read, or none that the decoder supports */

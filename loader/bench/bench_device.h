@@ -17,7 +17,7 @@ typedef struct mr_bench_work {
     uint64_t parts, coded_bytes;                  /* items of the first kernel, and what they decode */
     uint64_t step_batches, steps;                 /* the batches whose steps are counted, and those of their parts */
     uint64_t longest;                             /* steps of the longest part of each of these batches */
-    uint64_t warp_steps;                          /* sum over warps: of the longest part, for all its lanes */
+    uint64_t warp_steps;                          /* sum over warps of the steps of the longest part, for all lanes */
     uint64_t blocks, pixels, line_values, values; /* items of the others: idct (eight each), pixels, across, down */
     uint64_t uploaded;                            /* bytes */
     uint64_t moved; /* bytes that kernels read and write: each tensor between two of them once each */

@@ -15,8 +15,8 @@
 
 enum { KEPT = 64 }; /* records a plain program would have in its batch */
 
-/* Size of the memory that copies are read from, and the limit of that they are written to, of all threads and of each:
- * more than caches hold. */
+/* Size of the memory that copies are read from, and the limit of the memory that they are written to, in all threads
+ * and in each: more than caches hold. */
 static const size_t copied = 256 << 20, copied_each = 16 << 20;
 
 /* One record after another, wrapping around. */
@@ -39,8 +39,8 @@ struct mr_bench_passes {
     mr_work *work;
     unsigned threads;
     worker *workers;
-    size_t batch_capacity, source_capacity; /* of a worker's rings */
-    /* Of the pass that runs: */
+    size_t batch_capacity, source_capacity; /* capacities of a worker's rings */
+    /* For the current pass: */
     mr_bench_pass pass;
     int until;
     const mr_bench_record *records;

@@ -18,7 +18,7 @@ typedef enum mr_bench_pass {
 } mr_bench_pass;
 
 typedef struct mr_bench_times {
-    double wall, cpu;                  /* of the pass, seconds */
+    double wall, cpu;                  /* seconds of the pass */
     double read, hash, decode, resize; /* CPU of the steps, MR_PASS_STEPS only */
     bool cut;                          /* time ran out before all records were begun */
 } mr_bench_times;
@@ -34,7 +34,7 @@ mr_status mr_bench_passes_run(mr_bench_passes *b, mr_bench_pass pass, int until,
 /* Passes begin no record after `end`, by mr_seconds(); INFINITY, the initial value: no end. */
 void mr_bench_passes_until(mr_bench_passes *b, double end);
 
-/* Of all MR_PASS_STEPS so far. */
+/* Over all MR_PASS_STEPS so far. */
 mr_pixels_counts mr_bench_passes_counts(const mr_bench_passes *b);
 
 double mr_bench_cpu(void);        /* CPU seconds of this process */

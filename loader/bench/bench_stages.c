@@ -14,7 +14,7 @@
 #include "loader/bench/partial.h"
 
 enum { PICTURES = 200, RUNS = 5, LEVELS = 4 }; /* levels: the header, and one for each mr_jpeg_parts */
-enum { RUN_COST = 3 };                         /* of a run over all levels, in full decodes */
+enum { RUN_COST = 3 };                         /* cost of a run over all levels, in full decodes */
 
 static const size_t max_bytes = 64 << 20;
 

@@ -8,7 +8,7 @@
 
 typedef struct mr_bench_turn {
     mr_bench_times warm, product, limit, copy, steps;
-    double wall; /* of the whole turn */
+    double wall; /* seconds of the whole turn */
     uint64_t images;
     bool cut; /* time ran out before its end */
 } mr_bench_turn;

@@ -17,10 +17,10 @@
 typedef struct run {
     const mr_replay *replay;
     mr_ranks *ranks;
-    mr_loader **loaders; /* of this process's ranks, in order */
+    mr_loader **loaders; /* the loaders of this process's ranks, in order */
     unsigned count;
     mr_running_digest *digest;
-    mr_images *images; /* of coded batches, and their memory on the device and here */
+    mr_images *images; /* images of coded batches, with their memory on the device and here */
     void *decoded;
     size_t capacity;
     mr_buf pixels;

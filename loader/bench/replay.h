@@ -28,8 +28,8 @@ typedef struct mr_replay {
 } mr_replay;
 
 /* Collective.  *damage, zeroed before, gets what was replaced or masked on all ranks; the caller releases it.
- * MR_MISUSE also if a launcher started a different number of ranks than `world`.  A failure is the same on every rank.
- */
+ * MR_MISUSE also if a launcher started a different number of ranks than `world`.  A failure is the same on every
+ * rank. */
 mr_status mr_replay_run(const mr_replay *r, const mr_dataset *ds, mr_ranks *ranks, mr_damage *damage, mr_error *err);
 
 #endif

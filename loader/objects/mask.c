@@ -1,5 +1,5 @@
 /* mask.c - polygons of an image drawn as a mask: a byte for each pixel that says what is there.
- * Invariant: a pixel belongs to a polygon if its centre is inside by the even-odd rule; each polygon is drawn for
+ * Invariant: a pixel belongs to a polygon if its centre is inside by the even-odd rule; each polygon is drawn by
  * itself, and a later object over an earlier one. */
 #include <math.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static bool cross_line(const float *points, size_t count, float y, mr_path *at)
     return true;
 }
 
-/* The first pixel whose centre is not before x; what is clipped is inside, but for the rounding of floats. */
+/* The first pixel whose centre is not before x; clipped polygons are inside, except for the rounding of floats. */
 static size_t pixel_from(double x, size_t size)
 {
     double at = x - 0.5;

@@ -156,7 +156,7 @@ static bool add_polygon(mr_mover *m, const move *way, const mr_milli *numbers, s
     return true;
 }
 
-/* An oriented box without polygons is one of four corners. */
+/* An oriented box without polygons is a polygon of four corners. */
 static bool add_polygons(mr_mover *m, const move *way, const mr_object *object, mr_moved *out)
 {
     const mr_objects *o = &m->objects;

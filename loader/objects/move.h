@@ -20,12 +20,12 @@ typedef struct mr_moved_object {
     bool crowd;
 } mr_moved_object;
 
-typedef struct mr_moved { /* of one slot; a zeroed one is empty */
+typedef struct mr_moved { /* the moved objects of one slot; empty if zeroed */
     mr_moved_object *objects;
     size_t count, capacity;
     uint32_t *rings; /* points of each polygon */
     size_t ring_count, ring_capacity;
-    float *numbers; /* of the polygons: x, y, x, y ... */
+    float *numbers; /* numbers of the polygons: x, y, x, y ... */
     size_t number_count, number_capacity;
     float *keypoints; /* x, y, visibility */
     size_t keypoint_count, keypoint_capacity;
@@ -44,12 +44,12 @@ typedef struct mr_mover { /* one per thread: working memory */
     mr_objects objects;
     mr_buf meta;
     mr_path path, other;
-    mr_buf base64, png, numbers, steps; /* of a stored mask */
+    mr_buf base64, png, numbers, steps; /* memory for reading a stored mask */
 } mr_mover;
 void mr_mover_free(mr_mover *m);
 
 typedef struct mr_object_rules {
-    double width, height; /* of the delivered image */
+    double width, height; /* size of the delivered image */
     double least_side;    /* pixels: a box that is narrower or lower in the image is left out */
     double least_visible; /* share of a box's area that must be in the image */
 } mr_object_rules;

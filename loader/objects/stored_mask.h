@@ -1,5 +1,5 @@
 /* stored_mask.h - a mask of numbers that the source has beside an image, moved as the image is.
- * Invariant: a number of the result is one of the mask, the nearest, or 255 where the image is not. */
+ * Invariant: a number of the result is the nearest one of the mask, or 255 outside of the image. */
 #ifndef MR_STORED_MASK_H
 #define MR_STORED_MASK_H
 

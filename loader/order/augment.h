@@ -13,7 +13,7 @@
 typedef struct mr_view {
     uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the image */
     uint32_t out_width, out_height;    /* what it is resized to */
-    uint32_t crop_left, crop_top;      /* of the resized image, the size x size part that is kept */
+    uint32_t crop_left, crop_top;      /* where the size x size part that is kept begins in the resized image */
     uint32_t pad_left, pad_top;        /* where all of the resized image is in a larger result, before it is mirrored */
     bool flip;
 } mr_view;
@@ -31,8 +31,8 @@ mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
 /* MR_TRANSFORM_LETTERBOX: as large as fits into size x out_height, each side rounded half to even, at least 1. */
 mr_view mr_view_letterbox(const mr_transform *t, uint32_t out_height, uint32_t width, uint32_t height);
 
-/* MR_TRANSFORM_PATCH: any size x out_height of the image with t->resize pixels around it, each as likely; the middle,
- * with more around it, where it is smaller than that.  The source box is what of the image is in it.  Mirrored with
+/* MR_TRANSFORM_PATCH: any size x out_height part of the image with t->resize pixels around it, each equally likely; if
+ * that is smaller, the middle, with more around it.  The source box is what of the image is in it.  Mirrored with
  * probability t->flip.  Source: torchvision's RandomCrop. */
 mr_view mr_view_patch(const mr_transform *t, uint32_t out_height, uint64_t seed, uint64_t epoch, uint64_t sample,
                       uint32_t width, uint32_t height);
@@ -40,8 +40,7 @@ mr_view mr_view_patch(const mr_transform *t, uint32_t out_height, uint64_t seed,
 /* Is the result larger than what the box is resized to? */
 bool mr_view_is_framed(mr_transform_kind kind);
 
-/* MR_BAD_SAMPLE: the resized image has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample.
- */
+/* MR_BAD_SAMPLE: the resized image has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample. */
 mr_status mr_view_check(const mr_view *v, mr_error *err);
 
 #endif

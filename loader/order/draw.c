@@ -1,4 +1,4 @@
-/* draw.c - which sample an item of an epoch is, where samples are not seen once each.
+/* draw.c - which sample an item of an epoch is, if samples are not seen exactly once.
  * Invariant: no state but the draw's groups, which are as many as a view has parts or classes. */
 #include "loader/order/draw.h"
 

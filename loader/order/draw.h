@@ -1,4 +1,4 @@
-/* draw.h - which sample an item of an epoch is, where samples are not seen once each.
+/* draw.h - which sample an item of an epoch is, if samples are not seen exactly once.
  * Invariant: a pure function of (draw, seed, epoch, item).  The items of a group count through its samples, in another
  * order in each round, from one epoch to the next: in any run of epochs each sample of a group is seen as often as any
  * other, within one. */

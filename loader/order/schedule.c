@@ -1,7 +1,6 @@
 /* schedule.c - global batches, and each rank's part of them: arithmetic on positions, nothing stored.
  * Invariant: the slots of ranks 0, 1, 2 ... of step k, joined, are the positions from k * global_batch, for any
- * world.
- */
+ * world. */
 #include "loader/order/schedule.h"
 
 #include "base/scope.h"

@@ -5,8 +5,7 @@
  *   epoch      | batch 0        | batch 1        | ... | tail  |
  *   batch k    | rank 0 | rank 1 | rank 2 | rank 3 |             contiguous slices
  *   tail       drop: left out; pad: filled with the epoch's first samples, weight 0; partial: a shorter batch, divided
- *              as evenly as its size allows (the first ranks have one more; some may have none)
- */
+ *              as evenly as its size allows (the first ranks have one more; some may have none) */
 #ifndef MR_SCHEDULE_H
 #define MR_SCHEDULE_H
 
@@ -19,7 +18,7 @@ typedef struct mr_schedule {
     uint64_t global_batch; /* samples of all ranks together */
     unsigned world;
     mr_tail tail;
-    uint64_t steps; /* of an epoch */
+    uint64_t steps; /* steps of an epoch */
 } mr_schedule;
 
 /* The schedule has no draw.  A world of 0 counts as 1.  MR_MISUSE: a global batch of 0, of more than 2^40, or not

@@ -5,7 +5,7 @@
 #include "dlpack.h"
 #include "module.h"
 
-typedef struct column { /* of int64, or of float32: one of the two is there */
+typedef struct column { /* a column of int64 or float32: one of the two is present */
     const char *name;
     int64_t (*integer)(const mr_sample_facts *);
     float (*real)(const mr_sample_facts *);

@@ -1,6 +1,6 @@
 /* dataset.c - Dataset: an open dataset's facts, labels and single samples.
- * Invariant: nothing is cached; a read opens, checks and closes, so a Dataset serves any number of threads and forks.
- */
+ * Invariant: nothing is cached; a read opens, checks and closes, so a Dataset serves any number of threads and
+ * forks. */
 #include <stdlib.h>
 #include <string.h>
 

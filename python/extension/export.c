@@ -75,7 +75,7 @@ void batch_releasebuffer(PyObject *object, Py_buffer *view)
 
 /* ---- masks ------------------------------------------------------------------------------------------------------ */
 
-typedef struct Masks { /* of a Batch, as a buffer */
+typedef struct Masks { /* the masks of a Batch, as a buffer */
     PyObject_HEAD Batch *batch;
 } Masks;
 

@@ -49,13 +49,13 @@ typedef struct Loader {
 } Loader;
 
 struct Batch {
-    PyObject_HEAD Loader *loader; /* of a lent batch */
+    PyObject_HEAD Loader *loader; /* the loader that lent the batch */
     const mr_batch *batch;        /* NULL: released */
     mr_batch *own;                /* the same, detached; NULL: lent */
     Py_ssize_t exports;           /* buffers that Python has open on it */
     mr_delivery deliver;
     unsigned width, height;
-    Py_ssize_t shape[4], strides[4]; /* of the buffers */
+    Py_ssize_t shape[4], strides[4]; /* shape and strides of the buffers */
 };
 
 extern PyType_Spec dataset_spec, loader_spec, batch_spec, masks_spec, tokenizer_spec;

@@ -10,7 +10,7 @@ typedef enum level { BY_OBJECT, BY_POINT, BY_KEYPOINT } level;
 typedef struct values {
     const char *name;
     level level;
-    size_t bytes; /* of one */
+    size_t bytes; /* bytes of one item */
     size_t offset;
 } values;
 

@@ -21,19 +21,19 @@ _LIMIT = 1_000_000.0  # pixels
 
 
 class Meta(dict[str, Any]):
-    """A sample's meta, as the dataset has it: shards/FORMAT.md, "The meta object". Given to write(), it comes back whole."""
+    """A sample's meta, as in the dataset: shards/FORMAT.md, "The meta object". Given to write(), it comes back whole."""
 
 
 Object = Mapping[str, Any]
 
 
 def path_text(name: str) -> str:
-    """A class name as metas and manifests have it."""
+    """A class name as in metas and manifests."""
     return name.replace("\\", "\\\\")
 
 
 def _number(value: Any) -> int | float:
-    """A length as metas have it: thousandths of a pixel, never with an exponent."""
+    """A length as in metas: thousandths of a pixel, never with an exponent."""
     number = round(float(value), 3)
     if not math.isfinite(number) or abs(number) > _LIMIT:
         raise ValueError
@@ -91,7 +91,7 @@ def class_number(value: Any, classes: Mapping[str, int] | None, what: str) -> in
 
 
 def _object(given: Object, classes: Mapping[str, int] | None, names: Sequence[str]) -> dict[str, Any]:
-    """An object as metas have it; `given` may have its class by name or number, as "label", "class" or both."""
+    """An object as in metas; `given` may have its class by name or number, as "label", "class" or both."""
     if not isinstance(given, Mapping):
         raise MisuseError(f"objects: {given!r} is not a dict")
     out: dict[str, Any] = {}

@@ -62,7 +62,7 @@ class Crop(View):
 
     def _options(self) -> dict[str, Any]:
         low, high = self.scale
-        narrow, wide = self.ratio if self.ratio != _RATIO else (0.0, 0.0)  # 0: the same, as C has it
+        narrow, wide = self.ratio if self.ratio != _RATIO else (0.0, 0.0)  # 0: the same, as in C
         part = {"scale_min": low, "scale_max": high, "ratio_min": narrow, "ratio_max": wide}
         return {**super()._options(), "kind": 0, **part, "flip": self.flip}
 

@@ -1,5 +1,5 @@
 /* captions.c - an image's captions, from a sample's meta.
- * Invariant: of a meta only the requested caption is copied, and names for a message. */
+ * Invariant: only the requested caption is copied from a meta, and names for a message. */
 #include "shards/dataset/captions.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum {
     NAME_SHOWN = 60,   /* bytes of a foreign column's name in a message */
-    NAMES_SHOWN = 400, /* of all of them */
+    NAMES_SHOWN = 400, /* bytes of all the names shown */
 };
 
 /* ---- captions of a value ----------------------------------------------------------------------------------------- */

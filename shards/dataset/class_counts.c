@@ -4,7 +4,7 @@
 
 #include "base/scope.h"
 
-typedef struct counting { /* of a split */
+typedef struct counting { /* counts a split */
     uint64_t *counts;
     size_t classes;
 } counting;

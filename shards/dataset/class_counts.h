@@ -8,7 +8,7 @@
 /* After the classes: samples with no label, several, or one outside the classes. */
 enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_NOT_CLASSES };
 
-/* Of classes times splits: neither needs a file, so file sizes do not bound their product. */
+/* Limits classes times splits: neither needs a file, so file sizes do not bound their product. */
 enum { MR_CLASS_COUNTS_MAX = 4194304 };
 
 typedef struct mr_class_counts {

@@ -26,7 +26,7 @@
 #include "shards/seek/seek.h"
 
 /* The shards of larger datasets are looked at when they are first read: on a disk that hosts share, opening two files
- * each of hundreds of thousands takes minutes. */
+ * for each of hundreds of thousands takes minutes. */
 enum { SHARDS_AT_ONCE = 10000 };
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
@@ -275,7 +275,7 @@ static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
     return MR_OK;
 }
 
-/* `fd`: of the shard's .mdb; -1: it is read where it is, and once more if a bit flipped on the way. */
+/* `fd`: the shard's .mdb; -1: it is read where it is, and once more if a bit flipped on the way. */
 static mr_status read_record(const mr_dataset *ds, int fd, const mr_shard *shard, uint64_t n, mr_record record,
                              uint8_t *out, mr_error *err)
 {

@@ -26,7 +26,7 @@ static inline void mr_dataset_release(mr_dataset **ds)
  * shows if it and the manifest are of different datasets. */
 mr_status mr_dataset_begin(const char *path, mr_dataset **out, mr_error *err);
 typedef struct mr_dataset_source {
-    mr_status status;      /* of reading it; err says why */
+    mr_status status;      /* the outcome of reading it; err says why */
     mr_manifest *manifest; /* becomes the dataset's */
     uint8_t digest[32];
     bool looked; /* another rank looks at the shards' files, which are these */
@@ -49,18 +49,18 @@ bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd);
 bool mr_dataset_has_copies(const mr_dataset *ds);
 /* Whether the shard is behind a URL, so that opening NAME.mdb may mean fetching all of it. */
 bool mr_dataset_has_remote(const mr_dataset *ds, const mr_shard *shard);
-/* Whether the dataset is, or of a view the first one. */
+/* Whether the dataset is behind a URL; of a view, whether its first dataset is. */
 bool mr_dataset_is_remote(const mr_dataset *ds);
-/* These bytes of NAME.mdb of a dataset that is will soon be asked for by mr_dataset_read_range(). */
+/* These bytes of NAME.mdb of such a dataset will soon be requested by mr_dataset_read_range(). */
 void mr_dataset_read_ahead(const mr_dataset *ds, const mr_shard *shard, uint64_t from, size_t len);
-/* `len` bytes of NAME.mdb of a dataset that is, without the rest; nothing is compared here. */
+/* Reads `len` bytes of NAME.mdb of such a dataset, without the rest; nothing is compared here. */
 mr_status mr_dataset_read_range(const mr_dataset *ds, const mr_shard *shard, uint64_t from, void *out, size_t len,
                                 const atomic_bool *stop, mr_error *err);
-/* What a run over a dataset that is will move, in one sentence, once it is staged. */
+/* What a run over such a dataset will transfer, in one sentence, once it is staged. */
 void mr_dataset_describe_remote(const mr_dataset *ds, mr_error *out);
-/* Of a dataset that is, fetches the split's indexes, several at once, so that no reader waits for each of them. */
+/* Fetches the split's indexes if the dataset is remote, several at once, so that no reader waits for each of them. */
 void mr_dataset_fetch_indexes(const mr_dataset *ds, const mr_split *split, const atomic_bool *stop);
-/* What that copy said was wrong. */
+/* Removes a copy whose bytes were found to be wrong. */
 void mr_dataset_drop_copy(const mr_dataset *ds, const mr_shard *shard);
 mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them */
 
@@ -68,7 +68,7 @@ mr_local_counts mr_dataset_copies(const mr_dataset *ds); /* zeros without them *
  * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is set. */
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err);
 
-/* How many datasets a view is of, 0 for a dataset; and where they are, as mr_dataset_open() takes it, lent. */
+/* How many datasets a view has, 0 for a dataset; and where they are, as mr_dataset_open() accepts it, lent. */
 size_t mr_dataset_source_count(const mr_dataset *ds);
 const char *mr_dataset_source_path(const mr_dataset *ds, size_t i);
 

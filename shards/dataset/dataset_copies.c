@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "shards/dataset/parts.h"
 
-/* Of a remote split of more shards, an index is fetched when it is needed: a run may need few. */
+/* In a remote split of more shards, an index is fetched when it is needed: a run may need few. */
 enum { INDEXES_AT_ONCE = 1000 };
 
 static mr_status fetch(void *from, const mr_shard *shard, int to, const atomic_bool *stop, mr_error *err)
@@ -16,7 +16,7 @@ static mr_status fetch(void *from, const mr_shard *shard, int to, const atomic_b
     return mr_remote_fetch(from, shard, to, stop, err);
 }
 
-/* `dir` NULL: of a remote dataset, the default. */
+/* `dir` NULL: for a remote dataset, the default. */
 static mr_status make_local(const mr_dataset *ds, const char *dir, uint64_t max_bytes, bool copies, mr_local **out,
                             mr_error *err)
 {
@@ -37,7 +37,7 @@ mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, 
 {
     for (size_t i = 0; i < ds->other_count; i++)
         MR_TRY(mr_dataset_stage(ds->others[i], dir, max_bytes, copies, err));
-    if (!dir && !ds->remote) /* of a view, beside one that is */
+    if (!dir && !ds->remote) /* a dataset of a view, beside one that is remote */
         return MR_OK;
     if (ds->local)
         return mr_fail(err, MR_MISUSE, "%s: already has a staging directory", ds->path);
@@ -47,7 +47,7 @@ mr_status mr_dataset_stage(mr_dataset *ds, const char *dir, uint64_t max_bytes, 
     return make_local(ds, dir, max_bytes, copies != 0, &ds->local, err);
 }
 
-/* Of a remote dataset there always is one, from the first time that a loader asks. */
+/* A remote dataset always has one, from the first time that a loader asks. */
 static mr_local *local_of(const mr_dataset *shared)
 {
     mr_dataset *ds = (mr_dataset *)(uintptr_t)shared;
@@ -88,7 +88,7 @@ bool mr_dataset_open_copy(const mr_dataset *ds, const mr_shard *shard, int *fd)
     return found;
 }
 
-/* Of a remote dataset; made the first time that something is `wanted`.  NULL: there is none. */
+/* For a remote dataset; made the first time that something is `wanted`.  NULL: there is none. */
 static mr_ahead *ahead_of(const mr_dataset *shared, bool wanted)
 {
     mr_dataset *ds = (mr_dataset *)(uintptr_t)shared;

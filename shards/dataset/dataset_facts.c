@@ -1,4 +1,4 @@
-/* dataset_facts.c - what an open dataset says of itself: layout, splits, classes, labels, sizes.
+/* dataset_facts.c - what an open dataset says about itself: layout, splits, classes, labels, sizes.
  * Invariant: nothing here reads an image or a meta. */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ const char *mr_dataset_class_name(const mr_dataset *ds, size_t label)
 /* ---- a number or two of each sample ----------------------------------------------------------------------------- */
 
 typedef struct column {
-    size_t bytes; /* of an item */
+    size_t bytes; /* bytes of an item */
     void (*take)(void *item, const mr_row *row);
 } column;
 

@@ -20,7 +20,7 @@ enum { DIGEST = 32 };
 
 /* What the first rank of a host tells the others; the manifest without its shards follows it. */
 typedef struct packet {
-    uint64_t device, inode, size, seconds, nanoseconds; /* of its file */
+    uint64_t device, inode, size, seconds, nanoseconds; /* what identifies its file */
     uint64_t rows;                                      /* shards */
     uint8_t digest[DIGEST];
 } packet;

@@ -13,8 +13,7 @@ mr_status mr_dataset_open_all(const char *path, mr_ranks *ranks, mr_dataset **ou
 
 /* Collective, once each rank has read its manifest.  Ranks share out what the manifest lists: copies of which one is
  * out of date would be mixed with the others.  MR_BAD_DATA names the first rank that reads a different dataset from
- * rank 0.
- */
+ * rank 0. */
 mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *err);
 
 /* mr_dataset_stage() with one rank a host that copies; `dir` NULL: nothing, or for a URL
@@ -22,10 +21,10 @@ mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *
  * there. */
 mr_status mr_dataset_stage_here(mr_dataset *ds, const char *dir, uint64_t max_bytes, const mr_ranks *ranks,
                                 mr_error *err);
-/* Says on standard error what mr_dataset_stage_remark() has to say on this host, by one of its ranks. */
+/* Prints what mr_dataset_stage_remark() returns, on standard error and by one rank of each host. */
 void mr_dataset_stage_warn(const mr_dataset *ds, const mr_ranks *ranks);
 
-/* Of the options. */
+/* From the options. */
 #define MR_LOCAL_HELP                                                                                                  \
     "cache shards in this folder on a local disk of each host; they are copied in the order of their first use"
 #define MR_LOCAL_SIZE_HELP "size limit of --local; the least recently used copies are removed first (default: no limit)"

@@ -1,4 +1,4 @@
-/* dataset_view.c - a view opened as a dataset: its datasets, and splits of what is seen of theirs.
+/* dataset_view.c - a view opened as a dataset: its datasets, and splits made of what is seen of theirs.
  * Invariant: what is seen is found again from the conditions, and is the list that the view was made of, or it does not
  * open.  The datasets stay as they were opened: a shard of a view leads to the dataset's own (mr_dataset_owner()).
  *
@@ -19,7 +19,7 @@
 typedef struct opening {
     const char *path;
     mr_view_file *file;
-    mr_dataset **datasets; /* of all of its sources */
+    mr_dataset **datasets; /* the datasets of all of its sources */
     int32_t **labels;
     mr_manifest *seen;
     mr_ranks *host; /* NULL: alone */
@@ -69,7 +69,7 @@ static uint64_t *grow_seen(mr_split *to, uint64_t more)
     return seen;
 }
 
-/* A split of which all is seen has no list. */
+/* A split that is seen as a whole has no list. */
 static mr_status add_seen(const mr_view_list *list, uint64_t before, mr_split *to, mr_error *err)
 {
     bool all = list->all && !to->seen && to->samples == before;
@@ -276,7 +276,7 @@ static mr_status share_lists(const opening *o, mr_error *err)
     }
     MR_TRY(mr_ranks_agree(o->host, mr_buf_status(&facts, err, o->path), err));
     MR_TRY(mr_ranks_share(o->host, &facts, err));
-    size_t count = facts.len / sizeof(found); /* of another view, if the hosts' ranks see other files */
+    size_t count = facts.len / sizeof(found); /* those of another view, if the ranks of the hosts see different files */
     MR_TRY(mr_ranks_agree(o->host,
                           count == o->seen->split_count
                               ? MR_OK

@@ -57,7 +57,7 @@ mr_status mr_index_trust_new(const mr_manifest *m, mr_index_trust **out, mr_erro
     return mr_fail_memory(err, "opening a dataset");
 }
 
-/* NULL: of another manifest, so there is no place to note it. */
+/* NULL: from another manifest, so there is no place to note it. */
 static _Atomic uint64_t *stamp_of_shard(const mr_index_trust *t, const mr_shard *shard)
 {
     for (size_t i = 0; i < t->split_count; i++) {

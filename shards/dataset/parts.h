@@ -15,13 +15,13 @@ struct mr_dataset {
     char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir, unopened;  /* unopened: errno, if there is no dir */
     mr_manifest *manifest;
-    mr_manifest *seen; /* of a view, of which this is the first dataset: what callers see; NULL: the manifest */
+    mr_manifest *seen; /* what callers see of the view whose first dataset this is; NULL: the manifest */
     mr_dataset **others;
     int32_t **labels; /* by dataset of the view, see mr_shard; NULL: the same */
     size_t other_count;
     mr_remote *remote;    /* NULL: it is on this host, or on a disk that hosts share */
-    pthread_mutex_t lock; /* of local and ahead, if they are made when they are first needed */
-    mr_ahead *ahead;      /* of a remote dataset */
+    pthread_mutex_t lock; /* guards local and ahead, which may be made when they are first needed */
+    mr_ahead *ahead;      /* for a remote dataset */
     mr_local *local;      /* copies on this host's disk; NULL: none */
     mr_index_trust *trust;
     bool checked; /* each file's size and each index's header, when it was opened */
@@ -30,7 +30,7 @@ struct mr_dataset {
 };
 
 /* dataset_view.c */
-/* `host`: the ranks of this host, of which the first finds what is seen for all (collective); NULL: alone. */
+/* `host`: the ranks of this host, the first of which finds what is seen for all (collective); NULL: alone. */
 mr_status mr_dataset_open_view(const char *path, mr_ranks *host, mr_dataset **out, mr_error *err);
 void mr_dataset_free_seen(mr_dataset *ds);
 /* view_draw.c: fills split->draw, if the view's split asks for it.  `ds`: the view. */

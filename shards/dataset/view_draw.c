@@ -1,6 +1,6 @@
 /* view_draw.c - how often the samples of a view's split are seen in an epoch, from its weights, balance and repetition.
- * Invariant: the items of a group are what its weight says, rounded; those of balanced classes differ by one at most.
- */
+ * Invariant: the items of a group are what its weight says, rounded; those of balanced classes differ by one at
+ * most. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/scope.h"
 #include "shards/dataset/parts.h"
 
-/* Of a part; a loader takes far fewer, and says so. */
+/* Items of a part; a loader accepts far fewer, and says so. */
 #define ITEMS_MOST 1e15
 
 void mr_draw_free(mr_draw *d)
@@ -46,7 +46,7 @@ static void weigh(const mr_view_split *from, mr_draw *d)
     }
 }
 
-/* A group for each class that has samples; `labels`: of all samples, each with one. */
+/* A group for each class that has samples; `labels`: those of all samples, each of which has one. */
 static void balance(const mr_split *split, const mr_view_split *from, const int32_t *labels, size_t classes,
                     uint64_t *counts, mr_draw *d)
 {

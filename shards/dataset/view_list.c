@@ -10,7 +10,7 @@
 #include "shards/dataset/parts.h"
 #include "shards/format/record.h"
 
-enum { ROWS = 512 }; /* of an index, read at a time */
+enum { ROWS = 512 }; /* rows of an index read at a time */
 
 typedef struct asking { /* a part's conditions, of the samples of a shard */
     const mr_dataset *ds;

@@ -96,8 +96,8 @@ static int by_row(const void *a, const void *b)
     return order ? order : order_of(x->number, y->number);
 }
 
-/* Images that are in several splits of rows sorted by image; those that `other`, unless NULL, has so, too, do not
- * count. */
+/* Images that are in several splits, by rows sorted by image; those for which this holds in `other` as well, unless it
+ * is NULL, do not count. */
 static uint64_t count_leaks(const rows *r, const rows *other)
 {
     uint64_t leaks = 0;

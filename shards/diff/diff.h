@@ -31,7 +31,7 @@ typedef struct mr_diff_side { /* one sample of one dataset */
 
 typedef struct mr_difference {
     const mr_diff_side *a, *b; /* NULL: only the other dataset has it */
-    unsigned what;             /* of both: MR_DIFF_... */
+    unsigned what;             /* in what both differ: MR_DIFF_... */
 } mr_difference;
 
 typedef struct mr_diff { /* a zeroed one is empty */
@@ -39,8 +39,8 @@ typedef struct mr_diff { /* a zeroed one is empty */
     size_t side_count, a_count;
     mr_difference *items; /* changed and moved, by A's source; then removed; then added */
     size_t count, changed, removed, added;
-    size_t moved;              /* of `changed`: MR_DIFF_SOURCE */
-    size_t bits[MR_DIFF_BITS]; /* of `changed`: how many differ in each */
+    size_t moved;              /* how many of `changed` differ in MR_DIFF_SOURCE */
+    size_t bits[MR_DIFF_BITS]; /* how many of `changed` differ in each bit */
     uint64_t leaks_a, leaks_b; /* images that are in several splits */
     uint64_t new_leaks;        /* ... of B, and not of A */
     bool classes_differ;       /* names or their order */

@@ -30,7 +30,7 @@ static void name_labels(const mr_manifest *m, json_t *list)
         json_array_set_new(list, i, json_string(class_name(m, json_integer_value(json_array_get(list, i)))));
 }
 
-/* Numbers go, names stay; `objects` is taken out. */
+/* Removes numbers, keeps names, and takes `objects` out. */
 static json_t *settle(const mr_manifest *m, json_t *meta, json_t **objects)
 {
     static const char *const numbers[] = {"source", "label", "image_of"};

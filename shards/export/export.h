@@ -29,7 +29,7 @@
     X(parquet, "the hub's: data/SPLIT-00000-of-00001.parquet, written by Python's pyarrow")                            \
     X(tar, "WebDataset: image, .json (the meta) and .cls (the label); webdataset: numbered tars in a folder")
 
-typedef enum mr_export_task { /* of yolo */
+typedef enum mr_export_task { /* what labels of yolo describe */
                               MR_TASK_AUTO,
                               MR_TASK_DETECT,
                               MR_TASK_SEGMENT,
@@ -54,7 +54,7 @@ typedef struct mr_export_loss { /* what the format did not keep of one part */
 
 typedef struct mr_export_result {
     uint64_t samples, files, bytes;
-    uint64_t linked;                      /* of the files: hard links */
+    uint64_t linked;                      /* how many of the files are hard links */
     mr_export_loss losses[MR_PART_COUNT]; /* count 0: kept */
     const char *instead[MR_PART_COUNT];   /* what the format has in place of it; NULL: left out */
     char remark[120];                     /* what the format chose by itself; "": nothing */
@@ -89,7 +89,7 @@ mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *er
 /* A folder or a file next to OUT, with a name of its own until it is complete and gets OUT's name. */
 typedef struct mr_export_temp {
     char *path;
-    int fd;    /* of the folder, or of the file, for writing */
+    int fd;    /* the folder, or the file, for writing */
     bool made; /* `path` exists and is ours */
 } mr_export_temp;
 

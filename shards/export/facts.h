@@ -12,14 +12,14 @@ typedef struct mr_span { /* in the meta, or in mr_export_facts.texts; len 0: non
 typedef struct mr_export_facts {
     mr_buf source; /* the path as bytes; empty: not path text */
     uint32_t *labels;
-    size_t label_count, label_capacity; /* of "labels" */
+    size_t label_count, label_capacity; /* items of "labels" */
     mr_buf texts;
     mr_span *captions; /* in `texts` */
     size_t caption_count, caption_capacity;
     mr_span columns;   /* the JSON value, in the meta */
     mr_span instances; /* COCO's annotations: "instances" or "annotations" */
     mr_span keypoints; /* "person_keypoints" */
-    mr_span image_id;  /* of COCO's "image" */
+    mr_span image_id;  /* the id in COCO's "image" */
     bool has_labels;   /* "labels" is there, if only as an empty list */
 } mr_export_facts;
 

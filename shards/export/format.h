@@ -39,7 +39,7 @@ typedef struct mr_export_format {
     bool plain;        /* it needs neither facts nor objects, and nothing is counted */
     bool lossless;     /* it keeps every meta as a whole: nothing is counted */
     bool surveyed;     /* it needs to know all samples before the first */
-    bool shown;        /* its coordinates are of the image as EXIF shows it: objects come so */
+    bool shown;        /* its coordinates are those of the image as EXIF shows it, and objects are given like that */
     bool ids;          /* the survey says which ids can be kept */
     bool sharded;      /* --shard-size is for it */
     bool tasks;        /* --task is for it */
@@ -54,7 +54,7 @@ typedef struct mr_export_format {
 #define MR_EXPORT_DECLARE(word, title) extern const mr_export_format mr_export_format_##word;
 MR_EXPORTS(MR_EXPORT_DECLARE)
 
-/* Counts `count` losses of a part at a sample; `s` NULL: of the dataset as a whole.  losses.c */
+/* Counts `count` losses of a part at a sample; `s` NULL: losses of the dataset as a whole. losses.c */
 void mr_export_count_loss(mr_export_run *run, mr_export_part part, const mr_export_sample *s, uint64_t count);
 
 /* ---- pictures.c -------------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ typedef struct mr_export_losses { /* a zeroed one is empty */
 
 /* Counts what the run's format does not hold of a sample. */
 mr_status mr_export_losses_take(mr_export_run *run, mr_export_losses *l, const mr_export_sample *s, mr_error *err);
-/* And of the classes, after the last sample. */
+/* The same for the classes, after the last sample. */
 mr_status mr_export_losses_end(mr_export_run *run, const mr_export_losses *l, mr_error *err);
 void mr_export_losses_free(mr_export_losses *l);
 

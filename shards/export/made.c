@@ -1,4 +1,4 @@
-/* made.c - the list of its files that an export leaves in its folder, and the comparison before --force removes one.
+/* made.c - the list of files that an export leaves in its folder, and the comparison before --force removes that.
  *
  *    millrace export 1
  *    00f3a1...            a line per file: XXH3-64 of its path, a NUL and its size; sorted, so that the list says
@@ -28,8 +28,8 @@
 enum { LINE = 17, NAMES = 3, LIST_MAX = 1 << 30 };
 
 typedef struct walk {
-    mr_buf path; /* of the current entry, below the folder */
-    mr_buf keys; /* of the files found, or of the list: uint64_t each */
+    mr_buf path; /* path of the current entry, below the folder */
+    mr_buf keys; /* keys of the files found, or of the list: uint64_t each */
     bool compare;
     bool flat;            /* folders are not entered: there is no list */
     struct timespec made; /* when the list was written */

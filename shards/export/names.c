@@ -60,7 +60,7 @@ static size_t stem_of(const char *name, size_t len)
     return dot && dot != name && name + len - dot <= 16 ? (size_t)(dot - name) : len;
 }
 
-/* The same of a name by its rules: a folder's has none. */
+/* The same for a name with its rules: a folder's name has none. */
 static size_t stem_by(unsigned rules, const char *name, size_t len)
 {
     return rules & MR_NAME_FOLDER ? len : stem_of(name, len);

@@ -6,7 +6,7 @@
  *      ../a:b?.jpg   a_b_.jpg      only the part after the last slash counts; what Windows forbids, control characters
  *                                  and bytes that are not UTF-8 become "_"
  *      .x  CON.jpg   _x  _CON.jpg  hidden files and the names of devices
- *      a.jpg  a.jpg  a-2.jpg       of equal names the first stays, the others are numbered from 2
+ *      a.jpg  a.jpg  a-2.jpg       the first of equal names stays, the others are numbered from 2
  *      x  x.tif      x.jpg  x.tif.jpg    an image's name ends in .jpg, .jpeg, .png or .webp */
 #ifndef MR_EXPORT_NAMES_H
 #define MR_EXPORT_NAMES_H
@@ -24,7 +24,7 @@ enum {
 
 typedef struct mr_names { /* a zeroed one is empty */
     mr_buf text;          /* "FOLDER/name", folded */
-    size_t *ends;         /* of each in `text` */
+    size_t *ends;         /* where each ends in `text` */
     uint32_t *next;       /* the number that a further file of this name tries first */
     size_t count, capacity, next_capacity;
     mr_string_map map;

@@ -13,11 +13,11 @@ typedef struct mr_outline { /* a zeroed one is empty */
 void mr_outline_free(mr_outline *o);
 
 /* The object's polygons as one: from the first point of the first there is a line to the first point of each other, and
- * back.  It covers what the parts cover, as the lines have no width.  Of an object without polygons: the corners of its
- * oriented box, else of its box; empty if it has none.  False: out of memory. */
+ * back.  It covers what the parts cover, as the lines have no width.  For an object without polygons: the corners of
+ * its oriented box, else of its box; empty if it has neither.  False: out of memory. */
 bool mr_outline_make(const mr_objects *all, const mr_object *object, mr_outline *out);
 
-/* Four corners: of the oriented box, else of the box.  False: it has neither. */
+/* The four corners of the oriented box, else of the box. False: it has neither. */
 bool mr_outline_corners(const mr_object *object, mr_milli corners[8]);
 
 /* Moves a point into the image; true: it was outside by more than rounding. */

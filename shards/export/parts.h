@@ -3,7 +3,7 @@
 #ifndef MR_EXPORT_PARTS_H
 #define MR_EXPORT_PARTS_H
 
-/* The word of JSON, and for people: "what of the dataset is counted". */
+/* The word in JSON, and a phrase for people that says what is counted. */
 #define MR_EXPORT_PARTS(X)                                                                                             \
     X(UNLABELLED, "unlabelled", "samples without a label")                                                             \
     X(LABEL, "labels", "sample labels")                                                                                \

@@ -49,7 +49,7 @@ static void add_texts(const mr_export_facts *f, mr_buf *out)
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-/* With a decimal even where it is whole, so that no reader takes a column for one of integers. */
+/* With a decimal even if it is whole, so that no reader mistakes a column for one of integers. */
 static void add_number(mr_milli number, mr_buf *out)
 {
     mr_milli_write(number, out);

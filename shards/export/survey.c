@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "shards/export/facts.h"
 
-typedef struct ids { /* of a split */
+typedef struct ids { /* the ids of a split */
     int64_t *items;
     size_t count, capacity;
     bool bad; /* one is missing, or not a positive integer */

@@ -17,7 +17,7 @@ typedef struct mr_export_survey {
     bool labelled, several, captioned, columns;      /* some sample has one label, several, a caption, columns */
     uint64_t known;                                  /* images whose objects the source knows */
     bool quads;                                      /* every outline has four points */
-    size_t most_keypoints;                           /* of one object */
+    size_t most_keypoints;                           /* the most of one object */
     size_t *class_keypoints;                         /* the most of an object, for each class */
     mr_export_survey_split *splits;                  /* as in the manifest */
 } mr_export_survey;

@@ -83,8 +83,8 @@ static mr_status no_rename(const mr_export_temp *temp, const char *target, int e
                          gone ? ", which is now " : "", gone ? gone : "");
 }
 
-/* Where the file system cannot exchange two names, the old folder is first moved aside, to a name that is never swept.
- */
+/* Where the file system cannot exchange two names, the old folder is first moved aside, to a name that is never
+ * swept. */
 static mr_status exchange(mr_export_temp *temp, const char *target, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *aside = NULL;
@@ -111,7 +111,7 @@ mr_status mr_export_target_publish(mr_export_temp *temp, const mr_export_target 
     MR_TRY(mr_export_made_note(temp->fd, temp->path, err));
     if (t->replace) /* once more: exporting takes long */
         MR_TRY(mr_export_made_check(t->path, err));
-    /* One sync of the file system costs less than one of each of 100,000 files. */
+    /* One sync of the file system costs less than one for each of 100,000 files. */
     if (syncfs(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", t->path);
     if (t->replace)

@@ -19,8 +19,8 @@ mr_status mr_index_build(int fd, uint64_t size, const char *name, uint64_t first
 mr_status mr_index_locate(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_row *rows,
                           mr_error *err);
 
-/* For the headers of stored images: none.  Their sizes were allowed when they were ingested (--max-pixels), and to look
- * at a header costs no memory, whatever it claims. */
+/* The limits for the headers of stored images: none. Their sizes were allowed when they were ingested (--max-pixels),
+ * and looking at a header costs no memory, whatever it claims. */
 extern const mr_image_limits mr_stored_limits;
 
 void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_t mdb_bytes, mr_buf *out);
@@ -39,8 +39,8 @@ mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err);
 mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, mr_row **rows, mr_error *err);
 
-/* Whether the manifest counts the shard's images and their bytes as its rows have them; MR_BAD_DATA if not.  `counted`,
- * unless NULL: the shard with the counts of the rows. */
+/* Whether the manifest's counts of the shard's images and their bytes are those of its rows; MR_BAD_DATA if not.
+ * `counted`, unless NULL: the shard with the counts of the rows. */
 mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_shard *counted, mr_error *err);
 
 /* The same checks piecemeal, for readers that take one row at a time: the header against the manifest, and row `i` of

@@ -5,8 +5,7 @@
  *   {"source":"train/n01/a.JPEG","label":3,"class":"n01", ... }
  *   {"source":"...","labels":[0,4], ... }            several labels, or none of several: flag MULTI_LABEL
  *   {"source":"...","image_of":17, ... }             the bytes are stored under sample 17 of this split
- *   {"source":"...","unannotated":true, ... }
- */
+ *   {"source":"...","unannotated":true, ... } */
 #ifndef MR_META_H
 #define MR_META_H
 
@@ -14,7 +13,7 @@
 
 typedef struct mr_meta_facts {
     int32_t label;   /* -1: none */
-    int32_t highest; /* of "label" and the items of "labels"; -1: none */
+    int32_t highest; /* the highest of "label" and the items of "labels"; -1: there are none */
     bool multi_label, unannotated, has_image_of, has_class;
     uint64_t image_of;
 } mr_meta_facts;
@@ -34,7 +33,7 @@ mr_status mr_meta_scan_labels(const void *json, size_t len, mr_meta_facts *facts
 void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta_facts *facts, const char *class_name);
 /* Appends a meta that mr_meta_begin() began, with this "image_of", or without one. */
 void mr_meta_place(mr_buf *out, const char *meta, size_t len, bool has_image_of, uint64_t image_of);
-/* Appends a meta that mr_meta_begin() began, with this label and class instead of its own, as far as it has them. */
+/* Appends a meta that mr_meta_begin() began, with this label and class instead of its own, if it has any. */
 void mr_meta_relabel(mr_buf *out, const char *meta, size_t len, int32_t label, const char *class_name);
 
 #endif

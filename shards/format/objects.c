@@ -1,6 +1,5 @@
 /* objects.c - the objects of one image: collected, turned back, written.
- * Invariant: an object's polygons and keypoints are runs of the arrays, and objects have theirs in order.
- */
+ * Invariant: an object's polygons and keypoints are runs of the arrays, and objects have theirs in order. */
 #include "shards/format/objects.h"
 
 #include <inttypes.h>

@@ -24,13 +24,13 @@ typedef struct mr_object {
     int32_t label; /* -1: none */
     bool has_box, oriented, crowd;
     mr_milli box[4];                 /* x, y, width, height */
-    mr_milli corners[8];             /* of an oriented box: x, y of each */
+    mr_milli corners[8];             /* the corners of an oriented box: x, y of each */
     size_t ring, ring_count;         /* its polygons: mr_objects.rings[ring ...] */
     size_t keypoint, keypoint_count; /* mr_objects.keypoints[keypoint ...] */
     size_t id_at, id_len;            /* its id in the source as JSON, in mr_objects.ids; length 0: none */
 } mr_object;
 
-typedef struct mr_ring { /* of a polygon */
+typedef struct mr_ring { /* one ring of a polygon */
     size_t at, count;    /* numbers in mr_objects.points: x, y, x, y ... */
 } mr_ring;
 
@@ -39,9 +39,9 @@ typedef struct mr_keypoint {
     int visibility; /* 0: not labelled, 1: hidden, 2: visible (COCO) */
 } mr_keypoint;
 
-typedef struct mr_objects { /* of one image; a zeroed one is empty */
+typedef struct mr_objects { /* the objects of one image; empty if zeroed */
     bool known;             /* the source states this image's objects, even if there are none */
-    uint32_t width, height; /* of the image, as the source states it; 0: it does not */
+    uint32_t width, height; /* size of the image as the source states it; 0: it does not */
     uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
     uint64_t reversed;      /* boxes whose sides the source has in the wrong order; see mr_objects_settle() */
     mr_object *items;
@@ -95,9 +95,9 @@ void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);
 
 /* Replaces the contents with the objects of a whole meta; o->known is false where it has no "objects".  MR_BAD_DATA:
- * not as above.  Of what else a meta has only its end is found: whether it is valid is the caller's to know. */
+ * not as above. Anything else in a meta is skipped unchecked: the caller must know that it is valid. */
 mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err);
-/* The same, of the value of "objects", which begins at `value`; what follows it is not read. */
+/* The same for the value of "objects", which begins at `value`; what follows it is not read. */
 mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects *o, mr_error *err);
 
 /* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ extern const char *const mr_object_words[MR_OBJECT_ODDITY_COUNT]; /* in reports 
 extern const char *const mr_object_texts[MR_OBJECT_ODDITY_COUNT]; /* "objects that ..." */
 
 typedef struct mr_object_tally {
-    uint64_t pictures, without; /* of which the source speaks; of these, without an object */
+    uint64_t pictures, without; /* images that the source mentions; those among them without an object */
     uint64_t objects, boxes, polygons, oriented, keypoints, crowds;
     uint64_t masks; /* counted by ingest alone, and so are those that are odd */
     struct {

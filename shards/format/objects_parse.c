@@ -33,7 +33,7 @@ static bool is_digit(const reader *r)
     return r->at < r->end && *r->at >= '0' && *r->at <= '9';
 }
 
-/* Digits, and up to three after a decimal point; what JSON, or this form, has no such number for is refused. */
+/* Digits, and up to three after a decimal point; a number that JSON or this form does not allow is refused. */
 static bool read_milli(reader *r, mr_milli *out)
 {
     bool negative = take(r, '-');
@@ -176,7 +176,7 @@ static bool read_id(reader *r)
     return true;
 }
 
-/* Of an object's keys ours have no escapes; one that has some may still be meant. */
+/* The keys that we write have no escapes; one with escapes may still be one of them. */
 static member member_of(mr_json_span key)
 {
     size_t len = (size_t)(key.end - key.at) - 2;

@@ -6,7 +6,7 @@
 
 #include "shards/format/objects.h"
 
-enum { TOLERANCE = 1000 }; /* one pixel: whether pixels or the edges between them are counted makes as much */
+enum { TOLERANCE = 1000 }; /* one pixel: the difference between counting pixels and counting the edges between them */
 
 const char *const mr_object_words[MR_OBJECT_ODDITY_COUNT] = {
 #define X(word, json, text) json,

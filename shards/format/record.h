@@ -15,7 +15,7 @@ typedef struct mr_record {
 mr_record mr_row_image(const mr_row *row);
 mr_record mr_row_meta(const mr_row *row);
 
-/* Whether these bytes, read by whatever way, are the record's; MR_BAD_SAMPLE if not. */
+/* Whether these bytes, however they were read, are the record's; MR_BAD_SAMPLE if not. */
 mr_status mr_record_check(const mr_shard *shard, uint64_t sample, mr_record record, const uint8_t *bytes,
                           mr_error *err);
 

@@ -9,7 +9,7 @@
 
 /* Sets the offsets of the rows from the pages of the .mdb, `index` to the bytes of the index, and shard->idx. */
 mr_status mr_shard_index(int mdb, uint64_t size, mr_shard *shard, mr_row *rows, mr_buf *index, mr_error *err);
-/* Of NAME.mdb in the folder, whose records the rows describe, but for their offsets: sets shard->mdb and shard->idx,
+/* For NAME.mdb in the folder, whose records the rows describe except for their offsets: sets shard->mdb and shard->idx,
  * syncs the .mdb and publishes NAME.idx. */
 mr_status mr_shard_seal(int dir, mr_shard *shard, mr_row *rows, mr_error *err);
 

@@ -55,8 +55,8 @@ typedef struct walk {
 
 typedef struct node {
     uint16_t flags, key_len;
-    uint64_t child;    /* of a branch */
-    uint32_t data_len; /* of a leaf */
+    uint64_t child;    /* the page below, in a branch */
+    uint32_t data_len; /* bytes of data, in a leaf */
     size_t key, data;  /* places in the page */
 } node;
 

@@ -12,7 +12,7 @@
 
 typedef struct mr_walk_record {
     uint64_t sample; /* the key */
-    uint64_t offset; /* of the record's bytes in the file */
+    uint64_t offset; /* where the record's bytes are in the file */
     uint64_t len;
 } mr_walk_record;
 

@@ -25,7 +25,7 @@ struct mr_writer {
     MDB_txn *txn;
     MDB_dbi image, meta;
     uint64_t pending;    /* bytes put since the last commit */
-    uint64_t bytes, map; /* of the file: an upper bound since the last commit; size of the map */
+    uint64_t bytes, map; /* bytes of the file, an upper bound since the last commit; size of the map */
 };
 
 enum {

@@ -20,11 +20,11 @@ typedef enum state { UNTRIED = 0, TRIED } state;
 struct mr_local {
     mr_local_options o;
     mr_store store;
-    const mr_shard **shards; /* of all splits, in order */
+    const mr_shard **shards; /* shards of all splits, in order */
     size_t count;
     pid_t owner; /* in a child of fork() there is no thread */
 
-    pthread_mutex_t lock; /* of all below, but the atomics */
+    pthread_mutex_t lock; /* guards all members below except the atomics */
     pthread_cond_t wanted;
     uint8_t *states; /* [count] */
     size_t *queue;   /* [count]: wanted shards, each at most once; the copier is at `taken` */

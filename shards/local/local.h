@@ -18,7 +18,7 @@ typedef mr_status mr_local_fetch(void *from, const mr_shard *shard, int to, cons
 
 typedef struct mr_local_options {
     const char *dir;             /* made if it is missing */
-    uint64_t most_bytes;         /* of all copies there; 0: no limit but the disk's */
+    uint64_t most_bytes;         /* bytes of all copies there; 0: no limit but the disk's */
     bool copies;                 /* this process makes copies; otherwise it only uses them.  One per host is enough */
     const mr_manifest *manifest; /* these two are lent and must outlive it */
     int source;                  /* the dataset's folder */
@@ -38,7 +38,7 @@ void mr_local_close(mr_local *l); /* ends copying at once; NULL is fine */
 bool mr_local_find(mr_local *l, const mr_shard *shard, int *fd);
 /* The shard is read from the dataset: it is copied next, and the rest of its split after that. */
 void mr_local_want(mr_local *l, const mr_shard *shard);
-/* The shard's copy gave wrong bytes: it is removed, and not made again by this process. */
+/* The shard's copy gave wrong bytes: it is removed, and this process does not make it again. */
 void mr_local_drop(mr_local *l, const mr_shard *shard);
 /* One sentence about what went wrong, or did not fit; false: there is nothing to say. */
 bool mr_local_remark(mr_local *l, mr_error *out);

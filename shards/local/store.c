@@ -67,7 +67,7 @@ bool mr_store_find(const mr_store *s, const mr_shard *shard, int *fd)
     if (opened < 0 || !locked(opened, LOCK_SH) || fstat(opened, &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink == 0 ||
         (uint64_t)st.st_size != shard->mdb.bytes)
         return false;
-    (void)futimens(opened, NULL); /* of another user's copy it cannot be set: then that one looks older than it is */
+    (void)futimens(opened, NULL); /* fails for another user's copy, which then looks older than it is */
     *fd = opened;
     opened = -1;
     return true;
@@ -116,7 +116,7 @@ void mr_store_sweep(const mr_store *s)
 
 typedef struct copies {
     uint64_t bytes;
-    char oldest[NAME_SIZE]; /* of those not used since the start; "": none */
+    char oldest[NAME_SIZE]; /* the oldest of those not used since the start; "": none */
     struct timespec used;
     uint64_t oldest_bytes;
 } copies;
@@ -126,7 +126,7 @@ static bool before(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* `kept`: of the unused ones the first few, which could not be removed, are passed over. */
+/* `kept`: the first few of the unused ones, which could not be removed, are passed over. */
 static copies survey(const mr_store *s, const struct timespec *after)
 {
     copies c = {.bytes = 0};

@@ -1,5 +1,5 @@
-/* draw.h - how often each sample of a split is seen in an epoch, where that is not once: what views with weights, class
- * balance or repetition state.  loader/order/draw.h says which sample an item is.
+/* draw.h - how often each sample of a split is seen in an epoch, if that is not once: the result of a view's weights,
+ * class balance or repetition.  loader/order/draw.h says which sample an item is.
  * Invariant: the groups have all items, one after another, and each has at least one sample and one item. */
 #ifndef MR_DRAW_H
 #define MR_DRAW_H
@@ -12,14 +12,14 @@ typedef struct mr_draw_group { /* in which all samples are seen equally often, w
     uint64_t items;            /* of an epoch */
     uint64_t first_item;
     uint64_t first;          /* number in the split of its first sample, if they follow one another */
-    const uint32_t *numbers; /* or the numbers of all; NULL: they do */
+    const uint32_t *numbers; /* or the numbers of all its samples; NULL: they do */
 } mr_draw_group;
 
 typedef struct mr_draw {
     mr_draw_group *groups;
     size_t group_count;
     uint64_t items;    /* of an epoch */
-    uint32_t *numbers; /* of all groups; NULL: none has any */
+    uint32_t *numbers; /* the numbers of all groups; NULL: none has any */
 } mr_draw;
 
 void mr_draw_free(mr_draw *d); /* NULL is fine */

@@ -5,8 +5,9 @@
 
 #include "base/buf.h"
 
-/* Appends the document, which must be valid JSON, one member a line, a list of plain values on one; lines after the
- * first are indented by 2 * depth and more.  Any bytes are safe: it never reads past them, and always ends. */
+/* Appends the document, which must be valid JSON, with one member a line and each list of plain values on one line;
+ * lines after the first are indented by 2 * depth and more.  Any bytes are safe: it never reads past them, and always
+ * ends. */
 void mr_json_lay_out(mr_buf *out, const char *json, size_t len, unsigned depth);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct mr_shard {
     uint64_t images;         /* distinct image records stored */
     uint64_t image_bytes;    /* their bytes */
     mr_digest mdb, idx;
-    /* Of a view (shards/dataset/dataset_view.c); zeros otherwise: */
+    /* For a view (shards/dataset/dataset_view.c); zeros otherwise: */
     const struct mr_shard *stored; /* the dataset's own */
     uint32_t dataset;              /* its number in the view */
     uint64_t before;               /* samples of other datasets that the split numbers before this one's */
@@ -39,9 +39,9 @@ typedef struct mr_split {
     uint64_t samples, images, image_bytes;
     size_t shard_count;
     mr_shard *shards;
-    uint64_t *seen;  /* of a view: the numbers that its samples have in the shards, ascending; NULL: all are seen */
-    mr_shared *list; /* what has them, if the ranks of this host have it in common; NULL: they are the split's own */
-    mr_draw *draw;   /* of a view: how often its samples are seen in an epoch; NULL: once each */
+    uint64_t *seen;  /* a view's samples, by their numbers in the shards, ascending; NULL: all are seen */
+    mr_shared *list; /* holds them, if the ranks of this host share that memory; NULL: they are the split's own */
+    mr_draw *draw;   /* how often a view's samples are seen in an epoch; NULL: once each */
 } mr_split;
 
 /* The number that a sample of the split has in the shards. */
@@ -52,8 +52,8 @@ static inline uint64_t mr_split_stored(const mr_split *split, uint64_t n)
 
 enum {
     MR_FORMAT = 1,
-    MR_SPLITS_MAX = 1000,   /* of a dataset */
-    MR_SHARDS_MAX = 100000, /* of a split */
+    MR_SPLITS_MAX = 1000,   /* splits of a dataset */
+    MR_SHARDS_MAX = 100000, /* shards of a split */
 };
 
 /* Limits of a manifest's bytes, and of the memory that reading it takes: 1.3 million classes, or 300,000 shards. */
@@ -73,8 +73,8 @@ typedef struct mr_manifest {
     size_t class_count, split_count;
     mr_class *classes;
     mr_split *splits;
-    mr_shared *shared; /* the shards of all splits, which the ranks of this host have in common; NULL: each split has
-                        * its own list */
+    mr_shared
+        *shared; /* the shards of all splits, which the ranks of this host share; NULL: each split has its own list */
 } mr_manifest;
 
 void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */
@@ -83,13 +83,13 @@ static inline void mr_manifest_release(mr_manifest **m) /* for MR_AUTO */
     mr_manifest_free(*m);
 }
 
-/* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
+/* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() accepts. */
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
-/* MR_MISUSE: of a later format; MR_BAD_DATA: damaged. */
+/* MR_MISUSE: a later format; MR_BAD_DATA: damaged. */
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
 
-/* For other ranks, which trust this one: the manifest without its shards, as mr_manifest_parse_head() takes it, and its
- * shards, split by split; *rows is the caller's to free, also after a failure. */
+/* For other ranks, which trust this one: the manifest without its shards, as mr_manifest_parse_head() accepts it, and
+ * its shards, split by split; *rows is the caller's to free, also after a failure. */
 mr_status mr_manifest_hand_out(const mr_manifest *m, mr_buf *head, mr_shard **rows, size_t *count, mr_error *err);
 /* A manifest whose splits have counts of shards, but no shards before mr_manifest_adopt(). */
 mr_status mr_manifest_parse_head(const void *bytes, size_t len, mr_manifest **out, mr_error *err);
@@ -108,11 +108,11 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
 /* Opens DIR/manifest.json: the parsed manifest and the dataset's digest (SHA-256 of the manifest's bytes).
  * MR_MISUSE: no dataset there, or one of a later format. MR_BAD_DATA: damaged. */
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
-/* The same but for the seal: for those who look for damage, and tell it. */
+/* The same without checking the seal, for callers that look for damage and report it. */
 mr_status mr_manifest_open_edited(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
-/* That of an open folder in which there is a manifest. */
+/* The same for an open folder, if it has a manifest. */
 mr_status mr_manifest_read(int dirfd, mr_manifest **out, uint8_t digest[32], mr_error *err);
-/* Tells a dataset of a later format from no dataset. */
+/* Distinguishes a dataset of a later format from no dataset. */
 bool mr_manifest_is_there(int dirfd);
 
 /* The shards of all splits, in order; *list is the caller's to free, also after a failure. */
@@ -125,7 +125,8 @@ mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, cons
                                  mr_error *err);
 bool mr_split_name_ok(const char *name);
 
-/* Of an image record as stored, 0 for an empty split.  Plans depend on it: plan and loader must use this one. */
+/* Mean bytes of an image record as stored, 0 for an empty split.  Plans depend on it: plan and loader must use this
+ * one. */
 static inline uint64_t mr_split_mean_bytes(const mr_split *s)
 {
     return s->images ? s->image_bytes / s->images : 0;

@@ -2,8 +2,8 @@
  *
  *   FREE -> WANTED -> FETCHING -> READY -> FREE       or FREE, if it failed
  *
- * Invariant: the bytes held never exceed HELD_MAX; what is READY and was not taken is dropped when the place is needed.
- */
+ * Invariant: the bytes held never exceed HELD_MAX; what is READY and was not taken is dropped when the place is
+ * needed. */
 #include "shards/remote/ahead.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "base/system/pool.h"
 #include "shards/remote/parts.h"
 
-/* 1500 records a second at 20 ms of delay are 30 answers that are waited for, and twice that where a server is busy. */
+/* 1,500 records a second at 20 ms of delay are 30 outstanding requests, and twice that if a server is busy. */
 enum { THREADS = 64, SLOTS = 512, HELD_MAX = 256 << 20, LOOK_MS = 20 };
 
 typedef enum state { FREE, WANTED, FETCHING, READY } state;

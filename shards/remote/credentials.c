@@ -1,5 +1,5 @@
 /* credentials.c - credentials, as the tools of each service find them.
- * Invariant: a key goes to the service that it is for alone, and no key is in a message: `from` says where it was. */
+ * Invariant: a key is sent only to the service that it is for, and no key is in a message: `from` says where it was. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,8 +75,8 @@ static mr_status read_text(mr_buf *path, mr_buf *out, mr_error *err)
     return status == MR_OK ? MR_OK : mr_fail(err, MR_SYSTEM, "%s", why.text);
 }
 
-/* ---- Amazon's files: [profile] and lines of name = value ----------------------------------------------------------
- */
+/* ---- Amazon's files: [profile] and lines of name = value
+ * ---------------------------------------------------------- */
 
 static char *trim(char *text)
 {
@@ -219,7 +219,7 @@ static mr_status find(mr_scheme scheme, mr_credentials *out, mr_error *err)
 
 mr_status mr_credentials_find(mr_scheme scheme, mr_credentials *out, mr_error *err)
 {
-    /* 1 byte makes no file, and Linux does not pipe a dump to a program either, as it would with 0. */
+    /* with a limit of 1 byte there is no file, and unlike with 0, Linux does not pipe a dump to a program either */
     struct rlimit limit;
     MR_TRY(find(scheme, out, err));
     if (atomic_load(&no_dump) && (out->key || out->bearer) && getrlimit(RLIMIT_CORE, &limit) == 0 &&

@@ -1,5 +1,5 @@
 /* curl.c - loading libcurl.
- * Invariant: it is loaded once, and its global state made once, under a lock. */
+ * Invariant: it is loaded and initialized once, under a lock. */
 #include "shards/remote/curl.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* download.c - one file behind a URL, as a file of this host.
- * Invariant: `come` never counts a byte that is not in the file yet. */
+ * Invariant: `come` never counts a byte that is not yet in the file. */
 #include "shards/remote/download.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@ struct mr_download {
     int fd;
     pthread_t thread;
     bool started;
-    mr_hasher *hasher; /* of a pinned URL; NULL: nothing to compare */
+    mr_hasher *hasher; /* hashes a pinned URL; NULL: there is nothing to compare */
     uint64_t announced;
     atomic_bool stop;
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t more;
     uint64_t size, come; /* bytes; size 0: not known yet */
     bool ended;

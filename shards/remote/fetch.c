@@ -45,9 +45,9 @@ typedef struct mr_fetch_job {
     uint8_t *pieces; /* [CONNECTIONS + 1][PIECE]: memory of each connection, and of hashing */
 
     /* All below under the remote's coming_lock. */
-    struct mr_fetch_job *next; /* of its list */
+    struct mr_fetch_job *next; /* next in its list */
     unsigned readers;
-    uint8_t *parts;    /* of each: its part_state */
+    uint8_t *parts;    /* the part_state of each part */
     size_t hashed;     /* parts, from the first */
     bool hashing;      /* a thread works on it, and checks for more before it ends */
     mr_hasher *hasher; /* that thread's */
@@ -55,7 +55,7 @@ typedef struct mr_fetch_job {
 
 typedef struct part {
     job *job;
-    uint64_t at;    /* of what is held, in the file */
+    uint64_t at;    /* where in the file the bytes held begin */
     uint8_t *piece; /* [PIECE]: libcurl gives 16 KiB at a time, and each write would wait for those of other threads */
     size_t held;
 } part;

@@ -29,7 +29,7 @@ struct mr_http {
     unsigned patience; /* seconds without a byte */
     pthread_mutex_t lock;
     mr_lane *idle;
-    pid_t owner; /* of the connections: a child of fork() must not write to them */
+    pid_t owner; /* process that owns the connections: a child of fork() must not write to them */
 };
 
 const mr_url *mr_http_url(const mr_http *h)
@@ -214,7 +214,7 @@ static bool came_damaged(mr_reply *r)
 
 typedef enum verdict { DONE, AGAIN, FINAL } verdict;
 
-/* AGAIN: `why` says what happened, for the case that it stays so.  FINAL: *status and err are the result. */
+/* AGAIN: `why` says what happened, in case no attempt succeeds. FINAL: *status and err are the result. */
 static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, mr_reply *r, mr_status *status,
                      mr_error *why, mr_error *err)
 {

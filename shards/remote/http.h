@@ -34,17 +34,17 @@ typedef struct mr_there { /* a file that is stored */
 } mr_there;
 
 typedef struct mr_get {
-    const char *name;     /* of the file, below the URL; "": the URL itself */
+    const char *name;     /* the file's name below the URL; "": the URL itself */
     uint64_t from, bytes; /* bytes 0: all, and `from` is 0 */
-    uint64_t whole;       /* of the file, as far as it is known; 0: not */
+    uint64_t whole;       /* size of the whole file; 0: not known */
     mr_http_sink *sink;
     void *to;
-    uint64_t *size;          /* of the whole file, if the server says it, else unchanged; may be NULL */
+    uint64_t *size;          /* size of the whole file, if the server states it, else unchanged; may be NULL */
     const mr_put *put;       /* PUT, instead of all that */
-    const char *method;      /* of a put: NULL: "PUT" */
-    const char *query;       /* of the URL, encoded, its members in order; NULL: none */
-    mr_buf *answer;          /* to a put: what it says; may be NULL */
-    char *etag;              /* char[MR_ETAG_MAX]: of the answer; may be NULL */
+    const char *method;      /* method of a put; NULL: "PUT" */
+    const char *query;       /* query of the URL, encoded, its members in order; NULL: none */
+    mr_buf *answer;          /* what the answer to a put says; may be NULL */
+    char *etag;              /* char[MR_ETAG_MAX]: the answer's ETag; may be NULL */
     mr_there *head;          /* HEAD */
     const atomic_bool *stop; /* ends it within 100 ms, with ECANCELED; may be NULL */
 } mr_get;
@@ -59,7 +59,7 @@ mr_status mr_http_read(mr_http *h, const char *name, const char *query, uint64_t
 
 /* Stores a whole file; again from its start if the connection breaks. */
 mr_status mr_http_put(mr_http *h, const char *name, const mr_put *put, mr_error *err);
-/* The same of a large file in a bucket: in parts, several at once, each tried again by itself.  A later call goes on
+/* The same for a large file in a bucket: in parts, several at once, each tried again by itself.  A later call goes on
  * with the parts that exist. */
 mr_status mr_http_put_parts(mr_http *h, const char *name, const mr_put *put, mr_error *err);
 /* What is stored there; MR_END: nothing. */

@@ -10,7 +10,7 @@
 #include "shards/remote/parts.h"
 #include "shards/seek/seek.h"
 
-/* So many requests at once hide 20 ms of delay; a server sees no more of one host. */
+/* This many requests at once hide 20 ms of delay; a server sees no more from one host. */
 enum { AT_ONCE = 16 };
 
 typedef struct job {

@@ -42,7 +42,7 @@ static uint64_t number(const char **at)
     return n;
 }
 
-/* "bytes 0-99/1000"; of a range that there is not, a star has the place of 0-99. */
+/* "bytes 0-99/1000"; if there is no such range, there is a star in place of 0-99. */
 static void take_range(mr_reply *r, const char *value)
 {
     const char *at = value + strcspn(value, "0123456789"), *slash = strchr(value, '/');
@@ -61,7 +61,7 @@ static size_t take_head(char *line, size_t size, size_t count, void *to)
     char value[MR_ETAG_MAX];
     const char *at = value;
     r->heard = true;
-    if (header(line, len, "HTTP/", value, sizeof value)) { /* of each redirect, too */
+    if (header(line, len, "HTTP/", value, sizeof value)) { /* each redirect has one as well */
         at += strcspn(value, " ");
         r->status = (int)number(&at);
         r->ranged = r->html = false;

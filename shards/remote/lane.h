@@ -17,7 +17,7 @@ typedef struct mr_lane {
 typedef struct mr_reply { /* what the last answer's head says, and what became of its body */
     const mr_get *get;
     uint64_t got;                /* bytes delivered so far, over all attempts */
-    int status, code;            /* of HTTP; of libcurl */
+    int status, code;            /* status of HTTP; code of libcurl */
     bool ranged, html;           /* with Content-Range; Content-Type is text/html */
     bool heard;                  /* something came since it was set to false */
     bool begun;                  /* the body */
@@ -26,8 +26,8 @@ typedef struct mr_reply { /* what the last answer's head says, and what became o
     unsigned retry_after;        /* seconds */
     char etag[MR_ETAG_MAX];
     bool changed;   /* the file is not that of the first attempt */
-    uint64_t sent;  /* of what is PUT, in this attempt */
-    mr_status sunk; /* of the sink */
+    uint64_t sent;  /* bytes of the body sent in this attempt at a PUT */
+    mr_status sunk; /* the sink's status */
     mr_error *err;
     char page[1024]; /* the start of the body of a refusal */
     size_t page_len;

@@ -73,7 +73,7 @@ static uint64_t element_number(const char **at, const char *tag)
 
 /* ---- the id ------------------------------------------------------------------------------------------------------ */
 
-/* Of this file at this place: what the file in the cache is named by. */
+/* The name of the file in the cache, made from this file and its place. */
 static mr_status find_place(upload *u, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf what = {0};

@@ -15,16 +15,15 @@ struct mr_remote {
     int dir;
     mr_manifest *manifest;
 
-    pthread_mutex_t
-        small[64];      /* of shard i: [i % 64], while a small file of it is fetched, so that it is fetched once */
-    bool *no_seek;      /* of each shard, under its lock: the server has no .seek of it */
-    atomic_uint *reads; /* of each shard: records read one by one */
+    pthread_mutex_t small[64]; /* [i % 64]: held while a small file of shard i is fetched, so that it is fetched once */
+    bool *no_seek;             /* per shard, under its lock: the server has no .seek of it */
+    atomic_uint *reads;        /* per shard: records read one by one */
 
-    pthread_mutex_t lock; /* of these two */
+    pthread_mutex_t lock; /* guards these two */
     mr_store store;       /* path NULL: not opened yet */
-    char **damaged;       /* of each shard: why it is not fetched again; NULL: it may be */
+    char **damaged;       /* per shard: why it is not fetched again; NULL: it may be */
 
-    pthread_mutex_t coming_lock; /* of all below, and of what fetch.c says */
+    pthread_mutex_t coming_lock; /* guards all members below, and what fetch.c names */
     pthread_cond_t came;         /* a part has, or a reader has ended */
     struct mr_fetch_job *coming; /* shards that are being fetched, a list */
 };

@@ -1,7 +1,6 @@
 /* push.c - uploads a dataset's files to a URL.
  * Invariant: what is stored is what the manifest says, and the manifest is stored last: a reader that finds one finds
- * all of it.
- */
+ * all of it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

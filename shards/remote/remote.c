@@ -141,7 +141,7 @@ bool mr_remote_reads_few(mr_remote *r, const mr_shard *shard)
            atomic_fetch_add_explicit(&r->reads[number], 1, memory_order_relaxed) < FEW;
 }
 
-/* Into a file without a name, for what cannot be kept. */
+/* Fetches into an unnamed file what cannot be kept. */
 static mr_status fetch_unkept(mr_remote *r, const mr_shard *shard, int *fd, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int scratch = -1;

@@ -41,7 +41,7 @@ mr_status mr_remote_keep_out(const char *path, mr_error *err);
  * MR_BAD_DATA: damaged, or not the one that #sha256= names; MR_SYSTEM: errno is set. */
 mr_status mr_remote_open(const char *url, mr_error *err);
 
-/* That of an open folder; NULL: it is a folder like any other. */
+/* The remote dataset of an open folder; NULL: it is a folder like any other. */
 mr_remote *mr_remote_of(int dirfd);
 
 /* Shards are kept in this folder from now on; before the first of them is read.  `dir` NULL: the default. */
@@ -55,7 +55,7 @@ mr_status mr_remote_fetch(mr_remote *r, const mr_shard *shard, int to, const ato
 
 /* The shard's .mdb as it is kept, without fetching anything; false: it is not. */
 bool mr_remote_find(mr_remote *r, const mr_shard *shard, int *fd);
-/* Whether one more record of the shard is better read by mr_remote_read(): few of them have been. */
+/* Whether one more record of the shard is better read by mr_remote_read(), as only few of them have been. */
 bool mr_remote_reads_few(mr_remote *r, const mr_shard *shard);
 
 /* Fetches the indexes of these shards that are not there, and with `seeks` their seek indexes, several at once.  What
@@ -64,7 +64,7 @@ void mr_remote_fetch_indexes(mr_remote *r, const mr_shard *const *shards, size_t
                              const atomic_bool *stop);
 
 typedef struct mr_remote_seek {
-    uint64_t bytes; /* of the file; 0: there is none that is of the shard */
+    uint64_t bytes; /* bytes of the file; 0: none belongs to the shard */
     unsigned every;
 } mr_remote_seek;
 /* What the headers of the shards' seek indexes say, by ranges: found[count]. */

@@ -42,7 +42,7 @@ void mr_url_encode(mr_buf *out, const char *text, size_t len, const char *kept)
             mr_buf_printf(out, "%%%02X", (unsigned char)text[i]);
 }
 
-/* What the user wrote of an http URL is encoded already; only its bytes outside of ASCII are not. */
+/* An http URL is already encoded as the user wrote it, except for bytes outside of ASCII. */
 static void add_written(mr_buf *out, const char *text, size_t len)
 {
     mr_url_encode(out, text, len, "%!$&'()*+,;=:@/");

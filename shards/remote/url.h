@@ -15,9 +15,9 @@ typedef enum mr_scheme {
 } mr_scheme;
 
 typedef struct mr_credentials {
-    char *key, *secret, *token; /* of S3; key NULL: requests are not signed */
-    char *bearer;               /* of the hub; NULL: none */
-    char *region, *endpoint;    /* of S3; endpoint NULL: Amazon's */
+    char *key, *secret, *token; /* for S3; key NULL: requests are not signed */
+    char *bearer;               /* for the hub; NULL: none */
+    char *region, *endpoint;    /* for S3; endpoint NULL: Amazon's */
     char from[160];             /* where they were found, for messages */
 } mr_credentials;
 
@@ -35,7 +35,7 @@ mr_scheme mr_url_scheme(const char *text);
 mr_status mr_url_parse(const char *text, mr_url *out, mr_error *err);
 void mr_url_free(mr_url *url);
 
-/* Credentials as the tools of each service take them: from variables, then from files.  To have none is fine. */
+/* Credentials as the tools of each service find them: in variables, then in files. It is fine to have none. */
 mr_status mr_credentials_find(mr_scheme scheme, mr_credentials *out, mr_error *err);
 void mr_credentials_free(mr_credentials *credentials);
 

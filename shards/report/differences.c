@@ -1,5 +1,5 @@
 /* differences.c - what differs between two datasets as one page, the images side by side.
- * Invariant: of each kind the first SHOWN differences have images, fewer if these would make the page too large. */
+ * Invariant: the first SHOWN differences of each kind have images, fewer if these would make the page too large. */
 #include "shards/report/differences.h"
 
 #include "base/scope.h"

@@ -1,6 +1,5 @@
 /* differences.h - what differs between two datasets as one page, the images side by side.
- * Invariant: like every page of a report, it needs no network; it shows the first few differences and counts all.
- */
+ * Invariant: like every page of a report, it needs no network; it shows the first few differences and counts all. */
 #ifndef MR_REPORT_DIFFERENCES_H
 #define MR_REPORT_DIFFERENCES_H
 

@@ -54,8 +54,8 @@ static size_t aspect_bin(uint64_t w, uint64_t h)
     return w > 2 * h ? 6 : 3 * w > 4 * h ? 5 : 4;
 }
 
-/* ---- of every sample ----------------------------------------------------------------------------------------------
- */
+/* ---- of every sample
+ * ---------------------------------------------------------------------------------------------- */
 
 /* A thumbnail of a baseline JPEG takes a part of the work of decoding it; of other images, all of it. */
 static void add_work(const mr_row *row, mr_report_facts *f)
@@ -95,8 +95,8 @@ static mr_status count_rows(mr_report_facts *f, mr_error *err)
     return MR_OK;
 }
 
-/* ---- of the samples looked at -------------------------------------------------------------------------------------
- */
+/* ---- of the samples looked at
+ * ------------------------------------------------------------------------------------- */
 
 static void count_objects(const mr_objects *found, mr_report_facts *f)
 {
@@ -158,7 +158,7 @@ const mr_split *mr_report_sample(const mr_manifest *m, uint64_t n, uint64_t *num
     return &m->splits[i];
 }
 
-/* Of as many equal parts of the dataset one sample each: all, or a choice. */
+/* Looks at one sample in each of as many equal parts of the dataset: all samples, or a choice. */
 static mr_status look(mr_report_facts *f, uint64_t seed, mr_error *err)
 {
     MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};

@@ -1,6 +1,6 @@
 /* facts.h - the figures in a report about a dataset.
  * Invariant: sizes, formats and labels are those of every sample; what only metas contain (objects, captions, lists of
- * labels) is of `looked` samples, all of them or a seeded choice, which the page states. */
+ * labels) comes from `looked` samples, all of them or a seeded choice, which the page states. */
 #ifndef MR_REPORT_FACTS_H
 #define MR_REPORT_FACTS_H
 
@@ -13,12 +13,12 @@ enum { MR_METAS_MOST = 50000 }; /* read for a report */
 typedef enum mr_bins_kind {
     MR_BINS_SIDE,    /* longer side in pixels */
     MR_BINS_ASPECT,  /* width / height, as seen */
-    MR_BINS_BYTES,   /* of an encoded image */
+    MR_BINS_BYTES,   /* bytes of an encoded image */
     MR_BINS_FORMAT,  /* codec */
     MR_BINS_EXIF,    /* orientation */
-    MR_BINS_OBJECTS, /* per image; of the samples looked at */
-    MR_BINS_BOX,     /* area of a box, COCO's sizes; of the samples looked at */
-    MR_BINS_LENGTH,  /* words in a caption; of the samples looked at */
+    MR_BINS_OBJECTS, /* per image; in the samples looked at */
+    MR_BINS_BOX,     /* area of a box, COCO's sizes; in the samples looked at */
+    MR_BINS_LENGTH,  /* words in a caption; in the samples looked at */
     MR_BINS_KINDS
 } mr_bins_kind;
 
@@ -38,7 +38,7 @@ typedef struct mr_report_facts {
     mr_class_counts labels;
     uint64_t bins[MR_BINS_KINDS][MR_BINS_MOST];
     uint64_t looked;
-    uint64_t *objects; /* [classes + 1]: of the samples looked at; the last: without a class */
+    uint64_t *objects; /* [classes + 1]: counts in the samples looked at; the last: without a class */
     uint64_t object_count, captions;
     uint64_t *listed; /* [classes]: examined samples whose list of labels has the class */
     uint64_t lists;

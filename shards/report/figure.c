@@ -83,8 +83,8 @@ static void add_object(mr_buf *out, const mr_objects *all, const mr_object *o, d
     }
 }
 
-/* The name of an object's class, upright, at the left upper end of its box; nothing of an object without a box.  The
- * style shows names only on an image that is enlarged: smaller ones have no room for them. */
+/* The name of an object's class, upright, at the left upper end of its box; nothing for an object without a box. The
+ * style shows names only on an enlarged image: smaller ones have no room for them. */
 static void add_name(const mr_report_facts *f, const mr_sample_view *v, const mr_object *o, double unit, mr_buf *out)
 {
     const char *name = class_name(f->m, o->label);
@@ -104,7 +104,7 @@ static void add_name(const mr_report_facts *f, const mr_sample_view *v, const mr
     mr_buf_add_text(out, "</text>");
 }
 
-/* `unit`: of a pixel on the page, about. */
+/* `unit`: about the size of a pixel on the page. */
 static mr_status add_drawing(const mr_report_facts *f, const mr_sample_view *v, mr_thumbs *thumbs,
                              const mr_objects *objects, mr_buf *out, mr_error *err)
 {

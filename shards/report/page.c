@@ -19,8 +19,8 @@ enum { WORDS_MOST = 60, ROWS_MOST = 30 };
 
 typedef unsigned long long ull;
 
-/* ---- what it is ---------------------------------------------------------------------------------------------------
- */
+/* ---- what it is
+ * --------------------------------------------------------------------------------------------------- */
 
 static void add_facts(const mr_report_facts *f, mr_buf *out)
 {
@@ -40,8 +40,7 @@ static void add_facts(const mr_report_facts *f, mr_buf *out)
     mr_buf_add_text(out, "</dl>\n");
 }
 
-/* ---- images, objects, words -------------------------------------------------------------------------------------
- */
+/* ---- images, objects, words ------------------------------------------------------------------------------------- */
 
 static void add_bins(const mr_report_facts *f, mr_bins_kind kind, mr_buf *out)
 {
@@ -118,8 +117,8 @@ static void add_words(const mr_report_facts *f, mr_buf *out)
     mr_buf_add_text(out, "</p>\n</section>\n");
 }
 
-/* ---- what ingest found --------------------------------------------------------------------------------------------
- */
+/* ---- what ingest found
+ * -------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *key, *title;
@@ -177,8 +176,8 @@ static void add_findings(const mr_report_facts *f, mr_buf *out)
     mr_buf_add_text(out, "</section>\n");
 }
 
-/* ---- the page -----------------------------------------------------------------------------------------------------
- */
+/* ---- the page
+ * ----------------------------------------------------------------------------------------------------- */
 
 static const mr_frame_section sections[] = {
     {"splits", "Splits and classes"},

@@ -6,8 +6,8 @@
 #include "shards/report/wall.h"
 
 typedef struct mr_page_options {
-    uint64_t seed, max_pixels; /* of the samples shown; images of more pixels are not decoded */
-    int progress;              /* of the search for images that look alike, MR_PROGRESS_... */
+    uint64_t seed, max_pixels; /* seed of the samples shown; images with more pixels than that are not decoded */
+    int progress;              /* MR_PROGRESS_..., for the search for images that look alike */
 } mr_page_options;
 
 /* Appends the page.  MR_MISUSE: no dataset at `dir`; MR_BAD_DATA,

@@ -16,7 +16,7 @@ typedef struct section {
     const mr_report_facts *f;
     const mr_similar *found;
     mr_thumbs thumbs; /* not the page's, which counts the JPEGs among its samples */
-    size_t begin;     /* of the section, in the page */
+    size_t begin;     /* where the section begins in the page */
 } section;
 
 static void free_section(section *s)

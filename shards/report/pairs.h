@@ -1,6 +1,6 @@
 /* pairs.h - images that look alike, side by side: leaks between splits, and duplicates in one.
- * Invariant: what is shown depends on the dataset alone; a dataset that is too large to be decoded for a page says so.
- */
+ * Invariant: what is shown depends on the dataset alone; a dataset that is too large to be decoded for a page says
+ * so. */
 #ifndef MR_REPORT_PAIRS_H
 #define MR_REPORT_PAIRS_H
 

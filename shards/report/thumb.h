@@ -13,8 +13,8 @@ typedef struct mr_thumbs { /* a zeroed one is empty */
     mr_pixels_scratch *scratch;
     mr_resizer *resizer;
     mr_buf pixels, jpeg;
-    uint64_t max_pixels; /* of an image that is decoded; 0: MR_DEFAULT_MAX_PIXELS */
-    struct {             /* of the JPEGs shown */
+    uint64_t max_pixels; /* pixels of an image that is decoded; 0: MR_DEFAULT_MAX_PIXELS */
+    struct {             /* the JPEGs shown */
         uint64_t all, read, quality_sum, full, half, quarter, grey;
         unsigned lowest, highest;
     } jpegs;

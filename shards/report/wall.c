@@ -14,7 +14,7 @@ typedef struct pick {
     uint64_t sample, order;
 } pick;
 
-/* Of a sample without a label of its own: the class of its first object. */
+/* The class of a sample; without a label of its own, that of its first object. */
 static mr_status class_of(const mr_report_facts *f, uint64_t sample, mr_sample_view *view, mr_objects *objects,
                           size_t *class, mr_error *err)
 {

@@ -28,7 +28,7 @@ void mr_seek_header_pack(const mr_seek_header *h, uint8_t out[MR_SEEK_HEADER])
 
 static uint64_t table_bytes(uint64_t rows)
 {
-    return (rows + 1) * MR_SEEK_OFFSET; /* rows: at most 2^32, as the manifest has them */
+    return (rows + 1) * MR_SEEK_OFFSET; /* rows: at most 2^32, as in the manifest */
 }
 
 mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, const mr_shard *shard,

@@ -14,8 +14,8 @@
 #include "base/cli/term.h"
 
 typedef struct run {
-    mr_seek_job *jobs;       /* of this rank's shards */
-    size_t count, chunks;    /* of jobs; of all of them */
+    mr_seek_job *jobs;       /* one for each of this rank's shards */
+    size_t count, chunks;    /* jobs; chunks of all of them */
     mr_seek_worker *workers; /* one a thread */
     unsigned threads, rank, world;
     mr_progress *progress;

@@ -25,7 +25,7 @@ typedef struct mr_seek_job {
     pthread_mutex_t lock; /* guards `out` and what follows but chunks and lens */
     size_t first_chunk;   /* among those of all jobs */
     size_t chunk_count, left;
-    size_t failed_chunk; /* of the failure kept in out->why: the first in order */
+    size_t failed_chunk; /* the chunk whose failure is in out->why: the first in order */
     bool begun, idle;    /* idle: nothing to make */
     unsigned every;
     mr_buf existing; /* the file that is compared, with options->check */

@@ -52,8 +52,8 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
 /* Where a row's entries are, from two neighbours of the table; false: it has none, or they are out of bounds.  They are
  * never longer than their image. */
 typedef struct mr_seek_span {
-    uint64_t offset; /* of the check; the entries follow it */
-    size_t len;      /* of the entries */
+    uint64_t offset; /* where the check begins; the entries follow it */
+    size_t len;      /* length of the entries */
 } mr_seek_span;
 bool mr_seek_span_at(const uint8_t pair[2 * MR_SEEK_OFFSET], uint64_t size, uint64_t rows, uint64_t image_len,
                      mr_seek_span *out);
@@ -70,7 +70,7 @@ mr_status mr_seek_check_table(const uint8_t *table, const mr_seek_header *h, uin
 mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *shard, const mr_row *rows,
                         mr_seek_header *out, mr_error *err);
 
-/* Opens NAME.seek and takes its header.  MR_END: there is none; MR_BAD_DATA: not of this shard; MR_SYSTEM: errno is
+/* Opens NAME.seek and reads its header.  MR_END: there is none; MR_BAD_DATA: not of this shard; MR_SYSTEM: errno is
  * set. */
 mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size, mr_seek_header *header,
                        mr_error *err);
@@ -88,10 +88,10 @@ typedef enum mr_seek_outcome {
     MR_SEEK_FAILED,
 } mr_seek_outcome;
 
-typedef struct mr_seek_result { /* of a shard, or summed over shards */
+typedef struct mr_seek_result { /* result of one shard, or summed over shards */
     mr_seek_outcome outcome;
     uint64_t images, jpegs, indexed; /* stored images, those that are JPEGs, those of them with entries */
-    uint64_t bytes;                  /* of the file */
+    uint64_t bytes;                  /* bytes of the file */
     uint64_t examined;               /* JPEGs examined in this run ... */
     double cpu;                      /* ... and the seconds of CPU that took */
     mr_error why;                    /* MR_SEEK_FAILED */
@@ -116,8 +116,8 @@ mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, c
 /* Removes the seek files of these shards; *dropped: how many there were. */
 mr_status mr_seek_drop(int dirfd, const mr_shard *const *shards, size_t count, size_t *dropped, mr_error *err);
 
-/* Size and spacing of a shard's seek file by its header alone.  MR_END: there is none; MR_BAD_DATA: not of this shard.
- */
+/* Size and spacing of a shard's seek file by its header alone.  MR_END: there is none; MR_BAD_DATA: not of this
+ * shard. */
 mr_status mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every, mr_error *err);
 
 #endif

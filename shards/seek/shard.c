@@ -98,7 +98,7 @@ static mr_status open_records(mr_seek_job *job, mr_error *err)
     return job->chunks && job->lens ? MR_OK : mr_fail_memory(err, job->shard->name);
 }
 
-/* Its hashes are looked at first: what they find is damage, what the comparison finds was made on purpose. */
+/* Its hashes are looked at first: what they find is damage; what only the comparison finds was made on purpose. */
 static mr_status begin_check(mr_seek_job *job, const char *name, mr_error *err)
 {
     mr_seek_header header;

@@ -1,5 +1,5 @@
 /* similar.c - reads the images of a dataset and finds those that look alike.
- * Invariant: of equal bytes in one split only the first sample is an image here; ingest stores them once.
+ * Invariant: among samples with equal bytes in one split only the first is an image here; ingest stores the bytes once.
  *
  *      indexes --> images, without repeated bytes --> hashes (every image is decoded) --> mr_near_find() */
 #include "shards/view/view.h"

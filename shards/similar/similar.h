@@ -9,7 +9,7 @@
 #include "shards/dataset/dataset.h"
 
 typedef struct mr_similar_picture { /* the first sample of a split with these bytes */
-    uint64_t hash, number;          /* of the image; in the split */
+    uint64_t hash, number;          /* hash of the image; its number in the split */
     uint32_t len, split;
     int32_t label;
     uint32_t equal; /* the image of an earlier split with the same bytes; its own number: there is none */

@@ -172,8 +172,8 @@ static void compare_shared(mr_verify_job *job, uint64_t i)
     }
 }
 
-/* The header of the image in scratch->record and, if asked for, its pixels; *kind: of the problem if that fails.
- * Pixels keep to the run's limits: they take the memory and the time that a header claims. */
+/* The header of the image in scratch->record and, if asked for, its pixels; *kind: the kind of problem if that fails.
+ * Decoding obeys the run's limits: it takes the memory and the time that a header claims. */
 static mr_status examine(const mr_verify_job *job, uint64_t i, mr_problem_kind *kind, uint32_t *oddities, mr_error *why)
 {
     const mr_row *row = &job->rows[i];

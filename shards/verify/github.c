@@ -14,7 +14,7 @@ typedef struct log_lines {
     size_t errors, warnings; /* all there are */
 } log_lines;
 
-/* `name`: of a property, where ':' and ',' have a meaning too. */
+/* `name`: the name of a property, in which ':' and ',' have a meaning as well. */
 static void add_escaped(mr_buf *out, const char *text, bool name)
 {
     for (; *text; text++)

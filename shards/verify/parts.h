@@ -11,7 +11,7 @@
 #include "shards/seek/seek.h"
 #include "shards/verify/verify.h"
 
-enum { MR_DAMAGED_IMAGE = 1, MR_DAMAGED_META = 2, MR_DAMAGED_DECODE = 4 }; /* DECODE: bytes whole, pixels not */
+enum { MR_DAMAGED_IMAGE = 1, MR_DAMAGED_META = 2, MR_DAMAGED_DECODE = 4 }; /* DECODE: only the pixels are damaged */
 
 enum { MR_PASS_CHUNK = 256 * 1024 }; /* measured: the fastest that stays in the second-level cache with its hashes */
 
@@ -49,10 +49,10 @@ typedef struct mr_verify_job {
     char mdb_name[96], idx_name[96];
     int mdb;          /* -1: cannot be read */
     uint64_t size;    /* the .mdb's actual one */
-    uint64_t unread;  /* bytes of the .mdb that the system did not give */
+    uint64_t unread;  /* bytes of the .mdb that the system could not read */
     mr_row *rows;     /* NULL: no usable index */
     bool index_good;  /* rows match the manifest's digest */
-    mr_shard counted; /* the shard with images and bytes as its rows have them */
+    mr_shard counted; /* the shard with images and bytes as in its rows */
     uint8_t *damaged; /* a byte a row */
     mr_buf seek;      /* the whole seek index, if it will be compared with a rebuilt one */
     mr_seek_header seek_header;
@@ -88,14 +88,14 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
 
 /* Checks NAME.seek, if there is one, as far as possible without reading the .mdb. */
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err);
-/* Of row i, whose image is in scratch->record: the entries in job->seek beside those rebuilt. */
+/* Compares the entries in job->seek with those rebuilt for row i, whose image is in scratch->record. */
 mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
 
 /* Page walk, meta and image headers (and pixels) against the index. */
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
 
-/* oddity.c.  Counts the row's image, which has been decoded; makes warnings of the counts of all shards, one a kind;
- * one shard's counts as ranks send them, and back. */
+/* oddity.c. Counts the row's image, which has been decoded; turns the counts of all shards into warnings, one per kind;
+ * packs one shard's counts for other ranks, and unpacks them. */
 mr_status mr_verify_oddity_add(mr_verify_job *job, uint64_t row, uint32_t oddities, mr_error *err);
 void mr_verify_oddity_warn(mr_verify_report *r);
 json_t *mr_verify_oddity_json(const mr_verify_shard *s);

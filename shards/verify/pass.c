@@ -52,7 +52,7 @@ static void mark_damaged(mr_verify_job *job, const piece *p)
     job->damaged[p->tag / 2] |= p->tag & 1 ? MR_DAMAGED_META : MR_DAMAGED_IMAGE;
 }
 
-/* Only an index that was made to deceive has them; one open record at a border is all that the pass can follow. */
+/* Only an index that was made to deceive has such records; the pass can follow one open record at a border. */
 static void drop_overlaps(mr_verify_job *job, pieces *list)
 {
     uint64_t end = 0;

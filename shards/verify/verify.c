@@ -20,7 +20,7 @@
 typedef struct run {
     const mr_verify_options *o;
     mr_verify_report *report;
-    const mr_shard **shards; /* of all splits, as the report's */
+    const mr_shard **shards; /* shards of all splits, parallel to the report's */
     mr_verify_find find;
     mr_verify_scratch *scratch; /* one a thread */
     mr_progress *progress;
@@ -239,7 +239,7 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
 }
 
 /* Its path now leads to another dataset or to nothing, as `ingest --force` leaves it: what is missing then is not
- * damage. `status`: of verifying it, which is returned otherwise. */
+ * damage. `status`: the status of verifying it, which is returned otherwise. */
 static mr_status check_place(const run *v, const char *dir, mr_status status, mr_error *err)
 {
     if ((status == MR_OK && mr_verify_ok(v->report)) || v->dirfd < 0 || !v->place ||

@@ -94,7 +94,7 @@ typedef struct mr_verify_oddity { /* images that decode with a harmless warning 
 typedef struct mr_verify_shard {
     const char *name; /* the manifest's */
     uint64_t samples;
-    uint64_t bytes;   /* of both files, as the manifest says */
+    uint64_t bytes;   /* bytes of both files, as the manifest states them */
     uint64_t damaged; /* samples that are damaged or cannot be reached */
     bool index_only;  /* the only damage is the index: `millrace reindex` rebuilds it */
     double seconds;
@@ -111,7 +111,7 @@ typedef struct mr_verify_report {
     mr_verify_shard *shards;
     uint64_t samples, bytes; /* sums over the shards */
     double seconds;
-    mr_problems problems;         /* of the dataset as a whole */
+    mr_problems problems;         /* problems of the dataset as a whole */
     mr_problems warnings;         /* the data is intact, but worth a look */
     struct mr_manifest *manifest; /* keeps the names alive; NULL if it is damaged */
 } mr_verify_report;

@@ -1,5 +1,5 @@
 /* condition_kinds.h - between the files of the conditions: what the table in conditions.c takes from the others.
- * Invariant: `make` prepares an argument once, `meets` asks of any number of samples; see mr_condition_kind. */
+ * Invariant: `make` prepares an argument once, `meets` checks any number of samples; see mr_condition_kind. */
 #ifndef MR_CONDITION_KINDS_H
 #define MR_CONDITION_KINDS_H
 

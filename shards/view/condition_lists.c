@@ -108,7 +108,7 @@ static mr_status look_up(const listed *l, const mr_candidate *c, bool *found)
 bool mr_condition_drop_meets(const void *state, const mr_candidate *c)
 {
     bool found;
-    /* What cannot be told from a sample that is taken down is not shown. */
+    /* A sample that cannot be distinguished from one that is taken down is not shown. */
     return look_up(state, c, &found) == MR_OK && !found;
 }
 

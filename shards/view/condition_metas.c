@@ -1,5 +1,5 @@
-/* condition_metas.c - conditions on what the source says of a sample: a column of a table, the number of objects.
- * Invariant: a sample whose meta says nothing of it does not meet the condition. */
+/* condition_metas.c - conditions on what the source says about a sample: a column of a table, the number of objects.
+ * Invariant: a sample whose meta does not mention it does not meet the condition. */
 #include <stdlib.h>
 #include <string.h>
 

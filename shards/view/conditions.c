@@ -65,7 +65,7 @@ static bool mr_condition_first_meets(const void *state, const mr_candidate *c)
     return c->passed < *(const uint64_t *)state;
 }
 
-/* Even, the same everywhere, and of another purpose another number. */
+/* Evenly distributed, the same everywhere, and a different number for each purpose. */
 static uint64_t hash_for(const mr_candidate *c, uint8_t purpose)
 {
     uint8_t bytes[9];

@@ -1,4 +1,4 @@
-/* conditions.h - what may be asked of a sample: one row of a table for each condition.
+/* conditions.h - what may be required of a sample: one row of a table for each condition.
  * Invariant: whether a sample meets a condition depends on the sample and on those before it in its split, never on the
  * run. */
 #ifndef MR_CONDITIONS_H
@@ -7,17 +7,17 @@
 #include "shards/manifest/format.h"
 #include "shards/manifest/manifest.h"
 
-/* What a condition is asked about. */
+/* The sample that a condition is checked for. */
 typedef struct mr_candidate {
     uint64_t number;      /* in its dataset's split */
     uint64_t passed;      /* samples that met all conditions up to this one */
-    const mr_row *row;    /* its label is of the dataset's classes */
+    const mr_row *row;    /* its label is a number of the dataset's classes */
     const char *class_is; /* NULL: it has none */
     const char *meta;     /* NULL unless a condition of the part needs it */
     size_t meta_len;
 } mr_candidate;
 
-/* In the order in which they are asked: word, name, value, whether it reads metas, kind of argument, help. */
+/* In the order in which they are checked: word, name, value, whether it reads metas, kind of argument, help. */
 #define MR_CONDITIONS(X)                                                                                               \
     X(drop, "drop", "FILE", true, drop,                                                                                \
       "all but those in FILE, one per line: a source or an image hash, the reason and the date, separated by tabs")    \
@@ -37,7 +37,7 @@ typedef struct mr_candidate {
     X(first, "first", "N", false, number, "the first N of those that meet the other conditions")
 
 typedef struct mr_condition_kind {
-    const char *name, *value, *help; /* of the option: --class NAMES */
+    const char *name, *value, *help; /* name, value and help of the option: --class NAMES */
     bool needs_meta;
     /* What `meets` needs of the argument; MR_MISUSE says what is accepted.  Released with free(). */
     mr_status (*prepare)(const char *argument, void **state, mr_error *err);
@@ -57,11 +57,11 @@ typedef struct mr_condition {
 mr_status mr_condition_make(const char *name, const char *argument, mr_condition *out, mr_error *err);
 void mr_condition_free(mr_condition *c);
 
-/* Whether the candidate meets all of them, asked in order; `c->passed` is filled in here. */
+/* Whether the candidate meets all of them, checked in order; `c->passed` is filled in here. */
 bool mr_conditions_meet(mr_condition *conditions, size_t count, mr_candidate *c);
 bool mr_conditions_need_meta(const mr_condition *conditions, size_t count);
-/* How many names of a --drop or --sample-list no sample had, in all of the parts that were asked about with the same
- * argument; *name: the first of them, lent by the conditions.  0 of other kinds. */
+/* How many names of a --drop or --sample-list no sample had, in all parts with the same argument; *name: the first of
+ * them, lent by the conditions. 0 for other kinds. */
 size_t mr_conditions_missed(const mr_condition *const *same, size_t count, const char **name);
 /* Forgets the candidates so far, before another split is looked at. */
 void mr_conditions_restart(mr_condition *conditions, size_t count);

@@ -1,4 +1,4 @@
-/* place.c - the paths of a view's datasets, as its file has them and as they are seen from here.
+/* place.c - the paths of a view's datasets, as in its file, and as seen from here.
  * Invariant: mr_view_place() leads to what mr_view_relate() was given. */
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *      {"millrace_view":1, "paths":["../flowers"],                      where: relative to the file, or a URL
  *       "view":{"datasets":["5f..."], "splits":[...]}, "sha256":"..."}  what: its SHA-256, as compact JSON
  *
- * docs/views.md describes the members.  This module: view, the file; conditions, the table of what may be asked of a
+ * docs/views.md describes the members.  This module: view, the file; conditions, the table of what may be required of a
  * sample.  shards/dataset opens a view as a dataset. */
 #ifndef MR_VIEW_FILE_H
 #define MR_VIEW_FILE_H
@@ -22,7 +22,7 @@ typedef struct mr_view_source { /* a dataset */
     uint8_t digest[32];
 } mr_view_source;
 
-typedef struct mr_view_part { /* of one split of a dataset, the samples that meet all conditions, in order */
+typedef struct mr_view_part { /* those samples of one split of a dataset that meet all conditions, in order */
     size_t dataset;
     char *split;
     mr_condition *conditions;
@@ -40,7 +40,7 @@ typedef struct mr_view_split {
     bool balance;    /* each class is seen equally often, instead of weights */
 } mr_view_split;
 
-typedef struct mr_view_rename { /* of a class, in all datasets; a class of the other name takes its samples */
+typedef struct mr_view_rename { /* renames a class in all datasets; if a class has the new name, it takes the samples */
     char *from, *to;
 } mr_view_rename;
 
@@ -64,9 +64,9 @@ bool mr_view_weight_ok(const char *text);
 
 /* Whether a path that the user named leads to a file, and so to no dataset but a view. */
 bool mr_view_is_at(const char *path);
-/* MR_MISUSE if it does: of what needs a dataset itself. */
+/* MR_MISUSE if it does, for commands that need a dataset itself. */
 mr_status mr_view_refuse(const char *path, mr_error *err);
-/* MR_BAD_DATA: no view, a damaged one, or one that was edited; MR_MISUSE: of a later format. */
+/* MR_BAD_DATA: no view, a damaged one, or one that was edited; MR_MISUSE: a later format. */
 mr_status mr_view_parse(const void *bytes, size_t len, const char *name, mr_view_file **out, mr_error *err);
 mr_status mr_view_read(const char *path, mr_view_file **out, mr_error *err);
 /* Appends the file's bytes, and sets the digest. */

@@ -1,8 +1,7 @@
 /* exchange_bench.c - summing the gradients of ranks, of one host or several: the shared window beside MPI_Allreduce and
  * memcpy. Invariant: all ways work on the same buffers in the same run, alternating, and their sums are checked before.
  *
- *      mpirun -n 2 exchange_bench [MB [ROUNDS [RANKS_A_HOST [float32|bf16]]]]
- */
+ *      mpirun -n 2 exchange_bench [MB [ROUNDS [RANKS_A_HOST [float32|bf16]]]] */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -58,7 +58,7 @@ static void *draw(mr_device *d, mr_type type, size_t count, uint64_t seed, float
     return memory;
 }
 
-/* Of element (i, j) of the product, relative to the magnitudes of its terms. */
+/* The error of element (i, j) of the product, relative to the magnitudes of its terms. */
 static double error_at(const product *p, size_t i, size_t j, float found)
 {
     double sum = 0, magnitude = 0;

@@ -23,7 +23,7 @@ static inline int median_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of at least one; of an even number the upper one. */
+/* The median of at least one value; the upper one if their number is even. */
 static inline double median(double *measured, size_t count)
 {
     qsort(measured, count, sizeof *measured, median_order);

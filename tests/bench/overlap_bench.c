@@ -28,7 +28,7 @@
 enum { MARKS = 256, SKIPPED = 2 };
 enum { COMPUTING, APART, PLACES };
 
-/* Of one rank, the others' beside it. */
+/* One rank's, with the others' beside it. */
 typedef struct numbers {
     double step, exchange, cpu;
 } numbers;
@@ -51,8 +51,8 @@ typedef struct bench {
     double *seen;            /* [MARKS + 1, rounds]: of flat steps; the last: the end of the forward pass */
 } bench;
 
-/* ---- life ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void *zeroed(size_t count, size_t size)
 {
@@ -94,8 +94,8 @@ static void open_exchanges(bench *b)
     }
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------
- */
+/* ---- steps
+ * -------------------------------------------------------------------------------------------------------- */
 
 typedef struct listener {
     bench *b;
@@ -208,8 +208,8 @@ static void measure(bench *b, int place, numbers *of)
     free(times);
 }
 
-/* ---- on paper -----------------------------------------------------------------------------------------------------
- */
+/* ---- on paper
+ * ----------------------------------------------------------------------------------------------------- */
 
 static double link_seconds(const bench *b, uint64_t floats)
 {

@@ -2,8 +2,7 @@
  * without a seek index and with one of each spacing; and what such an index takes.
  * Invariant: all ways do the same boxes of the same files in the same run, alternating, and give the same bytes.
  *
- *      pixels_bench ROUNDS FILE.jpg...
- */
+ *      pixels_bench ROUNDS FILE.jpg... */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,8 +3,7 @@
  * Invariant: every figure is of a process of its own, which does what a command does; nothing is read from a shard.
  *
  *      scale_bench FOLDER [SHARDS [SAMPLES]]       leaves FOLDER/dataset, for `millrace plan`
- *      mpirun -n 8 scale_bench FOLDER              how the ranks of a host open FOLDER/dataset together
- */
+ *      mpirun -n 8 scale_bench FOLDER              how the ranks of a host open FOLDER/dataset together */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

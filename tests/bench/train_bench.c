@@ -268,7 +268,7 @@ static void read_config(bench *b, const char *path)
         stop(err.text);
 }
 
-/* What was said of the model, whichever came first. */
+/* What was said about the model, whichever came first. */
 static void settle(bench *b, uint32_t image, uint32_t text)
 {
     mr_model_config *c = &b->config;

@@ -1,7 +1,6 @@
-/* test_help.c - what --help, --help=all and --usage print, and the words of the version before.
- * Covers base/cli/cli_help.c.
- * Invariant tested: help fits two screens, no line is too wide, and every option is in --help=all by its new name only.
- */
+/* test_help.c - what --help, --help=all and --usage print, and the words of the version before.  Covers
+ * base/cli/cli_help.c.  Invariant tested: help fits two screens, no line is too wide, and every option is in
+ * --help=all by its new name only. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_inspect_run.c - `millrace inspect RUN`, and what eval, predict and results say of where a model comes from.
+/* test_inspect_run.c - `millrace inspect RUN`, and what eval, predict and results say about where a model comes from.
  * Invariant tested: dataset, seed, order, options and version are those of the training, whatever became of its dataset
  * since.
  * Covers train/report/run_print.c, train/report/cmd_inspect.c, train/cmd_session.c. */

@@ -53,7 +53,7 @@ static double norm_loss(void *ctx)
 
 static norm_case draw_norm(support_trial *t, size_t sample_rows, size_t samples)
 {
-    /* Of a group's lanes: some, all once, some twice. */
+    /* Some of a group's lanes, all once, some twice. */
     const size_t widths[] = {203, 7 + support_size_of(t, 90), 512, 600 + support_size_of(t, 90)};
     norm_case c = {.rows = sample_rows * samples,
                    .width = widths[t->round % MR_COUNT(widths)],

@@ -229,7 +229,7 @@ int WRAPPED(close)(int fd)
 {
     int how = fault(FAULT_close), result = REAL(close)(fd);
     if (how)
-        errno = how;                /* closed all the same, as Linux has it */
+        errno = how;                /* closed all the same, as in Linux */
     return how ? -1 : result;
 }
 

@@ -56,7 +56,7 @@ static double seconds(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Of the sanitizers, where there are any: their reports do not come as signals. */
+/* The sanitizers', if there are any: their reports do not come as signals. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 /* The CPU seconds it took. */

@@ -122,8 +122,8 @@ static void expect_said(const scene *s, const char *text)
 
 /* ---- readers ----------------------------------------------------------------------------------------------------- */
 
-/* What the library gives of single samples: a hash for each, and of the classes; 0: a failure that said what is wrong.
- */
+/* What the library gives of single samples: a hash for each, and of the classes; 0: a failure that said what is
+ * wrong. */
 typedef struct singles {
     uint64_t classes, items[SAMPLES_MAX], metas[SAMPLES_MAX], labels;
 } singles;

@@ -1,7 +1,7 @@
 /* test_hostile_images.c - pictures made to do harm: few bytes that claim or cost much.
  * Invariant tested: a picture over a limit is rejected, with a reason, cheaply and within 256 MiB, by ingest with
  * --check decode and by everything that reads a dataset with it; one within the limits costs no more than SECURITY.md
- * says of its pixels. */
+ * says about its pixels. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -470,7 +470,7 @@ static size_t add_sheets(size_t size, support_entry *others, mr_buf *tables)
     return 3;
 }
 
-/* A table of labels that says of each file a class of its own. */
+/* A table of labels that gives each file a class of its own. */
 static size_t add_noisy(size_t size, support_entry *others, mr_buf *tables)
 {
     mr_buf_add_text(tables, "path,noisy\nval/b/1.jpg,b\n");

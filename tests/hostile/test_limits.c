@@ -186,7 +186,7 @@ static mr_status manifest_bytes(uint64_t n, mr_error *err)
     return status;
 }
 
-/* Of a split without samples: it is what the classes make of it that counts. */
+/* A split without samples: what counts is the number of classes. */
 static mr_status class_counts(uint64_t n, mr_error *err)
 {
     mr_split split = {.name = "train"};

@@ -25,8 +25,8 @@ bool faulty_fired(const char *directory);
 /* Whether the call that failed was made by this library. */
 bool faulty_was_of(const char *directory, const char *library);
 
-/* Of a file's bytes or a folder's names and bytes; removes its report.json first, which may name the kind of source.
- * 0: absent. */
+/* A hash of a file's bytes or of a folder's names and bytes; removes its report.json first, which may name the kind of
+ * source.  0: absent. */
 uint64_t faulty_hash(const char *path);
 
 /* A shell's command in a directory; expects success. */

@@ -41,7 +41,7 @@ void support_assert_same_file(const char *a, const char *b);
 char *support_list(const char *dir);
 /* One number over the names and bytes of every file under `dir`: equal trees, equal numbers. */
 uint64_t support_tree_hash(const char *dir);
-/* The same of a dataset's files that must be equal: removes its report first, which may name the kind of source. */
+/* The same for a dataset's files that must be equal: removes its report first, which may name the kind of source. */
 uint64_t support_dataset_hash(const char *dataset);
 
 /* ---- commands ------------------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ bool support_sanitized(void); /* whether this build, and so the program, is */
  * time that the program takes to draw 50 pictures on this machine in this run, and, if it failed, said why: status 1 to
  * 3 and a line "millrace: ...", or a result that tells. */
 void support_assert_cheap(const support_result *r);
-/* The same of a failure, with these words in what was said; frees the result. */
+/* The same for a failure, with these words in the message; frees the result. */
 void support_expect_refusal(support_result r, const char *words);
 
 /* ---- samples and chance --------------------------------------------------------------------------------------- */

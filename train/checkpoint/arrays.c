@@ -73,7 +73,7 @@ mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const cha
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-typedef struct arrays { /* of one file: `slots` buffers of all parameters each */
+typedef struct arrays { /* arrays of one file: `slots` buffers, each of all parameters */
     const char *name;
     mr_npz_reader *npz;
     const mr_params *params;

@@ -23,7 +23,7 @@ typedef struct writing {
     const mr_checkpoint *c;
     const char *output;
     char name[MR_STEP_NAME], temp[MR_STEP_NAME]; /* step-N, .step-N.tmp-PID */
-    int output_fd, fd;                           /* of OUTPUT and of the temporary directory */
+    int output_fd, fd;                           /* OUTPUT, and the temporary directory */
     mr_buf config;                               /* config.json; empty: none */
     mr_digest digests[MR_FILES];
     uint64_t bytes;

@@ -6,8 +6,7 @@
  * the hub (mr_model_iface.describe) instead: model.safetensors config.json     from describe() optimizer.npz
  * "momentum/NAME", or "m/NAME" and "v/NAME"; with a mean of the weights "weights/NAME" tokenizer.json  if there is one
  * state.json      everything else, and bytes and XXH3-128 of the others; sealed like a manifest .step-00000300.tmp-PID/
- * being written by that process
- */
+ * being written by that process */
 #ifndef MR_CHECKPOINT_H
 #define MR_CHECKPOINT_H
 
@@ -32,17 +31,17 @@ typedef struct mr_checkpoint {
     uint64_t update;                    /* updates done */
     mr_cursor cursor;                   /* the next sample */
     uint64_t seed;
-    double accuracy, best_accuracy; /* of the last and the best evaluation, 0 to 1; -1: none yet */
-    double threshold;               /* of several labels: the probability from which a class counts as found; 0: none */
+    double accuracy, best_accuracy; /* accuracy in the last and in the best evaluation, 0 to 1; -1: none yet */
+    double threshold; /* with several labels, the probability from which a class counts as found; 0: none */
     uint64_t best_update;
     bool evaluation_due;           /* these weights have yet to be evaluated */
     json_t *facts;                 /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
-    char version[MR_VERSION_TEXT]; /* of the millrace that wrote it; "?": it does not say */
+    char version[MR_VERSION_TEXT]; /* version of the millrace that wrote it; "?": not stated */
     mr_buf tokenizer;              /* the bytes of tokenizer.json; empty: none */
     DIR *claim;                    /* to write: the caller's claim on OUTPUT; NULL: none */
 } mr_checkpoint;
 
-/* Contents, not the struct; a zeroed one is fine. */
+/* Releases the contents, not the struct, which may be zeroed. */
 void mr_checkpoint_release(mr_checkpoint *c);
 
 /* Keeps other runs out of OUTPUT until closedir(*claim) or the end of the process.  NULL: OUTPUT does not exist.  A
@@ -92,6 +91,6 @@ unsigned mr_checkpoint_slots(mr_optimizer_kind kind, bool ema);
 
 /* Whether mr_checkpoint_read() takes `path` for a checkpoint, not an OUTPUT; it need not exist. */
 bool mr_checkpoint_is(const char *path);
-bool mr_checkpoint_has_weights(const char *path); /* of whatever kind of model */
+bool mr_checkpoint_has_weights(const char *path); /* for any kind of model */
 
 #endif

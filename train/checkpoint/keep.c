@@ -76,7 +76,7 @@ static DIR *open_listing(int dirfd, const char *output, mr_error *err)
 
 /* ---- which there are --------------------------------------------------------------------------------------------- */
 
-/* By update; of one update the visible one comes first. */
+/* By update; for equal updates the visible one comes first. */
 static int by_update(const void *a, const void *b)
 {
     const mr_step *x = a, *y = b;

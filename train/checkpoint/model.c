@@ -1,4 +1,4 @@
-/* model.c - "model" of state.json: the shape of the weights' model.
+/* model.c - "model" in state.json: the shape of the model that the weights are for.
  * Invariant: a shape that is read has passed the check() of the model's interface; a member that an older millrace did
  * not write is 0, which has the meaning that it had then. */
 #include <stddef.h>

@@ -19,11 +19,11 @@ enum { MR_FILE_WEIGHTS, MR_FILE_OPTIMIZER, MR_FILE_CONFIG, MR_FILE_TOKENIZER, MR
  * absent and its digest has 0 bytes. */
 const char *mr_checkpoint_file(const mr_model_iface *iface, size_t file);
 
-/* How the arrays of a buffer begin: of the optimizer "momentum/", or "m/" and "v/"; then, with a mean, "weights/". */
+/* How the names of a buffer's arrays begin: the optimizer's "momentum/", or "m/" and "v/"; with a mean, "weights/". */
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
 
 /* Writes the arrays of MR_FILE_WEIGHTS or MR_FILE_OPTIMIZER to an empty open file, or reads them from one whose digest
- * was checked, allocating no more than fits in `bytes`.  `name`: of the file, in messages. */
+ * was checked, allocating no more than fits in `bytes`. `name`: the file's, for messages. */
 mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const char *name, mr_digest *digest,
                           mr_error *err);
 mr_status mr_arrays_read(mr_checkpoint *c, size_t file, int fd, uint64_t bytes, const char *name, mr_error *err);
@@ -47,7 +47,7 @@ mr_status mr_state_read(const char *dir, int dirfd, mr_checkpoint *out, mr_diges
 
 typedef struct mr_step {
     uint64_t update;
-    char name[MR_STEP_NAME]; /* of the directory; ".step-N.old-PID" if only that exists */
+    char name[MR_STEP_NAME]; /* name of the directory; ".step-N.old-PID" if only that exists */
 } mr_step;
 
 typedef struct mr_steps {

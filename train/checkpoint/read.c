@@ -1,6 +1,6 @@
 /* read.c - finding a checkpoint and reading it, as untrusted input.
- * Invariant: sizes and digests are checked before anything is parsed; no more memory is allocated than the files hold.
- */
+ * Invariant: sizes and digests are checked before anything is parsed; no more memory is allocated than the files
+ * hold. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ enum {
 
 typedef struct reading {
     mr_checkpoint made;
-    char *dir;   /* of the checkpoint; NULL: not found */
+    char *dir;   /* the checkpoint's directory; NULL: not found */
     int fd;      /* -1: not open */
     bool listed; /* found in an OUTPUT */
     bool with_state, only_state;
@@ -101,7 +101,7 @@ static mr_status open_best(const char *path, int fd, const mr_steps *steps, read
     return mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, no longer exists; name another", path, name);
 }
 
-/* By its content or its name.  `fd`: of the folder; -1: it does not exist. */
+/* By its content or its name. `fd`: the folder; -1: it does not exist. */
 static bool is_checkpoint(int fd, const char *path)
 {
     MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;

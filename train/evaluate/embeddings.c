@@ -1,8 +1,7 @@
 /* embeddings.c - the embeddings of all ranks gathered in the samples' order.
  * Invariant: equal on every rank.
  *
- *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and copied to the arrays
- */
+ *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and copied to the arrays */
 #include "train/evaluate/embeddings.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@ typedef struct mr_embeddings_sample { /* travels between ranks as it is */
 
 typedef struct mr_embeddings {
     size_t count, embed;
-    unsigned kinds;                   /* of embeddings that are kept: 2 (text, image) or 3 */
+    unsigned kinds;                   /* kinds of embeddings that are kept: 2 (text, image) or 3 */
     mr_embeddings_sample *samples;    /* [count] */
     float *embeddings[MR_EMBEDDINGS]; /* [count, embed] each, rows of length 1; NULL: not kept */
 } mr_embeddings;

@@ -15,7 +15,7 @@
 
 typedef struct scored {              /* one sample, as sent between ranks */
     uint64_t position;               /* in the split */
-    float loss, weight, probability; /* of what was predicted; 0 where outcomes are not wanted */
+    float loss, weight, probability; /* for what was predicted; 0 if outcomes are not wanted */
     int32_t label, predicted;
     uint32_t padding;
 } scored;
@@ -23,9 +23,9 @@ typedef struct scored {              /* one sample, as sent between ranks */
 typedef struct evaluation {
     const mr_evaluator *e;
     mr_feed feed;
-    bool pairs;       /* of images and text */
-    mr_buf logits_of; /* of several labels: logits of the samples in `mine`, [classes] each */
-    unsigned kinds;   /* of embeddings that are kept */
+    bool pairs;       /* the model is one of images and text */
+    mr_buf logits_of; /* with several labels: logits of the samples in `mine`, [classes] each */
+    unsigned kinds;   /* kinds of embeddings that are kept */
     size_t classes;
     float *losses, *logits; /* [batch], [batch, classes], host */
     int32_t *best;

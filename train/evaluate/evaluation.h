@@ -13,7 +13,7 @@
 
 typedef struct mr_verdict { /* on one sample */
     const mr_sample_facts *facts;
-    int32_t label, best; /* of the model's classes */
+    int32_t label, best; /* numbers of the model's classes */
     float loss;
     const float *logits; /* [classes], host; NULL unless there is a `tell` */
 } mr_verdict;
@@ -30,12 +30,12 @@ typedef struct mr_evaluator {
     size_t batch;              /* samples per rank and step; the model was planned for as many */
     mr_loader_options loader;  /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
     const int32_t *classes;    /* dataset's class -> model's class, -1: the model does not have it; NULL: the same */
-    const mr_feed_text *text;  /* of a model of images and text */
+    const mr_feed_text *text;  /* for a model of images and text */
     mr_damage *damage;         /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
     mr_embeddings *gallery;    /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
     mr_outcomes *outcomes;     /* gets the predictions for single samples, or with targets the scores of classes unless
                                 * `scores` does, on rank 0; caller releases.  NULL: not needed */
-    const mr_targets *targets; /* of the split, for several labels; NULL: one */
+    const mr_targets *targets; /* the split's targets, if samples have several labels; NULL: one */
     double threshold;          /* with targets: from which probability a class counts as found; 0: the best one here */
     mr_scores *scores;         /* with targets: gets those of each class; caller releases.  NULL: not wanted */
     bool shows;                /* how far it is, on the terminal of rank 0 */
@@ -48,19 +48,19 @@ typedef struct mr_evaluator {
 
 typedef struct mr_evaluation {
     uint64_t damaged;        /* skipped samples of all ranks */
-    uint64_t samples, right; /* those with a label and a good image; right: of classes only */
-    double loss, accuracy;   /* means over them; 0 where there are none.  Of images and text, accuracy is the
-                              * mean of both recalls at 1; of several labels, the mean average precision */
-    double f1, threshold;    /* of several labels: scores.h */
-    mr_recall recall;        /* of images and text */
+    uint64_t samples, right; /* those with a label and a good image; right: for classes only */
+    double loss, accuracy;   /* means over them; 0 if there are none. For images and text, accuracy is the mean of both
+                                recalls at 1; for several labels, the mean average precision */
+    double f1, threshold;    /* with several labels: see scores.h */
+    mr_recall recall;        /* for images and text */
     double seconds;
 } mr_evaluation;
 
-/* Lets the words of some samples, spread evenly, look for images in the gallery.  `e` is of images and text. */
+/* Searches the gallery's images for the words of some samples, spread evenly. `e` is for images and text. */
 mr_status mr_searches_keep(const mr_evaluator *e, const mr_embeddings *g, mr_outcomes *out, mr_error *err);
 
-/* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real one.
- */
+/* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real
+ * one. */
 mr_status mr_split_check_eval(const mr_manifest *m, const char *dataset, const char *split, mr_error *err);
 /* Collective.  The same result on every rank. */
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err);

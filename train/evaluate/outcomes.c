@@ -1,6 +1,6 @@
 /* outcomes.c - evaluation.jsonl: written from an evaluation, read for a report.
- * Invariant: what is written is read back as the same outcomes; a line that is not one of these is damage, not skipped.
- */
+ * Invariant: what is written is read back as the same outcomes; a line that is not one of these is damage, not
+ * skipped. */
 #include "train/evaluate/outcomes.h"
 
 #include <errno.h>

@@ -35,7 +35,7 @@ static void close_search(search *s)
     free(s->scores);
 }
 
-/* `out`: zeroed but for the device; close_search() also after a failure. */
+/* `out`: zeroed except for the device; call close_search() also after a failure. */
 static mr_status open_search(mr_device *d, const mr_embeddings *g, unsigned to, search *out, mr_error *err)
 {
     const mr_device_iface *c = d->iface;
@@ -82,8 +82,8 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
     return c->wait(s->device, err);
 }
 
-/* ---- recall -------------------------------------------------------------------------------------------------------
- */
+/* ---- recall
+ * ------------------------------------------------------------------------------------------------------- */
 
 bool mr_answers(const mr_embeddings *g, size_t r, size_t c)
 {
@@ -159,8 +159,8 @@ mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *
     return MR_OK;
 }
 
-/* ---- matches ------------------------------------------------------------------------------------------------------
- */
+/* ---- matches
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Insertion into the sorted list of the best so far. */
 static void pick(const float *scores, size_t count, size_t top, mr_match *out)

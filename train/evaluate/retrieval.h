@@ -28,7 +28,7 @@ typedef struct mr_match {
 } mr_match;
 
 /* The `top` nearest rows of kind `to` for each of `count` rows of kind `from` beginning with row `first`, best first
- * (of equals the earlier row), to out[count][top]; top <= g->count. */
+ * (the earlier row among equals), to out[count][top]; top <= g->count. */
 mr_status mr_matches_find(mr_device *d, const mr_embeddings *g, unsigned from, unsigned to, size_t first, size_t count,
                           size_t top, mr_match *out, mr_error *err);
 

@@ -16,14 +16,13 @@ typedef struct mr_scores { /* a zeroed one is empty */
     size_t classes;
     mr_class_score *each;  /* [classes] */
     double mean_precision; /* mean of the average precisions of classes with a positive: mAP */
-    double f1;             /* of all decisions together: micro F1 */
+    double f1;             /* F1 of all decisions together: micro F1 */
     double threshold;      /* probability from which a class counts as found */
 } mr_scores;
 
-/* logits[count, classes] of samples numbered samples[count].  `classes`: of a class of the targets, the model's; NULL:
- * the same; those of -1 are left out.  `threshold` < 0: the one of the highest micro F1.
- * Source of average precision: scikit-learn's average_precision_score, the sum over thresholds of
- * (R_n - R_(n-1)) P_n. */
+/* logits[count, classes] of samples numbered samples[count].  `classes`: the model's class for each class of the
+ * targets, NULL: the same; -1: left out.  `threshold` < 0: the one of the highest micro F1.  Source of average
+ * precision: scikit-learn's average_precision_score, the sum over thresholds of (R_n - R_(n-1)) P_n. */
 typedef struct mr_scores_input {
     const float *logits;
     const uint64_t *samples;

@@ -4,8 +4,7 @@
  *
  *      begin   each rank writes its entry; the first of each host merges them with the other hosts'; all read them all
  *      ready   drives pieces (pieces.c)
- *      finish  the rest of the pieces, and waiting for the other ranks'
- */
+ *      finish  the rest of the pieces, and waiting for the other ranks' */
 #include <string.h>
 
 #include "base/cli/term.h"

@@ -20,16 +20,16 @@ typedef enum mr_exchange_kind { MR_EXCHANGE_FLAT = 0, MR_EXCHANGE_BUCKETS } mr_e
 
 typedef struct mr_exchange_options {
     mr_exchange_kind kind;
-    uint64_t count;        /* float32 elements of the gradient buffer */
+    uint64_t count;        /* float32 elements in the gradient buffer */
     uint64_t bucket_bytes; /* 0: a 64th of all, from 1 to 25 MiB; rounded up to 64 bytes, at most 1 GiB */
     bool halves;           /* between hosts in bf16, summed in float32 (halves.h) */
-    unsigned ranks_a_host; /* 0: as the system is; for tests: as if every so many ranks were a host */
+    unsigned ranks_a_host; /* 0: the system's hosts; for tests: treat this many ranks at a time as a host */
 } mr_exchange_options;
 
 typedef struct mr_exchange mr_exchange;
 
-/* Collective.  Of one rank it is only a buffer.  Where the ranks of a host cannot open each other's memory (as
- * in containers that hide their processes) each is a host of its own. */
+/* Collective. With one rank it is only a buffer.  Where the ranks of a host cannot open each other's memory (as in
+ * containers that hide their processes) each is a host of its own. */
 mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *options, mr_exchange **out, mr_error *err);
 void mr_exchange_free(mr_exchange *x); /* NULL is fine; not collective */
 
@@ -41,11 +41,10 @@ float *mr_exchange_gradients(mr_exchange *x);
  *      mr_exchange_begin(x, mine, &worst, err)   before the last micro-step's backward pass: each rank's status
  *      mr_exchange_ready(x, from)                in it: elements from `from` on are complete (never increasing)
  *      mr_exchange_finish(x, &sum, err)          after it
- * begin: `mine` is this rank's status with err->text filled if it is a failure.  The result is the worst of all ranks',
- * and err says which rank failed and why; the update is then over for all.  A rank that cannot continue must report
- * it at its next begin, where the others wait for it.
- * numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS doubles per rank (loss, weights), summed in rank order into `sums`.
- */
+ * begin: `mine` is this rank's status with err->text filled if it is a failure.  The result is the worst of all
+ * ranks', and err says which rank failed and why; the update is then over for all.  A rank that cannot continue must
+ * report it at its next begin, where the others wait for it.  numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS
+ * doubles per rank (loss, weights), summed in rank order into `sums`. */
 enum { MR_EXCHANGE_NUMBERS = 12 };
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
                             mr_error *err);

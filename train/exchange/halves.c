@@ -17,7 +17,7 @@ struct mr_halves {
     mr_ranks *scatters, *spreads; /* the first is lent */
     unsigned slots;
     piece *items;
-    float *sum; /* of a slice */
+    float *sum; /* sum of a slice */
 };
 
 static mr_status make(mr_halves *h, uint64_t largest, mr_error *err)

@@ -29,7 +29,7 @@ struct mr_exchange {
     uint64_t update;                  /* begins so far */
     uint64_t ready;                   /* pieces of this update, here */
     uint64_t summed;                  /* this and what follows up to `halves`: the mover's while it does not rest */
-    uint64_t begun, spread, reduced;  /* leaders only; spread: as begun where there are no halves */
+    uint64_t begun, spread, reduced;  /* leaders only; spread: the same as begun if there are no halves */
     void *flying[MR_EXCHANGE_FLYING]; /* requests of pieces reduced .. begun - 1 */
     mr_halves *halves;                /* leaders only; NULL: float32 between hosts */
     mr_window_entry *merged;          /* [world], leaders only: what is sent between hosts at begin, and the error */
@@ -40,7 +40,7 @@ struct mr_exchange {
     void *ctx;
 
     mr_exchange_mover mover;
-    mr_status failure; /* of work without an error to fill in, returned by finish; the mover's, as above */
+    mr_status failure; /* failure of work that has no error to fill in; returned by finish; the mover's, as above */
     mr_error why;
     bool speaks;
     double seconds;

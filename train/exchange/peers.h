@@ -19,7 +19,7 @@ struct mr_peers {
      * meaningless. */
     void (*sum)(mr_peers *p);
     mr_status status;
-    mr_error why; /* of it */
+    mr_error why; /* the reason */
     void *ctx;
 };
 

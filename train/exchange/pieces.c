@@ -2,8 +2,7 @@
  * Invariant: an element is always summed by the same rank of the host in the same order, whatever is ready first.
  *
  *      piece      | ... |    1    |    0    |     the last elements are ready first
- *      rank                0 1 2     0 1 2        each sums a part of every piece: none waits for one rank's share
- */
+ *      rank                0 1 2     0 1 2        each sums a part of every piece: none waits for one rank's share */
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -67,7 +66,7 @@ static uint64_t base(const mr_exchange *x)
     return x->update * (x->pieces + 1);
 }
 
-/* Of a count of pieces over all updates, what belongs to this update. */
+/* The part of a count of pieces over all updates that belongs to this update. */
 static uint64_t since_begin(const mr_exchange *x, uint64_t count)
 {
     return count > base(x) ? count - base(x) : 0;

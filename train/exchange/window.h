@@ -6,8 +6,7 @@
  * The memory is a memfd rather than MPI's shared window, which is a file in /dev/shm: containers limit that to 64 MB.
  *
  *      | head | a line per rank | entries, 2 x world | texts, 2 x (locals + 1) | gradients 0 | gradients 1 | ... | sum
- * | begin k uses half k % 2 of both: no rank is more than one begin ahead of another
- */
+ * | begin k uses half k % 2 of both: no rank is more than one begin ahead of another */
 #ifndef MR_EXCHANGE_WINDOW_H
 #define MR_EXCHANGE_WINDOW_H
 
@@ -15,7 +14,7 @@
 
 #include "train/exchange/exchange.h"
 
-/* What a rank brings to a begin, or how it ended before. */
+/* What a rank brings to a begin, or how it has ended. */
 enum { MR_WINDOW_LEFT = 1, MR_WINDOW_KILLED };
 typedef struct mr_window_entry {
     int32_t status;

@@ -143,7 +143,7 @@ static void describe_several(mr_feed *f, double *weight)
     }
 }
 
-/* Of a dataset's label: the model's, and its weight. */
+/* The model's label for a dataset's, and its weight. */
 static void set_label(const mr_feed *f, int32_t label, float weight, int32_t *to, float *to_weight)
 {
     *to = label >= 0 && f->classes ? f->classes[label] : label;

@@ -1,6 +1,6 @@
-/* describe.h - what a model learns of a batch, beside its images.
- * Invariant: what is written of a sample depends on the sample, the seed and the epoch alone, except for the padding of
- * its text. */
+/* describe.h - what a model learns from a batch besides its images.
+ * Invariant: what is written about a sample depends on the sample, the seed and the epoch alone, except for the padding
+ * of its text. */
 #ifndef MR_DESCRIBE_H
 #define MR_DESCRIBE_H
 

@@ -19,7 +19,7 @@
 /* Pairs of images and text.  The pointers are borrowed, and must outlive the feed. */
 typedef struct mr_feed_text {
     const mr_tokenizer *tokenizer;
-    const char *column; /* of the captions: captions.h */
+    const char *column; /* the column of the captions, see captions.h */
     uint32_t most;      /* most tokens of a text, with <s> and </s>: 2 or more; the rest is cut off */
     bool groups;        /* equal images of a batch are not negatives of one another */
     bool expanded;      /* options.items has each sample as often as it has captions: the items of a sample are
@@ -28,10 +28,10 @@ typedef struct mr_feed_text {
 
 /* How labels are learned.  The pointers are borrowed, and must outlive the feed. */
 typedef struct mr_feed_labels {
-    const mr_targets *targets; /* of the split; NULL: one label per sample */
-    size_t classes;            /* of the model */
-    float smoothing;           /* of targets: 0 and 1 become s / 2 and 1 - s / 2; of one label: device.h */
-    const float *weights;      /* [classes]: of a sample by its class; with targets: of a positive.  NULL: all 1 */
+    const mr_targets *targets; /* the split's targets; NULL: one label per sample */
+    size_t classes;            /* classes of the model */
+    float smoothing;           /* of targets, 0 and 1 become s / 2 and 1 - s / 2; for one label see device.h */
+    const float *weights; /* [classes]: the weight of a sample by its class; with targets, of a positive. NULL: all 1 */
 } mr_feed_labels;
 
 typedef struct mr_feed {
@@ -39,7 +39,7 @@ typedef struct mr_feed {
     mr_device *device;
     const char *split;     /* for messages */
     const mr_batch *batch; /* held, NULL: none */
-    mr_images *decoder;    /* of coded batches; NULL: the loader decodes */
+    mr_images *decoder;    /* decodes coded batches; NULL: the loader decodes */
     struct {               /* the next batch, if `taken` */
         bool taken;
         const mr_batch *batch; /* NULL: none, for the reason that is */
@@ -48,15 +48,15 @@ typedef struct mr_feed {
         mr_cursor cursor; /* before it */
         float *images;    /* where they are decoded, on the device; NULL: nothing is decoded ahead */
     } ahead;
-    size_t image_floats; /* of one image */
+    size_t image_floats; /* floats of one image */
     size_t capacity;     /* samples */
     uint64_t seed;
-    size_t class_count;                 /* of the dataset */
+    size_t class_count;                 /* classes of the dataset */
     const int32_t *classes;             /* [class_count]: the model's class, or -1; NULL: the same */
     bool unlabelled;                    /* samples without a label are accepted, with weight 0 */
     struct {                            /* one micro-batch, on the host and on the device */
         float *images;                  /* device only, NULL where the loader's memory is used */
-        int32_t *labels, *other_labels; /* other_*: of mixed images; else NULL */
+        int32_t *labels, *other_labels; /* other_*: for mixed images; else NULL */
         float *weights, *other_weights;
         float *targets, *positive; /* [capacity, classes], [classes]; with targets, else NULL */
         uint64_t *keys;
@@ -66,9 +66,9 @@ typedef struct mr_feed {
     mr_feed_labels learn;
     mr_feed_text text; /* tokenizer NULL: labels */
     mr_tokenizer_scratch *scratch;
-    const uint64_t *items; /* of the options */
+    const uint64_t *items; /* the options' items */
     size_t *lengths;       /* [capacity]: tokens of each text */
-    size_t length;         /* of the longest */
+    size_t length;         /* length of the longest */
     mr_buf caption;
     bool fails;       /* a damaged sample ends it */
     mr_damage damage; /* what was skipped */
@@ -82,12 +82,12 @@ uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
 /* Appends the words that an evaluation draws for an item, of the captions in its meta; none: appends nothing. */
 mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, size_t len, mr_buf *out, mr_error *err);
 
-/* Where nobody says how a feed gets its images: MR_DELIVER_CODED, decoded on the device, if it is not the CPU and the
+/* If nothing says how a feed gets its images: MR_DELIVER_CODED, decoded on the device, if it is not the CPU and the
  * loader has fewer than MR_FEED_SPARE threads.  More of them decode faster than any device trains, beside its steps. */
 enum { MR_FEED_SPARE = 4 };
 mr_delivery mr_feed_delivery(const mr_device *d, unsigned threads);
 
-/* `options`: of the loader; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
+/* `options`: the loader's; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
  * `capacity`: its largest batch of this rank.  Images are float32: decoded on the device if options.deliver is
  * MR_DELIVER_CODED, otherwise by the loader.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text,

@@ -1,7 +1,7 @@
 /* targets.c - the classes of all samples of a split, read from their metas.
  * Invariant: the result depends on the dataset alone, not on ranks and threads.
  *
- *      of one rank, then of all:  | n | classes of sample 0 | n | classes of sample 1 | ...      int32_t each */
+ *      one rank's, then all ranks':  | n | classes of sample 0 | n | classes of sample 1 | ...      int32_t each */
 #include "train/feed/targets.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ typedef struct reading {
     const mr_split *split;
     size_t classes;
     uint64_t first, end; /* samples of this rank */
-    mr_buf *parts;       /* of each task */
+    mr_buf *parts;       /* one for each task */
 } reading;
 
 void mr_targets_release(mr_targets *t)

@@ -16,7 +16,7 @@ typedef struct mr_targets { /* a zeroed one is empty */
     int32_t *classes;              /* [at[samples]]; those of sample n begin at at[n] */
     uint64_t several, none;        /* samples with more than one class; with none */
     uint64_t listed;               /* samples without a label of their own whose source says what they show */
-    uint64_t silent, first_silent; /* of those with none: their source does not say; the number of the first */
+    uint64_t silent, first_silent; /* how many have none because their source does not say; the number of the first */
 } mr_targets;
 
 /* Collective: each rank reads its share of the metas with `threads` threads.  A sample that cannot be read has no class

@@ -24,14 +24,14 @@ enum { BLOCK = 256 * 1024, DEFLATED_MAX = 1032 }; /* deflate cannot pack more th
 struct mr_npz_reader {
     struct archive *archive;
     int fd, own_fd; /* own_fd -1: the caller's */
-    int read_errno; /* of our own reading; libarchive forgets it while it looks for a format */
+    int read_errno; /* errno of our own reading, which libarchive forgets while it looks for a format */
     uint8_t *block; /* [BLOCK] */
     uint64_t file_bytes;
-    mr_buf name;   /* of the file */
-    mr_buf member; /* of the current one, printable */
+    mr_buf name;   /* name of the file */
+    mr_buf member; /* name of the current one, printable */
     mr_npz_names names;
     mr_npz_array array;
-    bool met; /* array is of a member that can be taken */
+    bool met; /* `array` describes a member that can be taken */
 };
 
 /* Every message begins with the place, "FILE" or "FILE: MEMBER". */

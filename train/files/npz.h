@@ -25,7 +25,8 @@ uint64_t mr_npz_bytes(const mr_npz_array *array);
 /* Reading: members in the file's order, each taken or skipped (skipping 64 MB costs nothing when stored). */
 typedef struct mr_npz_reader mr_npz_reader;
 mr_status mr_npz_open(const char *path, mr_npz_reader **out, mr_error *err);
-/* The same of a file that is open already: `fd` stays the caller's and must outlive the reader; `name`: in messages. */
+/* The same for a file that is open already: `fd` stays the caller's and must outlive the reader; `name`: in
+ * messages. */
 mr_status mr_npz_open_fd(int fd, const char *name, mr_npz_reader **out, mr_error *err);
 /* MR_END: no more.  MR_BAD_DATA: not a zip, a member that is not a .npy of a known type, Fortran order, big-endian, a
  * name that is not plain ASCII or occurs twice: the message names file and member.  *array is valid until the next
@@ -38,7 +39,7 @@ void mr_npz_reader_free(mr_npz_reader *r); /* NULL is fine */
 
 /* Writing to an empty open file: members are stored, not deflated; the same arrays give the same bytes.  The file is
  * whole after mr_npz_finish(), which frees in any case; the caller syncs and names it.  *digest (XXH3 only; may be
- * NULL): of the whole file, taken while writing.  A failure to write is final: finish then gives it again.
+ * NULL): the digest of the whole file, taken while writing.  A failure to write is final: finish then gives it again.
  * MR_MISUSE: a name that the reader would refuse, or a count that is not the shape's. */
 typedef struct mr_npz_writer mr_npz_writer;
 mr_status mr_npz_create(int fd, const char *name, mr_npz_writer **out, mr_error *err);

@@ -13,7 +13,7 @@
 
 typedef struct literal {
     const char *at, *end;
-    const char *why; /* of the first failure */
+    const char *why; /* reason of the first failure */
 } literal;
 
 enum { DESCR = 1, ORDER = 2, SHAPE = 4, MAX_NAMES = 1 << 16 };
@@ -231,7 +231,7 @@ const char *mr_npz_name_fault(const char *name, size_t len)
         return "has no name";
     if (len >= MR_NPZ_NAME)
         return "has a name of more than 255 bytes";
-    for (size_t i = 0; i < len; i++) /* of a backslash libarchive sometimes makes a slash */
+    for (size_t i = 0; i < len; i++) /* libarchive sometimes turns a backslash into a slash */
         if (name[i] < 0x20 || name[i] > 0x7E || name[i] == '\\')
             return "has a name that is not plain ASCII, or a backslash";
     for (const char *part = name, *end = name + len; part;) {

@@ -17,7 +17,7 @@ enum {
 bool mr_npy_prefix(const uint8_t *bytes, size_t len, size_t *more, size_t *text_len, const char **why);
 /* The dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } in any order; fills all but the name. */
 bool mr_npy_parse(const char *text, size_t len, mr_npz_array *array, const char **why);
-/* Writes the header of version 1.0 to out[MR_NPY_HEADER]; its length is a multiple of 64, as numpy has it. */
+/* Writes the header of version 1.0 to out[MR_NPY_HEADER]; its length is a multiple of 64, as in numpy. */
 size_t mr_npy_header(const mr_npz_array *array, uint8_t *out);
 
 /* Counts the elements of a shape and their bytes; false where they do not fit in 63 bits. */

@@ -20,7 +20,7 @@ struct mr_npz_writer {
     mr_buf name;
     mr_hasher *hasher;
     mr_npz_names names;
-    mr_status status; /* of the first failure to write */
+    mr_status status; /* the first failure to write */
     mr_error error;
 };
 

@@ -31,7 +31,7 @@ typedef struct mr_safetensors mr_safetensors;
  * files stay open until the reader is freed; if one is truncated meanwhile, taking its tensors fails.
  * MR_BAD_DATA: overlapping or missing bytes, a name twice, an unknown type's size, a shard's name with a slash ... */
 mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *err);
-/* The same of one .safetensors file that is open already: `fd` remains the caller's and must outlive the reader;
+/* The same for one .safetensors file that is open already: `fd` remains the caller's and must outlive the reader;
  * `name`: in messages. */
 mr_status mr_safetensors_open_fd(int fd, const char *name, mr_safetensors **out, mr_error *err);
 void mr_safetensors_free(mr_safetensors *s); /* NULL is fine */
@@ -42,9 +42,9 @@ const mr_tensor *mr_safetensors_find(const mr_safetensors *s, const char *name);
 mr_status mr_safetensors_take(const mr_safetensors *s, const mr_tensor *t, float *to, mr_error *err);
 
 /* Writing float32 tensors to an empty open file in the order given, the header as Python's safetensors lays it out
- * (padded with blanks to 8 bytes; "__metadata__":{"format":"pt"}).  The caller syncs and names the file.
- * *digest (XXH3 only; may be NULL): of the whole file.
- * MR_MISUSE: a name twice or one that the reader rejects, a shape that is too large. */
+ * (padded with blanks to 8 bytes; "__metadata__":{"format":"pt"}).  The caller syncs and names the file.  *digest (XXH3
+ * only; may be NULL): the digest of the whole file.  MR_MISUSE: a name twice or one that the reader rejects, a shape
+ * that is too large. */
 typedef struct mr_tensor_source {
     const char *name;
     unsigned dims;

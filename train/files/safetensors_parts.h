@@ -1,6 +1,6 @@
 /* safetensors_parts.h - what reading and writing of .safetensors files share: the header, the index, names.
- * Invariant: a tensor that came out of a header has all of its bytes inside of the file, and shares none with another.
- */
+ * Invariant: a tensor that came out of a header has all of its bytes inside of the file, and shares none with
+ * another. */
 #ifndef MR_SAFETENSORS_PARTS_H
 #define MR_SAFETENSORS_PARTS_H
 
@@ -12,7 +12,7 @@ enum {
     MR_TENSORS_MEMORY = 96 << 20,  /* what a header or an index may take when it is parsed: 80,000 tensors */
     MR_TENSORS_INDEX = 64 << 20,   /* bytes */
     MR_TENSORS_MAX = 1 << 18,      /* tensors of a header or an index, however short their text */
-    MR_TENSORS_FILES = 512,        /* of one index, each kept open; the largest models of the hub have 200 */
+    MR_TENSORS_FILES = 512,        /* files of one index, each kept open; the largest models of the hub have 200 */
 };
 
 typedef struct mr_tensor_item {

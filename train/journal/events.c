@@ -4,8 +4,7 @@
  *      record: | u64 length | u32 masked CRC of it | bytes of one Event | u32 masked CRC of them |   little-endian
  *      Event:   1 wall_time (double)  2 step (int64)  3 file_version (string, first record)  5 summary  7 session_log
  *      Summary: 1 value, one per scalar: 1 tag (string)  2 simple_value (float)
- *      SessionLog: 1 status, START = 1
- */
+ *      SessionLog: 1 status, START = 1 */
 #include "train/journal/events.h"
 
 #include <ctype.h>
@@ -28,7 +27,7 @@ static const char name_start[] = MR_EVENTS_NAME;
 struct mr_events {
     int fd;
     mr_buf path, record, summary, value; /* the last three: scratch, kept for its memory */
-    uint64_t size;                       /* of the file: whole records */
+    uint64_t size;                       /* bytes of whole records in the file */
 };
 
 uint32_t mr_crc32c(const void *bytes, size_t len)

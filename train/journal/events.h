@@ -22,7 +22,7 @@ mr_status mr_events_add(mr_events *e, double seconds, uint64_t step, const mr_sc
                         mr_error *err);
 /* After a resume: the next step; readers drop this step and later ones of older files. */
 mr_status mr_events_restart(mr_events *e, double seconds, uint64_t step, mr_error *err);
-const char *mr_events_path(const mr_events *e);         /* of the file */
+const char *mr_events_path(const mr_events *e);         /* the file's path */
 mr_status mr_events_close(mr_events *e, mr_error *err); /* NULL is fine; frees in any case */
 
 /* Calls `take` for every scalar of every event file in DIR, file by file in the order of their names, which is that of
@@ -31,12 +31,12 @@ mr_status mr_events_close(mr_events *e, mr_error *err); /* NULL is fine; frees i
  * is damaged. */
 typedef mr_status (*mr_scalar_fn)(void *ctx, uint64_t step, const char *tag, float value, mr_error *err);
 mr_status mr_events_read(const char *dir, mr_scalar_fn take, void *ctx, mr_error *err);
-/* The same of the bytes of one file, called `path` in messages. */
+/* The same for the bytes of one file, called `path` in messages. */
 mr_status mr_events_parse(const void *bytes, size_t size, const char *path, mr_scalar_fn take, void *ctx,
                           mr_error *err);
 
 /* Removes the event files in the folder `name` of dirfd, and the folder if nothing else is in it; it may be absent.
- * `parent`: of the folder, in messages. */
+ * `parent`: the folder's, for messages. */
 mr_status mr_events_remove(int dirfd, const char *name, const char *parent, mr_error *err);
 
 uint32_t mr_masked_crc32c(const void *bytes, size_t len); /* as TFRecord stores it */

@@ -30,8 +30,8 @@ typedef struct mr_journal_update { /* one update, of all ranks */
     double loss, lr, grad_norm;
     uint64_t samples;
     double seconds;        /* wall time since the update before, without evaluation and checkpoints */
-    double wait, exchange; /* of it, the wait of this rank for data and for other ranks' gradients */
-    mr_rank_uses uses;     /* of all ranks, from the start of the run to the update before; empty: not known */
+    double wait, exchange; /* the parts of it that this rank waited for data and for other ranks' gradients */
+    mr_rank_uses uses;     /* all ranks' use, from the start of the run to the update before; empty: not known */
 } mr_journal_update;
 
 typedef struct mr_journal_evaluation {
@@ -39,7 +39,7 @@ typedef struct mr_journal_evaluation {
     double loss, accuracy;
     uint64_t samples;
     double seconds;
-    bool pairs;   /* of images and texts: recall instead of accuracy */
+    bool pairs;   /* the model is one of images and texts: recall instead of accuracy */
     bool several; /* labels per sample: accuracy is the mean average precision */
     double f1, threshold;
     mr_recall recall;
@@ -51,7 +51,7 @@ typedef struct mr_journal mr_journal;
 mr_status mr_log_check(const char *path, mr_error *err);
 
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err);
-/* Says on a terminal what is being done, in place of the line that is redrawn, until the next one. */
+/* Shows on a terminal what is being done, in place of the line that is redrawn, until the next one. */
 void mr_journal_doing(mr_journal *j, const char *what);
 /* "Training (X / Y Steps) (loss=... images/sec=...) ETA ... lr=... wait_ms=... memory=... max=... compute=...%"
  * every logging_steps and at the end, and on a terminal redrawn in place in between.  images/sec: of the updates since
@@ -61,16 +61,16 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
 
 typedef struct mr_journal_end {
     const char *dataset;
-    const json_t *facts;             /* of the checkpoints: where the results name what was trained on what */
-    double read_share, decode_share; /* of the loader's work; both 0: not known */
+    const json_t *facts;             /* the checkpoints' facts: from them the results name what was trained on what */
+    double read_share, decode_share; /* shares of the loader's work; both 0: not known */
     bool pairs;                      /* accuracy is the mean of both recalls at 1 */
     bool several;                    /* accuracy is the mean average precision */
     double best_accuracy;            /* -1: never evaluated */
     uint64_t best_update;
     uint64_t damaged, eval_damaged; /* samples skipped by all ranks in training, and in the last evaluation */
-    const mr_rank_uses *uses;       /* of all ranks, in training; NULL: not known */
+    const mr_rank_uses *uses;       /* all ranks' use in training; NULL: not known */
     const mr_buf *profile;          /* a JSON object for the results; NULL: none */
-    const char *declined;           /* see mr_device_iface; NULL: no product was */
+    const char *declined;           /* see mr_device_iface; NULL: no product was declined */
 } mr_journal_end;
 
 /* Writes the results and the last lines, throughput and bottleneck:

@@ -38,7 +38,7 @@ static uint64_t group_number(const char *group, const char *file)
     return is ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* Of this group and those around it, version 2 ("0::/a/b"). */
+/* The limits of this group and those around it, version 2 ("0::/a/b"). */
 static uint64_t left_by_groups(void)
 {
     char text[TEXT];

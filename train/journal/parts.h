@@ -18,7 +18,7 @@ struct mr_journal {
     int log;                          /* -1: none */
     mr_events *events;                /* NULL: none */
     mr_buf text;                      /* one line */
-    mr_journal_sums all, warmup;      /* of this run; warmup is part of all */
+    mr_journal_sums all, warmup;      /* sums of this run; warmup is part of all */
     mr_journal_sums line;             /* since the last permanent line */
     mr_rank_uses uses;                /* as of the last permanent line; its own */
     double losses;                    /* sum over updates */
@@ -70,7 +70,7 @@ typedef struct mr_journal_results {
     mr_journal_sums counted; /* all updates but those of the warm-up, or all if there are no others */
     mr_journal_sums left_out;
     double samples_per_second, steps_per_second;
-    double shares[MR_SHARES]; /* of counted.seconds; -1: not known */
+    double shares[MR_SHARES]; /* shares of counted.seconds; -1: not known */
     int bottleneck;           /* the largest share; -1: no time was spent */
 } mr_journal_results;
 

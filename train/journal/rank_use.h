@@ -9,8 +9,8 @@
 
 typedef struct mr_rank_use {
     double seconds;           /* wall time of the updates */
-    double wait, exchange;    /* of it: for data, and for the gradients of other ranks */
-    double read, decode;      /* of `wait`: divided as the loader's work was; both 0: not known */
+    double wait, exchange;    /* the parts of it spent waiting for data, and for the gradients of other ranks */
+    double read, decode;      /* parts of `wait`, divided as the loader's work was; both 0: not known */
     mr_loader_spent work;     /* the loader's, so far */
     mr_images_counts decoded; /* zeros: the loader decodes */
 } mr_rank_use;
@@ -21,7 +21,7 @@ typedef struct mr_rank_uses { /* a zeroed one is empty */
     const mr_ranks *ranks; /* names them; lent */
 } mr_rank_uses;
 
-/* An update: its time, what of it was spent waiting, and the loader's work so far. */
+/* An update: its time, how much of it was spent waiting, and the loader's work so far. */
 void mr_rank_use_add(mr_rank_use *u, double seconds, double wait, double exchange, const mr_loader_spent *work);
 /* Collective. */
 mr_status mr_rank_uses_gather(mr_ranks *ranks, const mr_rank_use *mine, mr_rank_uses *out, mr_error *err);
@@ -35,7 +35,7 @@ void mr_rank_uses_ranges(const mr_rank_uses *now, const mr_rank_uses *before, mr
 void mr_rank_uses_members(const mr_rank_uses *now, const mr_rank_uses *before, mr_buf *out);
 
 mr_images_counts mr_rank_uses_decoded(const mr_rank_uses *u); /* by all ranks */
-/* The rank that waited least for the others, which wait for it; of equal ones the first. */
+/* The rank that waited least for the others, which wait for it; the first if several are equal. */
 unsigned mr_rank_uses_slowest(const mr_rank_uses *u);
 /* A line for users, if there are several ranks: "Slowest: rank 1 on node7, because of reading (compute 20.0 %, ...",
  * where it spends more of its time than the others most of all; or that they are even. */

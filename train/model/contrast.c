@@ -21,7 +21,7 @@ enum { TEXT, IMAGE, BOTH, KINDS, SIDES = 2 }; /* the sides, IMAGE and BOTH, are 
 
 enum { NUMBER = 4 }; /* bytes: of a float, of an int32_t */
 
-static const float eps = 1e-12F; /* of torch's normalize() */
+static const float eps = 1e-12F; /* as in torch's normalize() */
 
 typedef struct pair {
     int row, side;
@@ -39,7 +39,7 @@ struct mr_contrast {
     void *memory; /* what follows, on the device */
     float *y[KINDS], *lengths[KINDS], *losses;
     float *products, *logits; /* [batch, columns]; the products are overwritten by gradients */
-    float *d_y[SIDES];        /* of TEXT and IMAGE as rows; BOTH is not a row */
+    float *d_y[SIDES];        /* gradients of TEXT and IMAGE as rows; BOTH is not a row */
     float *d_side[SIDES];     /* [columns, embed] */
     float *joined[SIDES];     /* [columns, embed], of all ranks */
     float *weights;           /* [columns] */
@@ -246,8 +246,8 @@ static void return_gradients(mr_contrast *c, const mr_contrast_input *in)
         iface->upload(c->device, c->d_side[i], slot_of(p, p->rank) + i * block, in->count * c->embed * sizeof(float));
 }
 
-/* ---- losses and gradients -------------------------------------------------------------------------------------------
- */
+/* ---- losses and gradients
+ * ------------------------------------------------------------------------------------------- */
 
 static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
 {

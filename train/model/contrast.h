@@ -23,7 +23,7 @@ size_t mr_contrast_row(size_t embed);
 mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned world, bool training, mr_contrast **out,
                            mr_error *err);
 void mr_contrast_close(mr_contrast *c); /* NULL is fine */
-/* Of device memory; UINT64_MAX: more than there are addresses. */
+/* Bytes of device memory; UINT64_MAX: more than there are addresses. */
 uint64_t mr_contrast_bytes(size_t batch, size_t embed, unsigned world, bool training);
 
 typedef struct mr_contrast_input {
@@ -45,7 +45,7 @@ typedef struct mr_contrast_output { /* lent until the next call */
 } mr_contrast_output;
 
 /* One call is the forward and, when training, the backward pass; collective with peers: one sum, two when training,
- * also of a rank whose count is 0.  With peers either all ranks give groups or none does.  After a sum that failed
+ * also on a rank whose count is 0.  With peers either all ranks give groups or none does.  After a sum that failed
  * (peers->status) the results mean nothing. */
 void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_output *out);
 

@@ -13,7 +13,7 @@ typedef struct mr_memory_plan {
     bool overflow; /* more bytes than there are addresses */
 } mr_memory_plan;
 
-/* rows * width elements of `size` bytes; NULL while counting, or of no bytes. */
+/* rows * width elements of `size` bytes; NULL while counting, or if there are none. */
 void *mr_memory_take(mr_memory_plan *p, size_t rows, size_t width, size_t size);
 
 #endif

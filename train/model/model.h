@@ -21,17 +21,17 @@ typedef struct mr_model_config {
     uint32_t image, patch; /* pixels per side */
     uint32_t hidden, layers, heads, mlp, classes;
     double dropout;   /* 0 <= dropout < 1 */
-    mr_type compute;  /* of the activations */
+    mr_type compute;  /* type of the activations */
     bool every_token; /* also compute what no output needs, for tests; off: 7 % less work */
     bool recompute;   /* keep only the inputs of blocks; the backward pass computes the rest again.  Not part of the
                        * shape, and not in a checkpoint: the results have the same bits */
-    /* Of models of images and text; 0 in others. */
+    /* For models of images and text; 0 in others. */
     uint32_t cross_layers, vocab, positions, embed; /* positions: rows of the table of text positions */
     uint32_t text;                                  /* most tokens of a text */
     double attention_dropout;                       /* dropout of attention's probabilities */
     double norm_eps, logit_scale;                   /* logit_scale: the start value */
     unsigned frozen;                                /* bits of mr_frozen: these parameters are not trained */
-    /* Of models of images alone: N: the embedding and the first N blocks are not trained; layers + 1: nothing but the
+    /* For models of images alone. N: the embedding and the first N blocks are not trained; layers + 1: nothing but the
      * head is. */
     uint32_t frozen_layers;
 } mr_model_config;
@@ -47,16 +47,16 @@ typedef struct mr_model_input {
     const float *weights;  /* [count]; NULL: all 1 */
     const float *targets;  /* [count, classes], 0 to 1: several labels; NULL: one, in labels */
     const float *positive; /* [classes]: weights of positives, with targets; NULL: all 1 */
-    float smoothing;       /* of one label */
+    float smoothing;       /* smoothing of a single label */
     /* Images mixed of two: the other's label, and its weight (that of labels is then the rest's); a label below 0 has
      * weight 0.  NULL: none is mixed. */
     const int32_t *other_labels; /* [count] */
     const float *other_weights;  /* [count] */
     const uint64_t *keys;        /* [count]: seeds of dropout; needed when training with dropout */
-    /* Of models of images and text, which do not read labels. */
+    /* For models of images and text, which do not read labels. */
     const int32_t *tokens, *places; /* [count, length]: ids below vocab; rows of the table of positions */
     const uint8_t *seen;            /* [count, length]: 1 a token, 0 padding */
-    size_t length;                  /* of the batch's longest text, 1 <= length <= config.text */
+    size_t length;                  /* length of the batch's longest text, 1 <= length <= config.text */
     const int32_t *groups;          /* [count]: images of one group are not negatives of one another; NULL: all are */
     struct mr_peers *peers;         /* the negatives are those of all ranks; NULL: of this batch */
 } mr_model_input;
@@ -66,7 +66,7 @@ typedef struct mr_model_output {
     const float *losses;        /* [count], times weight; the loss of a batch is their sum over the sum of weights */
     const float *logits;        /* [count, classes]; NULL: the model has no classes */
     const int32_t *best;        /* [count]: the class with the largest logit; NULL */
-    const float *embeddings[3]; /* [count, embed] each, of length 1: of the text, the image, both; NULL: none */
+    const float *embeddings[3]; /* [count, embed] each, of length 1: for the text, the image, and both; NULL: none */
 } mr_model_output;
 
 /* Called in the backward pass: all gradients from offset `from` on are complete on the device's queue.  The last call,
@@ -131,8 +131,8 @@ MR_MODELS(X)
  * model, with the nearest word. */
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err);
 
-/* What open() of every model checks first: the model's check(), a batch, a type that the device computes.  MR_MISUSE.
- */
+/* What open() of every model checks first: the model's check(), a batch, a type that the device computes.
+ * MR_MISUSE. */
 mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err);
 
 #endif

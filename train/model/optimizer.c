@@ -88,7 +88,7 @@ void mr_optimizer_close(mr_optimizer *o)
 
 /* ---- one update ------------------------------------------------------------------------------------------------- */
 
-typedef struct run { /* of the flat buffers: neighbours with the same decay */
+typedef struct run { /* neighbours in the flat buffers with the same decay */
     uint64_t from, end;
     bool decays;
 } run;

@@ -16,7 +16,7 @@ typedef struct mr_schedule_lr {
     mr_decay decay;
 } mr_schedule_lr;
 
-/* Of update k = 1 .. steps; cosine and linear give 0 after them. */
+/* The learning rate of update k = 1 .. steps; cosine and linear give 0 after them. */
 double mr_lr_at(const mr_schedule_lr *s, uint64_t update);
 
 typedef enum mr_optimizer_kind { MR_SGD = 0, MR_ADAMW } mr_optimizer_kind;

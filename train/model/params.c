@@ -1,5 +1,5 @@
 /* params.c - the parameters of a model by name.
- * Invariant: offsets only grow, and each is a multiple of ALIGN elements: 64 bytes, as vector loads want. */
+ * Invariant: offsets only grow, and each is a multiple of ALIGN elements: 64 bytes, which suits vector loads. */
 #include "train/model/params.h"
 
 #include <inttypes.h>

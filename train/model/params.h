@@ -3,8 +3,7 @@
  * values, gradients and optimizer state are buffers of `total` float32 each, laid out alike.  So one call updates,
  * reduces or saves them all, and in the backward pass all gradients from some offset on are complete.
  *
- *      values: | cls | 0 | embedding/kernel | embedding/bias | 0 | ... | head/bias | 0 |
- */
+ *      values: | cls | 0 | embedding/kernel | embedding/bias | 0 | ... | head/bias | 0 | */
 #ifndef MR_PARAMS_H
 #define MR_PARAMS_H
 
@@ -15,7 +14,7 @@ enum { MR_PARAM_NAME = 128, MR_PARAM_DIMS = 5 };
 typedef struct mr_param {
     char name[MR_PARAM_NAME]; /* the checkpoint's key: "Transformer/encoderblock_0/LayerNorm_0/scale" */
     unsigned dims;
-    uint64_t shape[MR_PARAM_DIMS]; /* as the checkpoint has it, C order */
+    uint64_t shape[MR_PARAM_DIMS]; /* as in the checkpoint, C order */
     uint64_t offset, count;        /* elements in the flat buffer */
     bool decays;                   /* weight decay acts on it */
 } mr_param;
@@ -34,7 +33,7 @@ mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uin
                         uint64_t *offset, mr_error *err);
 const mr_param *mr_params_find(const mr_params *p, const char *name); /* NULL: none */
 void mr_params_release(mr_params *p);
-/* "[3, 4]" of a shape, for messages. */
+/* A shape as "[3, 4]", for messages. */
 void mr_shape_text(unsigned dims, const uint64_t *shape, char *text, size_t size);
 
 /* What loading weights from the file `path` checks; MR_BAD_DATA. */
@@ -43,7 +42,7 @@ bool mr_param_fits(const mr_param *p, unsigned dims, const uint64_t *shape);
 mr_status mr_param_misfit(const mr_param *p, const char *path, unsigned dims, const uint64_t *have, const char *advice,
                           mr_error *err);
 mr_status mr_param_check_finite(const mr_param *p, const char *path, const float *values, mr_error *err);
-/* `count` parameters are missing, `first` of them in the order of the model; MR_OK of 0.  `advice`: with its
+/* `count` parameters are missing, `first` being the first in the order of the model; MR_OK if 0. `advice`: with its
  * punctuation. */
 mr_status mr_param_missing(const mr_param *first, size_t count, const char *path, const char *advice, mr_error *err);
 

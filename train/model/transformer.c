@@ -1,6 +1,6 @@
 /* transformer.c - the operations that the models are made of, on the device.
- * Invariant: the order of operations is fixed: gradients of a dense layer go to its kernel, its bias, then its input.
- */
+ * Invariant: the order of operations is fixed: gradients of a dense layer go to its kernel, its bias, then its
+ * input. */
 #include "train/model/transformer.h"
 
 #include <math.h>

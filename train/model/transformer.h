@@ -1,7 +1,7 @@
 /* transformer.h - what Vision Transformer and BridgeTower are made of: patches, dense layers, norms, attention and
  * MLPs, each with its backward pass, and the memory and parameters that an open model has.
- * Invariant: a backward pass reads only what its forward pass kept, and computes nothing twice but masks of dropout,
- * which are hashes.  A pass allocates nothing.
+ * Invariant: a backward pass reads only what its forward pass kept, and only masks of dropout, which are hashes, are
+ * computed twice.  A pass allocates nothing.
  *
  * With config.recompute, the parts of a model share the memory for all but their inputs.  Their forward pass then runs
  * again before their backward pass, except that of the last part, whose results are still there.  The operations and
@@ -21,10 +21,10 @@ typedef struct mr_transformer { /* the first member of each model's own struct *
     mr_device *device;
     size_t batch;        /* samples planned for */
     bool training;       /* a backward pass was planned */
-    float eps;           /* of every norm */
-    mr_model_input in;   /* of the last forward pass */
-    const float *values; /* of the running pass */
-    float *gradients;    /* of the running backward pass */
+    float eps;           /* epsilon of every norm */
+    mr_model_input in;   /* input of the last forward pass */
+    const float *values; /* values of the current pass */
+    float *gradients;    /* gradients of the current backward pass */
     void *memory;        /* every pointer of the model points into it */
     size_t bytes;
     void *branch; /* [most rows, hidden]: what a branch adds; in the backward pass its gradient */
@@ -67,7 +67,7 @@ void mr_norm_backward(const mr_transformer *t, const mr_norm_at *at, const mr_no
                       const void *d_residual, void *d_total);
 
 typedef struct mr_attended { /* an attention with its projections */
-    const void *x, *from;    /* of the last pass: the rows of the queries, and of keys and values */
+    const void *x, *from;    /* rows of the queries, and of keys and values, in the last pass */
     void *q, *k, *v, *out;
     void *saved;
     mr_attention attention; /* as it was run */
@@ -82,7 +82,7 @@ void mr_attended_plan(const mr_transformer *t, mr_memory_plan *p, mr_attended *k
 void mr_attended_forward(const mr_transformer *t, const mr_attention_at *at, mr_attended *k, const mr_attention *shape);
 
 typedef struct mr_mlp_kept {
-    const void *x;          /* of the last pass */
+    const void *x;          /* input of the last pass */
     void *wide, *active;    /* before and after the activation */
     mr_activate activation; /* as it was run */
 } mr_mlp_kept;

@@ -95,7 +95,7 @@ typedef struct counted { /* what was asked for, besides the manifest */
     cmd_seek_found seeks;
 } counted;
 
-/* What a view is of: its datasets, in order. */
+/* What a view consists of: its datasets, in order. */
 static mr_status add_view(const char *path, json_t *doc, mr_error *err)
 {
     MR_AUTO(mr_view_file_release) mr_view_file *v = NULL;
@@ -192,7 +192,7 @@ static void print_options(const mr_manifest *m)
         printf("\n");
 }
 
-/* What a view is of, a line for each part: "train    flowers:train --first 100". */
+/* What a view consists of, a line for each part: "train flowers:train --first 100". */
 static mr_status print_parts(const char *path, mr_error *err)
 {
     MR_AUTO(mr_view_file_release) mr_view_file *v = NULL;

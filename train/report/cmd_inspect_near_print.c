@@ -8,7 +8,7 @@
 #include "shards/format/meta.h"
 #include "train/report/cmd_inspect_near.h"
 
-enum { SHOWN = 10, LISTED = 100000 }; /* for people, in JSON; of each kind */
+enum { SHOWN = 10, LISTED = 100000 }; /* how many of each kind are shown to people, and in JSON */
 
 typedef struct pair {
     const mr_similar_picture *picture, *other;

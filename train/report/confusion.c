@@ -1,5 +1,6 @@
-/* confusion.c - what an evaluation took for what: a matrix, the commonest confusions, recall and precision by class.
- * Invariant: a number in the matrix is of all samples that were evaluated, never of a choice. */
+/* confusion.c - what an evaluation mistook for what: a matrix, the most frequent confusions, recall and precision by
+ * class.
+ * Invariant: a number in the matrix counts all samples that were evaluated, never a choice of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 enum { MATRIX_MOST = 20, CONFUSED_MOST = 15, CLASSES_MOST = 60 };
 
-typedef struct tally { /* of one class */
+typedef struct tally { /* what is counted for one class */
     int32_t class;
     uint64_t samples, right, predicted;
 } tally;
@@ -53,7 +54,7 @@ static int by_count(const void *a, const void *b)
     return x->count != y->count ? x->count > y->count ? -1 : 1 : by_pair(a, b);
 }
 
-/* The worst recall first; of classes without a sample last. */
+/* The worst recall first; classes without a sample last. */
 static int by_recall(const void *a, const void *b)
 {
     const tally *x = a, *y = b;
@@ -139,7 +140,7 @@ static int by_class(const void *a, const void *b)
     return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
 }
 
-/* All classes where they fit, otherwise those of the commonest confusions. */
+/* All classes if they fit, otherwise those of the most frequent confusions. */
 static size_t choose(const confusion *c, int32_t shown[MATRIX_MOST])
 {
     size_t count = 0;

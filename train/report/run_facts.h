@@ -11,7 +11,7 @@ typedef enum mr_curve_kind {
     MR_CURVE_LOSS,
     MR_CURVE_EVAL_LOSS,
     MR_CURVE_EVAL,   /* accuracy, or recall at 1 */
-    MR_CURVE_EVAL_5, /* of images and text: texts that find an image among the first 5 */
+    MR_CURVE_EVAL_5, /* for images and text: texts that find an image among the first 5 */
     MR_CURVE_LR,
     MR_CURVE_RATE, /* images per second */
     MR_CURVE_WAIT, /* for data, in ms per update */
@@ -24,7 +24,7 @@ typedef struct mr_point {
 } mr_point;
 
 typedef struct mr_curve {
-    mr_point *points; /* of ascending steps */
+    mr_point *points; /* points in ascending order of steps */
     size_t count, capacity;
     uint64_t left_out; /* values that are not finite */
 } mr_curve;
@@ -37,7 +37,7 @@ typedef struct mr_run_facts { /* a zeroed one is empty */
     mr_outcomes outcomes;
     mr_dataset *ds;        /* NULL: not there, or another */
     mr_buf no_dataset;     /* why, in a sentence */
-    const mr_split *split; /* of ds: that of the outcomes */
+    const mr_split *split; /* the split of ds that the outcomes are for */
 } mr_run_facts;
 
 /* Whether it is a run's folder, or a checkpoint, and not a dataset's; false where nothing is there. */

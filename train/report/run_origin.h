@@ -5,7 +5,7 @@
 
 #include "train/report/run_facts.h"
 
-/* A note: of which evaluation a section is, and why there are no images. */
+/* A note that says which evaluation a section comes from, and why there are no images. */
 void mr_run_origin_add(const mr_run_facts *f, mr_buf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* run_print.c - the newest checkpoint of a run, as lines or as JSON.
- * Invariant: of the options only those are listed that are not the program's own. */
+ * Invariant: only those options are listed that are not the program's own. */
 #include "train/report/run_print.h"
 
 #include <stdio.h>

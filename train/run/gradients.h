@@ -4,8 +4,7 @@
  * queued as a whole, and then its gradients are copied piece by piece, so that queueing never waits for the device.
  *
  *      backward pass -> values, on the device -> the exchange's buffer -> sum, on the host -> values -> optimizer
- *                              \-> summed by the devices, where they are ---------------------> values -> optimizer
- */
+ *                              \-> summed by the devices, where they are ---------------------> values -> optimizer */
 #ifndef MR_GRADIENTS_H
 #define MR_GRADIENTS_H
 
@@ -21,13 +20,13 @@ typedef struct mr_gradients {
     bool alone;     /* one rank */
     bool direct;    /* the devices sum */
     uint64_t piece; /* elements of a sum by the devices */
-    uint64_t asked; /* of this update, devices were asked to sum the elements from here on */
+    uint64_t asked; /* in this update, devices were asked to sum the elements from here on */
     float *values;  /* [count], on the device */
 } mr_gradients;
 
 /* Collective, before the exchange is opened: whether the devices of all ranks can sum themselves, and if so they have
- * met; the exchange then needs no gradients.  They cannot where two ranks share a device, or one lacks the library;
- * `remarks` gets a line that says so.  Of one rank: no. */
+ * met; the exchange then needs no gradients.  They cannot if two ranks share a device, or one lacks the library;
+ * `remarks` gets a line that says so. With a single rank: no. */
 mr_status mr_gradients_meet(mr_device *device, mr_ranks *ranks, bool *direct, mr_buf *remarks, mr_error *err);
 
 typedef struct mr_gradients_options {

@@ -2,8 +2,7 @@
  * Invariant: keeping them waits for nothing, so the host can queue all passes of an update; their sum is taken in the
  * order of the samples, on the host.
  *
- *      micro-step 1: losses | micro-step 2: losses | ...      on the device; copied to the host once per update
- */
+ *      micro-step 1: losses | micro-step 2: losses | ...      on the device; copied to the host once per update */
 #ifndef MR_LOSSES_H
 #define MR_LOSSES_H
 
@@ -11,7 +10,7 @@
 
 typedef struct mr_losses {
     mr_device *device;
-    size_t capacity, count; /* samples: the most of an update; of this one so far */
+    size_t capacity, count; /* the most samples of an update; those of this one so far */
     float *kept;            /* [capacity], on the device */
     float *host;            /* [capacity] */
 } mr_losses;

@@ -13,7 +13,7 @@ typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *precision; /* NULL: as in the training */
     const char *local;     /* NULL: no copies of shards on this host's disk */
     uint64_t local_size, batch, threads, max_bad, max_pixels, stall;
-    double threshold; /* of several labels; 0: the checkpoint's */
+    double threshold; /* for several labels; 0: the checkpoint's */
     bool best, no_labels;
 } mr_session_request;
 
@@ -28,7 +28,7 @@ typedef struct mr_session {
     bool several;       /* it was trained with several labels per sample */
     double threshold;   /* with several: the probability from which a class counts as found */
     mr_targets targets; /* with several: the classes of the split's samples, as far as their source says */
-    mr_pairs pairs;     /* of a model of images and texts */
+    mr_pairs pairs;     /* for a model of images and texts */
     mr_evaluator evaluator;
     mr_damage damage; /* what the evaluator skipped */
 } mr_session;
@@ -48,7 +48,7 @@ const char *mr_session_class(const mr_session *t, int32_t class); /* "" for -1 *
 
 /* Fills t->classes, one per class of the dataset; -1: the model does not have it, MR_MISUSE without no_labels. */
 mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err);
-/* How images were prepared.  MR_BAD_DATA: in no way that this model supports. */
+/* How images were prepared. MR_BAD_DATA: in a way that this model does not support. */
 mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct mr_pairs {
     uint64_t *items, item_count;      /* samples of the split to train on; NULL: all, each once */
     uint64_t without;                 /* samples without a caption, left out of them; on rank 0 */
     uint64_t *eval_items, eval_count; /* samples of the split to evaluate on; NULL: all of them */
-    mr_feed_text text;                /* of the above */
+    mr_feed_text text;                /* refers to the above */
 } mr_pairs;
 
 /* The tokenizer that the options name: --tokenizer, or one beside --config or in --pretrained.  MR_MISUSE: none.
@@ -36,8 +36,8 @@ typedef struct mr_pairs_options {
 /* The column, and the samples with text.  Those without are left out, damaged ones are left to the loader.  Collective:
  * rank 0 reads, all ranks have its lists.  MR_MISUSE: no such column, or no sample with text. */
 mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_ranks *ranks, mr_error *err);
-/* The samples of o->train_split to train on alone, by the column that p->column names; the rest of *p stays as it is.
- */
+/* The samples of o->train_split to train on alone, by the column that p->column names; the rest of *p stays as it
+ * is. */
 mr_status mr_pairs_list(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_error *err);
 void mr_pairs_close(mr_pairs *p); /* a zeroed one is fine */
 

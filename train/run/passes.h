@@ -14,18 +14,18 @@
 
 enum { MR_PASSES_KEPT = 64 }; /* inputs, at most; others are queued */
 
-typedef struct mr_pass mr_pass; /* of one input */
+typedef struct mr_pass mr_pass; /* the pass of one input */
 
 typedef struct mr_passes {
     mr_device *device;
     mr_model *model;
-    const float *values;      /* of the model, on the device */
-    float *gradients;         /* of all values, on the device */
+    const float *values;      /* the model's values, on the device */
+    float *gradients;         /* gradients of all values, on the device */
     mr_gradients_ready ready; /* called during the last backward pass of an update; may be NULL */
     void *ctx;
     mr_pass *kept; /* [count] */
     size_t count, capacity;
-    mr_pass *now; /* of the present micro-step; NULL: it is queued */
+    mr_pass *now; /* the pass of the current micro-step; NULL: it is queued */
     bool replays, last;
 } mr_passes;
 
@@ -33,7 +33,7 @@ typedef struct mr_passes {
 void mr_passes_close(mr_passes *p);
 /* last: the update's last micro-step, whose backward pass calls p->ready. */
 void mr_passes_forward(mr_passes *p, const mr_model_input *in, bool last, mr_model_output *out);
-/* Of the last forward pass. */
+/* For the last forward pass. */
 void mr_passes_backward(mr_passes *p);
 
 #endif

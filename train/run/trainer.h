@@ -33,7 +33,7 @@ enum { MR_MAX_BATCH = 1 << 20 };
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
-    mr_owner *owner; /* of OUTPUT, on rank 0 */
+    mr_owner *owner; /* owner of OUTPUT, on rank 0 */
     DIR *claim;      /* on OUTPUT, on rank 0; NULL: it does not exist yet, or none is given */
     mr_dataset *ds;
     const mr_manifest *manifest;
@@ -43,28 +43,28 @@ typedef struct mr_trainer {
     mr_params params;
     mr_optimizer_options update_rule;
     uint64_t steps;                /* micro-steps per epoch */
-    uint64_t updates, first, done; /* of the whole run; done before this one; done now */
+    uint64_t updates, first, done; /* updates of the whole run, done before this start, done now */
     mr_cursor cursor;
     mr_device *device;
     mr_profile *profile; /* with --profile: the device, measured */
     mr_limit limit_flops, limit_bytes;
     mr_model *model;
     float *values; /* on the device */
-    float *mean;   /* of the values, with --ema, on the device; else NULL */
+    float *mean;   /* mean of the values with --ema, on the device; else NULL */
     mr_optimizer optimizer;
     mr_exchange *exchange;
     mr_gradients gradients;
     mr_passes passes;
-    mr_pairs pairs;       /* of models of images and texts */
-    mr_learning learning; /* of models of labels */
+    mr_pairs pairs;       /* for models of images and texts */
+    mr_learning learning; /* for models of labels */
     mr_peers peers;       /* with --gather-negatives */
     mr_feed feed;
     mr_journal *journal;
-    double accuracy, best_accuracy; /* -1: none yet; of several labels, mean average precision */
-    double threshold;               /* of several labels, found by the last evaluation; 0: none yet */
+    double accuracy, best_accuracy; /* -1: none yet; for several labels, mean average precision */
+    double threshold;               /* for several labels, found by the last evaluation; 0: none yet */
     uint64_t best_update;
-    bool evaluation_due;    /* of the present values */
-    mr_damage eval_damage;  /* of the last evaluation */
+    bool evaluation_due;    /* an evaluation of the current values is due */
+    mr_damage eval_damage;  /* damage found in the last evaluation */
     json_t *facts;          /* kept in checkpoints: classes, transform, options ... */
     bool resumed;           /* from a checkpoint: */
     mr_checkpoint restored; /* released once its values are on the device */

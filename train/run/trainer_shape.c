@@ -36,7 +36,7 @@ static mr_status override(const mr_settings *s, mr_model_config *c, mr_error *er
     return MR_OK;
 }
 
-/* Options that only the other kind of model reads are refused, lest they seem to have an effect. */
+/* Options that only the other kind of model reads are refused: they would seem to have an effect. */
 static mr_status check_options(const mr_settings *s, const mr_model_config *c, mr_error *err)
 {
     const struct {
@@ -75,7 +75,7 @@ static mr_status check_complete(const mr_model_config *c, mr_error *err)
     const struct {
         const char *option;
         uint32_t size;
-        bool text; /* only of models of images and texts */
+        bool text; /* only in models of images and texts */
     } sizes[] = {
         {"--image-size", c->image, false},
         {"--patch", c->patch, false},
@@ -108,7 +108,7 @@ static mr_status fit_text(const mr_settings *s, const mr_tokenizer *tokenizer, m
     c->positions = c->positions ? c->positions : c->text + 2;
     c->embed = c->embed ? c->embed : c->hidden;
     c->norm_eps = c->norm_eps > 0 ? c->norm_eps : 1e-5;
-    c->logit_scale = c->logit_scale > 0 ? c->logit_scale : 2.6592; /* of the hub's large configuration */
+    c->logit_scale = c->logit_scale > 0 ? c->logit_scale : 2.6592; /* as in the hub's large configuration */
     if (s->given.dropout || !*s->config)
         c->dropout = c->attention_dropout = s->dropout;
     if (vocab > c->vocab)

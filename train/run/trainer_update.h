@@ -27,12 +27,12 @@ typedef struct mr_trainer_update {
     mr_update_facts facts;
     mr_losses losses;
     mr_status carried; /* failure of this rank since the update before, not yet known to the others */
-    mr_error why;      /* of it */
-    mr_rank_use use;   /* of this rank, so far */
-    mr_rank_uses uses; /* on rank 0: of all, before this update */
+    mr_error why;      /* the reason */
+    mr_rank_use use;   /* what this rank has used so far */
+    mr_rank_uses uses; /* on rank 0: what all ranks had used before this update */
 } mr_trainer_update;
 
-/* Room for the updates of `t`; close it also after a failure. */
+/* Allocates memory for the updates of `t`; close it also after a failure. */
 mr_status mr_trainer_update_open(const mr_trainer *t, mr_trainer_update *u, mr_error *err);
 void mr_trainer_update_close(mr_trainer_update *u);
 /* Collective: the next update; u->sums and u->facts are then those of all ranks. */

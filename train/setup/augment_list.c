@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 
-enum { MAGNITUDE = 9 }; /* of RandAugment where none is given, as torchvision's */
+enum { MAGNITUDE = 9 }; /* RandAugment's if none is given, as in torchvision */
 
 typedef enum kind { RANGE, CHANCE, COUNT } kind; /* from and to; a probability; a whole number */
 

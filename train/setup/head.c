@@ -1,5 +1,5 @@
 /* head.c - a head's columns, moved to where classes of the same names are.
- * Invariant: of several classes of one name, the first one counts, on both sides. */
+ * Invariant: if several classes share a name, the first one counts, on both sides. */
 #include "train/setup/head.h"
 
 #include "base/scope.h"

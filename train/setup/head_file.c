@@ -1,5 +1,5 @@
 /* head_file.c - names from lines, columns from an .npz.
- * Invariant: no more than NAMES_MAX bytes of names are read, and of the .npz the head alone. */
+ * Invariant: no more than NAMES_MAX bytes of names are read, and only the head of the .npz. */
 #include "train/setup/head_file.h"
 
 #include <fcntl.h>

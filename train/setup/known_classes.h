@@ -1,12 +1,12 @@
 /* known_classes.h - the classes that a checkpoint's model knows, found by name.
- * Invariant: of several classes of one name the first one is found, and the others follow it. */
+ * Invariant: if several classes share a name, the first one is found, and the others follow it. */
 #ifndef MR_KNOWN_CLASSES_H
 #define MR_KNOWN_CLASSES_H
 
 #include "train/checkpoint/checkpoint.h"
 
 typedef struct mr_known_class {
-    const char *name; /* of the checkpoint's facts */
+    const char *name; /* the name in the checkpoint's facts */
     int32_t class;
 } mr_known_class;
 
@@ -15,7 +15,7 @@ typedef struct mr_known_classes { /* a zeroed one is empty */
     size_t count;
 } mr_known_classes;
 
-/* Lends names of `c`, which must outlive it.  MR_BAD_DATA: not as many as the model has; `path`: of the checkpoint. */
+/* Lends names of `c`, which must outlive it.  MR_BAD_DATA: not as many as the model has; `path`: the checkpoint's. */
 mr_status mr_known_classes_list(const mr_checkpoint *c, const char *path, mr_known_classes *out, mr_error *err);
 void mr_known_classes_release(mr_known_classes *k);
 /* The name of one class; "" for -1. */

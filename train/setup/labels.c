@@ -8,7 +8,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 
-enum { ROWS = 512 }; /* of an index, read at a time */
+enum { ROWS = 512 }; /* rows of an index read at a time */
 
 typedef struct unlabelled {
     uint64_t count, first;

@@ -8,12 +8,12 @@
 #include "shards/dataset/dataset_ranks.h"
 #include "base/json/json.h"
 
-typedef struct mr_pace { /* "500": every so many updates; "10m": minutes; "" (both 0): never */
+typedef struct mr_pace { /* "500": every 500 updates; "10m": every 10 minutes; "" (both 0): never */
     uint64_t updates, minutes;
 } mr_pace;
 
 typedef enum mr_setting_life {
-    MR_ONCE,  /* of one call of the program; so is every file that is written: a checkpoint
+    MR_ONCE,  /* for one call of the program, as is every file that is written: a checkpoint
                * may be foreign, and must not name a place to write to */
     MR_KEPT,  /* a resumed run takes it from the checkpoint unless it is given */
     MR_FIXED, /* the same, and nothing else may be given */
@@ -204,7 +204,7 @@ typedef struct mr_settings {
     size_t owned_count, owned_capacity;
 } mr_settings;
 
-extern const mr_option mr_setting_rows[]; /* of mr_settings */
+extern const mr_option mr_setting_rows[]; /* the options of mr_settings */
 extern const size_t mr_setting_count;
 
 mr_status mr_pace_take(void *pace, const char *text, mr_error *err);

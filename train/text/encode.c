@@ -1,8 +1,8 @@
 /* encode.c - a text to ids: added tokens first, then pieces, each by its merges or from the cache.
  * Invariant: work ends after `max` ids; any piece of n bytes costs at most n log n.
  * Source: tokenizers 0.21, added_vocabulary.rs (find_matches: which token, which white space belongs to it) and
- * bpe/word.rs (merge_all: lowest rank first, of equals the leftmost; a candidate is valid while its pair gives the same
- * token). */
+ * bpe/word.rs (merge_all: lowest rank first, among equals the leftmost; a candidate is valid while its pair gives the
+ * same token). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ typedef struct candidate {
 
 struct mr_tokenizer_scratch {
     slot *slots;
-    uint64_t hash; /* of the tokenizer whose pieces the slots hold */
+    uint64_t hash; /* the hash of the tokenizer whose pieces the slots hold */
     mr_buf valid;
     symbol *symbols;
     candidate *heap;
@@ -260,7 +260,7 @@ static bool is_space(const encoder *e, const char *at, size_t *len)
 }
 
 typedef struct match {
-    size_t start, stop; /* of the token in the text */
+    size_t start, stop; /* where the token is in the text */
     size_t from;        /* end of the token before it */
     size_t blanks;      /* end of the white space that belongs to a token before it; 0: none */
 } match;

@@ -4,7 +4,7 @@
  *
  *      nodes:  [h]<->[e]<->[l]<->[l]<->[o]   [ ]<->[h]<-> ...         one chain per word
  *      pairs:  (h,e): count 2, places 0, 6;  (l,l): ...              a place is the left token's node
- *      heap:   the most frequent on top, of equals the first in byte order; counts in it may be outdated, too large
+ *      heap:   the most frequent on top, among equals the first in byte order; counts in it may be too large
  *
  * Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm 1. */
 #include "train/text/learn.h"

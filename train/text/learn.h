@@ -23,7 +23,7 @@ struct mr_tokenizer_maker {
     mr_word *words;
     uint32_t *table; /* number of a word + 1 by its hash; 0: empty */
     size_t word_count, word_capacity, table_size;
-    uint64_t seed; /* of the table's hashes */
+    uint64_t seed; /* for the table's hashes */
 };
 
 typedef struct mr_learned_token {

@@ -146,7 +146,7 @@ static mr_status read_model(const reader *r, json_t *model)
 
 /* ---- components -------------------------------------------------------------------------------------------------- */
 
-/* The element of {"type":"Sequence","KEY":[element]}, otherwise the component itself. */
+/* The element in {"type":"Sequence","KEY":[element]}, otherwise the component itself. */
 static json_t *only_one(json_t *component, const char *key)
 {
     json_t *list = json_object_get(component, key);

@@ -76,13 +76,13 @@ typedef struct mr_added_set {
 } mr_added_set;
 
 struct mr_tokenizer {
-    mr_buf text;      /* of all tokens */
+    mr_buf text;      /* the text of all tokens */
     mr_token *tokens; /* the vocabulary, in the order of the file */
     mr_added *added;  /* in the order of the file */
     mr_merge *merges; /* by rank */
     size_t token_count, token_capacity, added_count, added_capacity, merge_count, merge_capacity;
     mr_string_map by_text, added_by_text;
-    uint64_t seed;     /* of the table's hashes */
+    uint64_t seed;     /* for the table's hashes */
     int64_t added_end; /* largest id of an added token + 1; 0: none */
     int32_t unk;       /* for bytes without a token; -1: they are left out */
     bool fuse_unk;     /* several of them become one */
@@ -94,7 +94,7 @@ struct mr_tokenizer {
     int32_t bytes[256];   /* -1: no token */
     int32_t begin, end, pad;
     uint32_t size;
-    uint64_t hash; /* of everything that determines ids; a scratch is valid for one hash */
+    uint64_t hash; /* a hash of everything that determines ids; a scratch is valid for one hash */
 };
 
 /* ---- filling them (tables.c); `name` is the file, for messages ----------------------------------------- */
@@ -113,10 +113,10 @@ mr_status mr_tokenizer_seal(mr_tokenizer *t, const char *name, mr_error *err);
 /* What the pair of ids merges to; NULL: nothing. */
 const mr_merge_slot *mr_merge_of(const mr_tokenizer *t, int32_t left, int32_t right);
 
-int mr_token_by_id(const void *a, const void *b); /* of two mr_token, for qsort() */
+int mr_token_by_id(const void *a, const void *b); /* orders two mr_token, for qsort() */
 
-/* ---- the files of a vocabulary (vocab.c) --------------------------------------------------------------------------
- */
+/* ---- the files of a vocabulary (vocab.c)
+ * -------------------------------------------------------------------------- */
 
 typedef struct mr_vocab_file { /* in memory */
     const void *bytes;

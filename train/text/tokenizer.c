@@ -23,7 +23,7 @@ static mr_status open_json(const char *path, mr_tokenizer **out, mr_error *err)
     return mr_tokenizer_parse(mr_buf_text(&bytes), bytes.len, path, out, err);
 }
 
-/* `dir`: of `dir_len` bytes, ends with a slash or is empty. */
+/* `dir` has `dir_len` bytes, and ends with a slash or is empty. */
 static mr_status open_vocab(const char *dir, size_t dir_len, mr_tokenizer **out, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf vocab_path = {0}, merges_path = {0}, vocab = {0}, merges = {0};

@@ -18,7 +18,7 @@ int32_t mr_token_id(const mr_tokenizer *t, const char *text);
 
 /* ---- learning a tokenizer ---------------------------------------------------------------------------------------- */
 
-/* Learns merges from texts, the most frequent pair first (of equals the first in byte order): `size` ids, <s> 0,
+/* Learns merges from texts, the most frequent pair first (among equals the first in byte order): `size` ids, <s> 0,
  * <pad> 1, </s> 2, <unk> 3, then the 256 bytes, the merges, and <mask>.  Fewer if no more pairs occur twice. */
 typedef struct mr_tokenizer_maker mr_tokenizer_maker;
 mr_tokenizer_maker *mr_tokenizer_maker_new(void);

@@ -3,8 +3,8 @@
  *
  * Source: Unicode 16.0, DerivedGeneralCategory.txt (letters L*, numbers N*), PropList.txt (White_Space,
  * Other_Alphabetic, Join_Control).  Words are made of Alphabetic, M*, Nd, Pc and Join_Control, as in UTS #18.
- * tests/train/text/tokenizer_oracle.py compares each code point with the `tokenizers` package, and prints this table.
- */
+ * tests/train/text/tokenizer_oracle.py compares each code point with the `tokenizers` package, and prints this
+ * table. */
 #include "train/text/parts.h"
 
 /* Runs of code points of one class: 8 * the first + the class (MR_OTHER 0, MR_LETTER 1, MR_NUMBER 2, MR_SPACE 3; + 4

@@ -47,7 +47,7 @@ typedef struct mr_coco_part {
 
 typedef struct mr_coco_group {
     size_t first, count; /* parts, one a kind at most */
-    char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that exists */
+    char folder[256];    /* where its images are, at the root or in images/: "train2017", or "train" if that exists */
     bool left_out;       /* by --split-map */
     bool by_folder;      /* its files name no split, and all of its images are in folders that do */
     bool any;            /* an image that its files list exists */
@@ -59,7 +59,7 @@ typedef struct mr_coco_group {
 } mr_coco_group;
 
 typedef struct mr_coco_state {
-    mr_coco_ids ids; /* of all files */
+    mr_coco_ids ids; /* the string ids of all files */
     mr_coco_part *parts;
     size_t part_count, part_capacity;
     mr_coco_group *groups;
@@ -79,7 +79,7 @@ typedef struct mr_coco_build { /* while plan() runs */
     const mr_layout_options *options;
     mr_plan *plan;
     mr_coco_state *st;
-    mr_buf name; /* of the current image: "./a/../b.jpg" is "b.jpg" */
+    mr_buf name; /* name of the current image: "./a/../b.jpg" is "b.jpg" */
     mr_error *err;
 } mr_coco_build;
 
@@ -96,8 +96,8 @@ void mr_coco_state_free(void *state);
 uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
 size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
-/* names.c: the image whose path shares the most parts with the end of the name; MR_NO_ENTRY: none.  Of a name that is
- * not foreign one folder at least must be equal, or the whole path.  MR_BAD_DATA: several images share as much. */
+/* names.c: the image whose path shares the most parts with the end of the name; MR_NO_ENTRY: none.  Unless the name is
+ * foreign, at least one folder must be equal, or the whole path.  MR_BAD_DATA: several images share as much. */
 mr_status mr_coco_look_up(const mr_coco_build *b, const mr_coco_group *g, bool foreign, const char *name, size_t len,
                           uint32_t *found);
 /* groups.c: sorts the parts into groups; parses those whose names do not say what they hold. */

@@ -66,7 +66,7 @@ static bool split_in(const char *name, size_t len, mr_coco_part *part)
     return false;
 }
 
-/* Of a file with a name of its own: its name, else its folder's name says the split, else all are train. */
+/* The split of a file without a standard name: from its name, else from its folder's; else train. */
 static void find_split(const mr_tree *t, mr_coco_part *part)
 {
     size_t len;

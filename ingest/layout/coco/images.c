@@ -116,8 +116,7 @@ mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_i
     return MR_OK;
 }
 
-/* For those whose name says no folder: what else is there is perhaps of the same split, and several are worth a word.
- */
+/* For those whose name includes no folder: other images there may be of the same split, so several deserve a note. */
 static void count_place(const mr_coco_build *b, mr_coco_group *g, const place *p)
 {
     if (memchr(b->name.data, '/', b->name.len))

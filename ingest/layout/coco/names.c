@@ -11,7 +11,7 @@ static const char *split_word(const char *part, size_t len)
     return mr_split_word(part, mr_coco_without_year(part, len));
 }
 
-/* Whether folders that name and path do not share speak against each other: another split's in the path. */
+/* Whether the folders that name and path do not share contradict each other: the path has another split's. */
 static bool contradicts(const mr_coco_build *b, const mr_coco_group *g, const char *name, size_t name_len,
                         const char *path, size_t len)
 {

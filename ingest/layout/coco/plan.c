@@ -38,7 +38,7 @@ static mr_status mark_classes(const mr_coco_build *b)
     return MR_OK;
 }
 
-/* Of all that was parsed. */
+/* The classes of all that was parsed. */
 static mr_status plan_classes(const mr_coco_build *b)
 {
     const mr_coco_state *st = b->st;
@@ -139,7 +139,7 @@ static mr_status plan_unlisted(const mr_coco_build *b)
         mr_coco_group *g = owner_of(&o, path, len);
         if (g && g->left_out)
             b->plan->used[n] = MR_USE_LEFT_OUT;
-        if (!g || g->left_out) /* of no split: the ledger's */
+        if (!g || g->left_out) /* in no split: the ledger accounts for it */
             continue;
         bool keep = b->options->keep_unlisted;
         mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, n)->size, "%s",

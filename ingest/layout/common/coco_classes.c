@@ -10,7 +10,7 @@ typedef struct category {
     int64_t id;
     const char *name;
     const mr_coco_file *file;
-    size_t order; /* of the file */
+    size_t order; /* order in the file */
 } category;
 
 static int by_id(const void *a, const void *b)

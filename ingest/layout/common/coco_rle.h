@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 typedef struct mr_coco_rle { /* a zeroed one is empty */
-    uint64_t pixels;         /* of all runs */
+    uint64_t pixels;         /* sum of all runs */
     int64_t last[2];         /* the latest run, and the one before it */
     uint64_t size[2];        /* height and width */
     size_t sizes;            /* numbers of "size" seen */
@@ -21,8 +21,7 @@ typedef struct mr_coco_rle { /* a zeroed one is empty */
 void mr_coco_rle_run(mr_coco_rle *r, int64_t run);
 void mr_coco_rle_text(mr_coco_rle *r, const char *text, size_t len); /* all runs at once */
 void mr_coco_rle_size(mr_coco_rle *r, int64_t side);
-/* Whether the runs fill height x width; `width` and `height` of the image as the source states them, 0: it does not.
- */
+/* Whether the runs fill height x width; `width` and `height` of the image as the source states them, 0: it does not. */
 bool mr_coco_rle_fits(const mr_coco_rle *r, uint32_t width, uint32_t height);
 
 #endif

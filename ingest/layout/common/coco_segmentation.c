@@ -1,6 +1,6 @@
 /* coco_segmentation.c - see coco_segmentation.h.
  * Source: "Data format" on cocodataset.org; the other forms are those that tools are known to write.
- * Invariant: a polygon that is not valid is taken back whole, and `bad` says so. */
+ * Invariant: a polygon that is not valid is removed as a whole, and `bad` says so. */
 #include "ingest/layout/common/coco_segmentation.h"
 
 #include <stdlib.h>

@@ -17,11 +17,11 @@ typedef struct mr_coco_segmentation {
     bool polygons, mask; /* what is open; neither: nothing is */
     bool bad;            /* some part of it is not valid; until the caller resets it */
     bool flat;           /* one list of numbers */
-    size_t lists, pairs; /* so far; of these, lists of two numbers, which make one polygon */
-    size_t numbers;      /* of the current list */
+    size_t lists, pairs; /* lists so far; those among them of two numbers, which make one polygon */
+    size_t numbers;      /* numbers in the current list */
     mr_milli point[2];
     bool bad_ring;
-    unsigned mask_depth; /* of the mask's object: 2, or 3 in a list */
+    unsigned mask_depth; /* depth of the mask's object: 2, or 3 in a list */
     bool counts, size;   /* the mask's current member */
     mr_coco_rle rle;
 } mr_coco_segmentation;

@@ -1,4 +1,4 @@
-/* folders.h - split folders that hold class folders that hold images, as imagenette and roboflow have them.
+/* folders.h - split folders that hold class folders that hold images, as in imagenette and roboflow.
  * Invariant: a class is a folder that holds at least one image in some split, so neither an empty folder nor a hidden
  * one moves the number of another class; what starts with '.', at any depth, is never looked at.
  *
@@ -11,7 +11,7 @@
 
 typedef struct mr_split_dir {
     const char *name;    /* its path under the root, not NUL-terminated: it contains the class folders */
-    size_t len;          /* of that path; 0: the root itself is a split "train" */
+    size_t len;          /* length of that path; 0: the root itself is a split "train" */
     size_t called;       /* how much of it is the split's name in the source: "seg_test" of two */
     unsigned depth;      /* levels from it to the class folders, 1 or more */
     uint32_t begin, end; /* its entries */
@@ -43,8 +43,9 @@ size_t mr_child_at(const mr_tree *t, const mr_child *child);
 /* Whether the child is a folder, not hidden, with an image in it.  Looks at no more than `most` entries (0: all). */
 bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most);
 /* Iterates the class folders of a split folder: those dir->depth levels below it that hold an image.  The child's name
- * is the path below the split folder ("animals/cat" at depth 2). mr_child c = {0}; while (mr_class_next(&tree, dir, 0,
- * &c)) ...                                                                 */
+ * is the path below the split folder ("animals/cat" at depth 2).
+ *      mr_child c = {0};
+ *      while (mr_class_next(&tree, dir, 0, &c)) ... */
 bool mr_class_next(const mr_tree *t, const mr_split_dir *dir, uint32_t most, mr_child *child);
 /* The number of class folders in a split folder. */
 size_t mr_folder_count(const mr_tree *t, const mr_split_dir *dir, uint32_t most);
@@ -56,8 +57,7 @@ mr_split_dir mr_split_dir_whole(const mr_tree *t, const mr_layout_options *o);
  * class folder, its name is not that of a class (images, masks), or classes seem to be one level deeper. */
 mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dirs *dirs,
                          void (*group)(const mr_tree *t, mr_sample *sample), mr_error *err);
-/* Of the class folders: that their names are not those of containers, and that none is a folder of classes
- * (class_names.c). */
+/* Checks that no class folder is named like a container, and that none is a folder of classes (class_names.c). */
 mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
                                   mr_error *err);
 

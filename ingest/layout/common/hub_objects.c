@@ -1,4 +1,4 @@
-/* hub_objects.c - the column "objects" of a row, as datasets of the hub have it.
+/* hub_objects.c - the column "objects" of a row, as in datasets of the hub.
  * Invariant: a row without the word is not parsed. */
 #include "ingest/layout/common/hub_objects.h"
 
@@ -101,7 +101,7 @@ mr_status mr_hub_objects_classes(const void *row, size_t len, const char *name, 
     return status;
 }
 
-/* `count` numbers, or at most so many, in thousandths of a pixel; their count, 0: something else is there. */
+/* `count` numbers, or at most as many, in thousandths of a pixel; their count, or 0 if something else is there. */
 static size_t numbers_of(const json_t *list, size_t most, mr_milli *out)
 {
     size_t count = json_array_size(list);

@@ -1,4 +1,4 @@
-/* hub_objects.h - the column "objects" of a row, as datasets of the hub have it.
+/* hub_objects.h - the column "objects" of a row, as in datasets of the hub.
  * Invariant: lists are parallel; an object lacks what its list lacks, and an object whose box cannot be read
  * is counted. Source: the documents of the datasets library, "Create an image dataset", object detection: bbox is x, y,
  * width and height in pixels.  The further lists are those that `millrace export --to imagefolder` writes.
@@ -12,8 +12,8 @@
 
 #include "ingest/layout/common/class_set.h"
 
-/* Adds the classes of a row, one JSON object, to `set`.  `name`: of its file.  MR_BAD_DATA: not JSON; too many classes.
- */
+/* Adds the classes of a row, one JSON object, to `set`. `name`: the name of its file.  MR_BAD_DATA: not JSON; too many
+ * classes. */
 mr_status mr_hub_objects_classes(const void *row, size_t len, const char *name, mr_class_set *set, mr_plan *plan,
                                  mr_error *err);
 /* The objects of a row; an object of a class that the plan does not have is without one.  `numbered`: numbers are those

@@ -20,7 +20,7 @@ typedef enum mr_value_kind {
 typedef struct mr_value {
     mr_value_kind kind;
     double number;
-    char name[24]; /* of a number, as its class is called */
+    char name[24]; /* a number as the name of its class */
 } mr_value;
 
 mr_value mr_value_of(const char *text, size_t len);
@@ -36,7 +36,7 @@ typedef struct mr_label_census { /* a zeroed one is empty */
     mr_plan distinct;    /* its classes are the different values, as long as there are not too many */
     size_t labels, once; /* all that are not none; those that were new when they came */
     size_t numbers, whole, minus_ones, words;
-    double lowest, highest; /* of the numbers that are not -1 */
+    double lowest, highest; /* among the numbers that are not -1 */
     bool other_than_one;    /* ... and whether one is not 1 */
     bool full;              /* there are more than MR_CLASS_SET_MAX */
     bool filled;            /* settled: classes are all numbers from 0 to the highest */

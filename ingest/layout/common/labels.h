@@ -11,7 +11,7 @@ typedef struct mr_labels {  /* zero but for `asked` */
     mr_buf texts;           /* "text\0" a sample */
     bool other;             /* some label is more than a single letter */
     size_t labelled;        /* samples with one */
-    mr_label_census census; /* of the requested column, or of letters */
+    mr_label_census census; /* numbers in the requested column, or letters */
     mr_label_gaps gaps;
 } mr_labels;
 

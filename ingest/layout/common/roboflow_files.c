@@ -12,7 +12,7 @@ enum { README_MAX = 1 << 20 };
 enum { LOOK_AT = 256 }; /* entries of a folder that are checked for a kind of name */
 
 typedef struct sign {
-    const char *name; /* of a file in a split folder; of its end, if it starts with '.' */
+    const char *name; /* the name of a file in a split folder, or its end if it starts with '.' */
     mr_rf_kind kind;
     const char *format;
     const char *layout; /* that reads it; NULL: none */

@@ -23,8 +23,7 @@ bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name)
     return false;
 }
 
-/* "train/train", "seg_test/seg_test", "train/images": one more folder, with only the class folders in it.
- */
+/* "train/train", "seg_test/seg_test", "train/images": one more folder, with only the class folders in it. */
 static void enter_wrapper(const mr_tree *t, mr_split_dir *dir)
 {
     mr_child child = {0}, only = {0};

@@ -43,7 +43,7 @@ mr_status mr_createml_ref_text(const mr_source *s, const mr_createml_state *st, 
                                mr_error *err);
 mr_status mr_createml_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 void mr_createml_state_free(void *state);
-/* objects.c: of the text of one image's object. */
+/* objects.c: the objects in the text of one image's object. */
 mr_status mr_createml_objects(const mr_buf *text, const mr_plan *plan, mr_objects *out, mr_error *err);
 
 #endif

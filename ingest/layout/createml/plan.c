@@ -1,6 +1,6 @@
 /* plan.c - CreateML: the images that JSON files name, in the order of their paths.
  * Invariant: every entry of a JSON file, and every image next to it, ends up in a sample or in a note; what several
- * entries say of one image adds up. */
+ * entries say about one image adds up. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,10 @@ typedef struct build {
     mr_error *err;
 } build;
 
-/* ---- which image an entry names -----------------------------------------------------------------------------------
- */
+/* ---- which image an entry names
+ * ----------------------------------------------------------------------------------- */
 
-typedef struct place { /* of a JSON file: where its images are */
+typedef struct place { /* where the images of a JSON file are */
     uint32_t json, begin, end;
     mr_image_names names; /* in there, once one is needed */
 } place;
@@ -104,8 +104,8 @@ static mr_status add_refs(build *b, place *p, uint32_t number)
     return MR_OK;
 }
 
-/* ---- several entries of one image ---------------------------------------------------------------------------------
- */
+/* ---- several entries of one image
+ * --------------------------------------------------------------------------------- */
 
 static int by_entry(const void *a, const void *b)
 {
@@ -160,8 +160,8 @@ static mr_status join_refs(build *b)
     return MR_OK;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------
- */
+/* ---- files
+ * -------------------------------------------------------------------------------------------------------- */
 
 static mr_status take_label(void *ctx, const char *text, size_t len, mr_error *err)
 {
@@ -226,8 +226,8 @@ static mr_status read_files(build *b)
     return MR_OK;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------
- */
+/* ---- samples
+ * ------------------------------------------------------------------------------------------------------ */
 
 static size_t first_ref(const mr_createml_state *st, uint32_t entry)
 {

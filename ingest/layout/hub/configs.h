@@ -25,8 +25,8 @@ struct mr_hub_configs { /* a zeroed one has no rules */
     size_t count, capacity;
 };
 
-/* Reads README.md, if there is one with configs.  MR_BAD_DATA: they are not read; the message says how to do without.
- */
+/* Reads README.md, if there is one with configs.  MR_BAD_DATA: they are not read; the message says how to do
+ * without. */
 mr_status mr_hub_configs_read(const mr_tree *t, mr_hub_configs *card, mr_error *err);
 /* Whether a rule is for one of the files. */
 bool mr_hub_configs_fits(const mr_hub_configs *card, const mr_hub_files *files);

@@ -1,6 +1,5 @@
 /* files.c - the names of a hub folder's files: config, split, and which part of how many.
- * Invariant: a name is read from its end, by fixed rules; what it lacks is not guessed from the files next to it.
- */
+ * Invariant: a name is read from its end, by fixed rules; what it lacks is not guessed from the files next to it. */
 #include "ingest/layout/hub/hub.h"
 
 #include <ctype.h>
@@ -60,7 +59,8 @@ static bool begins_with_split(const char *text, size_t len)
     return false;
 }
 
-/* A split of the hub is made of words: of "partial-train-00000-of-00001" its library takes the word that it knows. */
+/* The name of a split may have several words: in "partial-train-00000-of-00001" the hub's library uses the word that it
+ * knows. */
 static bool is_word(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -90,7 +90,7 @@ static void take_plain(mr_hub_file *f, const char *stem, size_t len)
         f->split = (mr_hub_part){stem, n};
 }
 
-/* A name that says nothing is in a folder that may: "train/0000.parquet", "train/part-00000-of-00002.parquet". */
+/* The folder may name the split if the file does not: "train/0000.parquet", "train/part-00000-of-00002.parquet". */
 static bool take_folder(mr_hub_file *f, mr_hub_part above)
 {
     bool silent = !f->split.len || (f->of && !mr_split_token_of(f->split.text, f->split.len).split);
@@ -236,7 +236,7 @@ void mr_hub_map_splits(mr_hub_files *files, const mr_layout_options *o)
     }
 }
 
-/* Where some names tell a split, all must; none may tell two. */
+/* If some names include a split, all must; none may include two. */
 static mr_status check_splits(const mr_hub_files *files, mr_error *err)
 {
     size_t with_split = 0;

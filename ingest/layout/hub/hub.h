@@ -21,13 +21,13 @@ typedef struct mr_hub_part { /* a part of a file's path; not NUL-terminated */
 } mr_hub_part;
 
 typedef struct mr_hub_file {
-    uint32_t entry;      /* of the file, before the tree grows */
+    uint32_t entry;      /* the file's entry, before the tree grows */
     mr_hub_part path;    /* under the root */
     mr_hub_part config;  /* len 0: "default" */
     mr_hub_part split;   /* as the source names it; len 0: none in the name */
     uint32_t number, of; /* part 2 of 7, from 0; of 0: not numbered */
-    mr_hub_part stem;    /* of its name */
-    mr_hub_part series;  /* of a numbered file: its name without the number */
+    mr_hub_part stem;    /* its name without the extension */
+    mr_hub_part series;  /* the name of a numbered file without the number */
     bool several;        /* its name has words of more than one split */
     bool by_card;        /* config and split are README.md's */
 } mr_hub_file;
@@ -55,7 +55,7 @@ mr_hub_file mr_hub_file_at(const char *path, size_t len);
 /* All Parquet files under the root except hidden ones.  free(out->items). */
 mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err);
 
-/* A file whose name tells no split, or several, has the one that --split-map gives to its name. */
+/* A file whose name names no split, or several, gets the split that --split-map gives to its name. */
 void mr_hub_map_splits(mr_hub_files *files, const mr_layout_options *o);
 
 /* Keeps the files of the requested config, or of the only one.  MR_MISUSE: lists the configs.  MR_BAD_DATA: a file
@@ -81,7 +81,7 @@ typedef enum mr_hub_kind { MR_HUB_NO_LABEL, MR_HUB_NAMES, MR_HUB_NUMBERS, MR_HUB
 typedef struct mr_hub_schema {
     uint64_t rows;
     mr_hub_kind kind;
-    char *column;    /* of the label; NULL: there is none; with NO_LABEL: it holds no labels */
+    char *column;    /* the label's column; NULL: there is none; with NO_LABEL: it holds no labels */
     json_t *names;   /* NAMES: a list of different strings, by label */
     json_t *objects; /* the same of the column "objects"; NULL: none are known */
     mr_buf columns;  /* "a, b, c", for messages */

@@ -347,7 +347,7 @@ def check_text(schema, asked):
 
 
 def features_of(schema):
-    """What the datasets library says of the columns, {} if it says nothing that can be used."""
+    """What the datasets library says about the columns, {} if it says nothing that can be used."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):

@@ -19,16 +19,16 @@ typedef struct build {
     const mr_layout_options *options;
     mr_plan *plan;
     const mr_hub_file *file; /* at hand */
-    mr_hub_schema first;     /* of the first file: the others must agree with it */
+    mr_hub_schema first;     /* the first file's schema, with which the others must agree */
     mr_labels labels;        /* texts */
     mr_label_census numbers;
-    mr_class_set classes; /* of objects */
+    mr_class_set classes; /* the objects' classes */
     mr_label_gaps gaps;
     mr_jsonl_field field; /* the label's column */
     mr_jsonl row;
-    mr_note *left_out; /* of the listing, sorted by path; their texts belong to the notes */
+    mr_note *left_out; /* what the listing left out, sorted by path; the texts belong to the notes */
     size_t left_out_count;
-    size_t only_counted; /* of the images that the listing rejected: no note was kept of these */
+    size_t only_counted; /* images rejected by the listing of which no note was kept */
     mr_buf path, scratch;
     mr_error *err;
 } build;

@@ -1,4 +1,4 @@
-/* ilsvrc.c - ImageNet as it is handed out: ILSVRC2012 of image-net.org and Kaggle, and Tiny ImageNet.
+/* ilsvrc.c - ImageNet as it is distributed: ILSVRC2012 from image-net.org and Kaggle, and Tiny ImageNet.
  * Invariant: a tree with class folders in all of its splits, and without ImageNet's tables, is left to imagenette,
  * which gives the same samples. */
 #include "ingest/layout/ilsvrc/ilsvrc.h"

@@ -18,7 +18,7 @@
 
 enum { MR_SYNSET_LEN = 9, MR_ILSVRC_IDS_MAX = 100000 };
 
-typedef struct mr_ilsvrc_row { /* what a table says of an image */
+typedef struct mr_ilsvrc_row { /* what a table says about an image */
     const char *key;           /* the image's name without its extension */
     size_t key_len;
     const char *synset; /* MR_SYNSET_LEN bytes; NULL: the table has boxes only */
@@ -60,8 +60,8 @@ typedef struct mr_ilsvrc_places { /* where the images are, by names */
     const char *table;            /* the first table of labels or words that was found; NULL: none */
 } mr_ilsvrc_places;
 
-/* ---- places.c -----------------------------------------------------------------------------------------------------
- */
+/* ---- places.c
+ * ----------------------------------------------------------------------------------------------------- */
 
 typedef enum mr_ilsvrc_kind { MR_ILSVRC_TRAIN, MR_ILSVRC_VAL, MR_ILSVRC_TEST, MR_ILSVRC_OTHER } mr_ilsvrc_kind;
 
@@ -76,8 +76,8 @@ bool mr_ilsvrc_split(const mr_layout_options *o, const char **name, size_t *len,
 /* MR_ILSVRC_VAL or _TEST for the name of such an image, else MR_ILSVRC_OTHER. */
 mr_ilsvrc_kind mr_ilsvrc_image_kind(const char *name, size_t len);
 
-/* ---- tables.c, synsets.c ------------------------------------------------------------------------------------------
- */
+/* ---- tables.c, synsets.c
+ * ------------------------------------------------------------------------------------------ */
 
 /* Reads every table of the tree into the state, and marks it used.  MR_BAD_DATA: a table is not what its name says. */
 mr_status mr_ilsvrc_tables(const mr_tree *t, const mr_ilsvrc_places *places, mr_plan *plan, mr_ilsvrc_state *st,
@@ -92,7 +92,7 @@ const mr_ilsvrc_synset *mr_ilsvrc_words(const mr_ilsvrc_state *st, const char *s
 mr_status mr_ilsvrc_text(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, mr_buf *lent, mr_error *err);
 mr_status mr_ilsvrc_keep(mr_ilsvrc_state *st, mr_buf *text, mr_error *err); /* takes the buffer over */
 
-typedef struct mr_ilsvrc_lines { /* of a text; lines without their ends */
+typedef struct mr_ilsvrc_lines { /* the lines of a text, without their ends */
     const char *at, *end;
     const char *line;
     size_t len, number; /* from 1 */
@@ -109,7 +109,7 @@ typedef struct mr_ilsvrc_counts {
     uint64_t *unlabeled; /* [split]: samples without a label */
 } mr_ilsvrc_counts;
 
-/* notes.c: of a plan with all its samples. */
+/* notes.c: adds the notes on a plan with all its samples. */
 mr_status mr_ilsvrc_notes(const mr_tree *t, const mr_ilsvrc_places *places, mr_plan *plan,
                           const mr_ilsvrc_counts *counts, mr_error *err);
 

@@ -34,7 +34,7 @@ typedef struct element {
 
 typedef struct matrix {
     uint32_t class;
-    uint64_t count; /* of its members: the product of the dimensions */
+    uint64_t count; /* number of its members: the product of the dimensions */
     element name;
     part rest; /* after the name */
 } matrix;
@@ -111,8 +111,8 @@ static mr_status open_matrix(const element *e, matrix *out, mr_error *err)
     return MR_OK;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------
- */
+/* ---- values
+ * ------------------------------------------------------------------------------------------------------- */
 
 static size_t size_of(uint32_t type)
 {
@@ -180,8 +180,8 @@ static bool add_text(const matrix *m, mr_buf *out)
     return true;
 }
 
-/* ---- synsets ------------------------------------------------------------------------------------------------------
- */
+/* ---- synsets
+ * ------------------------------------------------------------------------------------------------------ */
 
 typedef struct fields { /* numbers of those that count */
     size_t count, id, name, words;
@@ -257,8 +257,8 @@ static mr_status read_variable(const element *e, bool *found, mr_buf *out, mr_er
     return MR_OK;
 }
 
-/* ---- the file -----------------------------------------------------------------------------------------------------
- */
+/* ---- the file
+ * ----------------------------------------------------------------------------------------------------- */
 
 static mr_status inflate_all(const element *e, size_t *budget, mr_buf *out, mr_error *err)
 {

@@ -1,6 +1,6 @@
 /* notes.c - what a plan of ImageNet leaves out or lacks, in a few notes.
- * Invariant: a note is about a split or a table as a whole: ImageNet has a thousand classes and half a million tables.
- */
+ * Invariant: a note is about a split or a table as a whole: ImageNet has a thousand classes and half a million
+ * tables. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "ingest/layout/common/class_set.h"
 
 typedef struct place { /* a run of entries of one split */
-    const char *name;  /* of the split, in the source */
+    const char *name;  /* the split's name in the source */
     size_t name_len;
     mr_ilsvrc_kind kind;
     size_t skip; /* bytes of their paths before a class folder */
@@ -32,8 +32,8 @@ typedef struct build {
     mr_error *err;
 } build;
 
-/* ---- places -------------------------------------------------------------------------------------------------------
- */
+/* ---- places
+ * ------------------------------------------------------------------------------------------------------- */
 
 static bool continues(const place *last, const place *p)
 {
@@ -123,10 +123,10 @@ static mr_status open_splits(build *b)
     return check_twice(b);
 }
 
-/* ---- classes ------------------------------------------------------------------------------------------------------
- */
+/* ---- classes
+ * ------------------------------------------------------------------------------------------------------ */
 
-/* The synset of the class folder that holds the entry, NULL: none; *end: of its run of entries. */
+/* The synset of the class folder that holds the entry, NULL: none; *end: the end of its run of entries. */
 static const char *class_folder(const build *b, const place *p, uint32_t entry, uint32_t *end)
 {
     size_t len;
@@ -183,8 +183,8 @@ static mr_status list_classes(build *b)
     return b->counts.labeled && b->counts.unlabeled ? MR_OK : mr_fail_memory(b->err, "numbering the classes");
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------
- */
+/* ---- samples
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Whether two tables, or the folder and a table, say different things of an image, which is then rejected. */
 static bool is_contradicted(const build *b, uint32_t entry, const char *folder, const mr_ilsvrc_row *row)
@@ -281,8 +281,8 @@ static mr_status add_samples(build *b, const place *p)
     return MR_OK;
 }
 
-/* ---- the plan -----------------------------------------------------------------------------------------------------
- */
+/* ---- the plan
+ * ----------------------------------------------------------------------------------------------------- */
 
 static mr_status plan_all(build *b)
 {

@@ -21,9 +21,9 @@ typedef struct stated { /* an id that a line states; 0: it states none */
 } stated;
 
 typedef struct listed {
-    stated *ids; /* of all files that state them */
+    stated *ids; /* ids from all files that state them */
     size_t count, capacity;
-    size_t first; /* of the current file */
+    size_t first; /* the first id of the current file */
 } listed;
 
 static mr_status add_synset(mr_ilsvrc_state *st, const char *name, const char *words, size_t len, mr_error *err)
@@ -77,7 +77,7 @@ static int by_synset_and_id(const void *a, const void *b)
     return order ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-/* Of a file of words that may begin with a number, ids count only if every line has one of its own. */
+/* In a file whose words may begin with a number, ids count only if every line has a different one. */
 static void end_file(listed *f, bool sure)
 {
     stated *ids = f->ids + f->first;

@@ -1,4 +1,4 @@
-/* tables.c - what the tables of ImageNet say of images: their synsets and boxes.
+/* tables.c - what the tables of ImageNet say about images: their synsets and boxes.
  * Source: Kaggle's LOC_train_solution.csv and LOC_val_solution.csv; readme.txt of ILSVRC2012_devkit_t12 for
  * ILSVRC2012_validation_ground_truth.txt; val_annotations.txt and nNNNNNNNN_boxes.txt of Tiny ImageNet.
  *
@@ -6,8 +6,8 @@
  *      490                                                    line 1 of the ground truth: an ILSVRC2012_ID
  *      val_0.JPEG \t n03444034 \t 0 \t 32 \t 44 \t 62         n01443537_0.JPEG \t 0 \t 10 \t 63 \t 58
  *
- * Invariant: a row is found by the image's name alone, whatever its folder; of two rows for one name that differ none
- * is believed. */
+ * Invariant: a row is found by the image's name alone, whatever its folder; if two rows for one name differ, neither is
+ * used. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@
 
 static const uint64_t table_max = (uint64_t)1 << 30;
 
-/* ---- text ---------------------------------------------------------------------------------------------------------
- */
+/* ---- text
+ * --------------------------------------------------------------------------------------------------------- */
 
 mr_status mr_ilsvrc_keep(mr_ilsvrc_state *st, mr_buf *text, mr_error *err)
 {
@@ -72,8 +72,8 @@ static mr_status bad_line(const char *name, const mr_ilsvrc_lines *l, const char
     return mr_fail(err, MR_BAD_DATA, "%s: line %zu: not %s", name, l->number, wanted);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rows
+ * --------------------------------------------------------------------------------------------------------- */
 
 static size_t stem(const char *name, size_t len)
 {
@@ -186,8 +186,8 @@ static mr_status read_ground_truth(const mr_tree *t, uint32_t entry, mr_ilsvrc_s
     return MR_OK;
 }
 
-/* ---- all tables ---------------------------------------------------------------------------------------------------
- */
+/* ---- all tables
+ * --------------------------------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -299,8 +299,8 @@ const mr_ilsvrc_row *mr_ilsvrc_row_of(const mr_ilsvrc_state *st, const char *pat
     return NULL;
 }
 
-/* ---- boxes --------------------------------------------------------------------------------------------------------
- */
+/* ---- boxes
+ * -------------------------------------------------------------------------------------------------------- */
 
 /* Moves to the next word; its length, 0: there is none. */
 static size_t next_word(const char **at, const char *end)

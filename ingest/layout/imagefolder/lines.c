@@ -1,5 +1,5 @@
 /* lines.c - metadata.jsonl as a table.
- * Invariant: of the rows only the columns in use are kept; the rest stays in the file until meta(). A damaged row
+ * Invariant: only the columns in use are kept of the rows; the rest stays in the file until meta(). A damaged row
  * rejects its image, not the file. */
 #include <stdlib.h>
 #include <string.h>

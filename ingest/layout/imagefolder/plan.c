@@ -98,7 +98,8 @@ static mr_status label_by_folder(const mr_tree *t, mr_plan *plan, mr_error *err)
 
 /* ---- classes of objects ---------------------------------------------------------------------------------------- */
 
-/* Of all rows, where images have no label of their own: otherwise objects have the classes of the labels. */
+/* Lists the objects' classes in all rows if images have no label of their own; otherwise objects have the classes of
+ * the labels. */
 static mr_status list_object_classes(const mr_tree *t, mr_plan *plan, mr_error *err)
 {
     const mr_table_state *st = plan->state;
@@ -126,7 +127,7 @@ static mr_status check_object_classes(const mr_tree *t, mr_plan *plan, mr_error 
     size_t unknown = 0, first = 0;
     mr_status status = list_object_classes(t, &named, err);
     for (size_t i = 0; i < named.class_count; i++)
-        if (!strchr(named.classes[i].name, '\\') && /* is as the rows have it */
+        if (!strchr(named.classes[i].name, '\\') && /* it is as in the rows */
             mr_plan_class_find(plan, named.classes[i].name, strlen(named.classes[i].name)) < 0 && !unknown++)
             first = i;
     if (unknown)

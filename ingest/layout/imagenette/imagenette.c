@@ -98,7 +98,7 @@ static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr
     bool wnids = all_wnids(t, &marks.dirs);
     bid->score = 50 + (csv ? 40 : 0) + (wnids ? 5 : 0);
     if (marks.kind || marks.valid || marks.readme || marks.names) {
-        bid->forced = bid->score - 1; /* a tree without these marks has the better claim to the word */
+        bid->forced = bid->score - 1; /* a tree without these marks is more likely to be what the option means */
         bid->score = 0;
     }
     snprintf(bid->why, sizeof bid->why, "%s with %zu folder%s of images%s%s%s", names, most, most == 1 ? "" : "s",

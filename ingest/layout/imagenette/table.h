@@ -1,6 +1,5 @@
 /* table.h - the csv of noisy labels at the root of Imagenette and Imagewoof.
- * Invariant: it never adds or drops a sample; it gives columns to the meta, and the label only if requested.
- */
+ * Invariant: it never adds or drops a sample; it gives columns to the meta, and the label only if requested. */
 #ifndef MR_IMAGENETTE_TABLE_H
 #define MR_IMAGENETTE_TABLE_H
 

@@ -1,5 +1,5 @@
 /* configs.c - the configs of the New Yorker corpus: folders of train.jsonl, val.jsonl and test.jsonl.
- * Invariant: of several configs none is chosen that was not asked for. */
+ * Invariant: if there are several configs, only one that was asked for is chosen. */
 #include "ingest/layout/newyorker/newyorker.h"
 
 #include <stdio.h>

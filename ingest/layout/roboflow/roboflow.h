@@ -8,7 +8,7 @@
 
 /* The image that a table next to the images names, "./a.jpg" like "a.jpg", or the only one of its name in a folder
  * below; MR_NO_ENTRY: it does not exist, or not in this split's folder, or it is unknown which: *rival is another.
- * `names`: of this split folder, for the next call. */
+ * `names`: those of this split folder, kept for the next call. */
 mr_status mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_image_names *names,
                       mr_name_match *found, mr_error *err);
 /* That path, for notes on a file that may not exist. */

@@ -19,7 +19,7 @@ static const uint64_t csv_max = (uint64_t)1 << 30;
 
 enum { NO_CLASS = -1, UNLABELED = -2 };
 
-typedef struct sheet { /* of one split folder */
+typedef struct sheet { /* the table of one split folder */
     mr_csv csv;        /* no columns: there is none */
     int32_t *label_of; /* by column: the class, NO_CLASS or UNLABELED */
     size_t filename;   /* that column */

@@ -161,7 +161,7 @@ static mr_status measure(mr_sheet *s, mr_error *err)
         return MR_OK;
     const char *column = s->csv.header[s->boxes.at[0]];
     if (m.bad && !m.there && !strcasecmp(column, "box")) {
-        s->boxes.form = MR_BOX_NONE; /* "box": a column that is only called so */
+        s->boxes.form = MR_BOX_NONE; /* a column that is merely called "box" */
         return MR_OK;
     }
     if (m.bad && !m.there)
@@ -232,7 +232,7 @@ static void state_size(const mr_sheet *s, size_t row, mr_objects *out)
 /* In pixels: x, y, width and height. */
 static void settle_box(const mr_sheet *s, const mr_stored *picture, mr_objects *out, double v[SIDES])
 {
-    if (s->boxes.parts) { /* of the image as its row states its size, if that is the turned one */
+    if (s->boxes.parts) { /* relative to the image as its row states its size, which may be the turned one */
         bool turned = out->width == picture->height && out->height == picture->width;
         for (size_t i = 0; i < SIDES; i++)
             v[i] *= i % 2 ? (turned ? out->height : picture->height) : (turned ? out->width : picture->width);

@@ -114,7 +114,7 @@ static void count_gap(const mr_sheet *s, size_t row, size_t column, mr_label_gap
     gaps->words += s->flags && *cell && mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE;
 }
 
-/* What the labels of a sheet's columns are; gaps[]: of each column. */
+/* What the labels of a sheet's columns are; gaps[]: missing labels in each column. */
 static mr_status survey_sheet(mr_table_state *st, const mr_sheet *s, mr_label_gaps *gaps, mr_error *err)
 {
     const char *text;

@@ -1,5 +1,5 @@
 /* columns.c - which column of a table is what: by its name if one is given, else by its header and its cells.
- * Invariant: of two columns that may be meant none is chosen: the message names both. */
+ * Invariant: if two columns may be meant, neither is chosen: the message names both. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +48,11 @@ static void list_columns(const mr_sheet *s, mr_buf *out)
 
 /* ---- paths ---------------------------------------------------------------------------------------------------- */
 
-typedef struct trial { /* of a column: which images its cells name */
+typedef struct trial { /* which images the cells of a column name */
     uint32_t found[ROWS_TRIED];
     size_t rows, cells, hits;
     bool distinct;
-    int rank; /* of its claim: by its header, then because each row names another image */
+    int rank; /* how good its claim is: by its header, then because each row names another image */
 } trial;
 
 static int by_number(const void *a, const void *b)
@@ -105,7 +105,7 @@ static bool same_pictures(const trial *a, const trial *b)
     return true;
 }
 
-/* Of a large table a few images may be here: the first column with the header of paths that names any. */
+/* For a large table of which only a few images are here: the first column headed like paths that names any. */
 static int any_path(const mr_sheet *s, const mr_picture_index *index)
 {
     uint32_t found[2];
@@ -203,7 +203,7 @@ static mr_status asked_labels(mr_sheet *s, const char *asked, mr_error *err)
         if (column < 0 && s->label_count)
             return no_column(s, "--label-column", name, err);
         if (column < 0)
-            return MR_OK; /* of several tables one may have no labels */
+            return MR_OK; /* one of several tables may have no labels */
         MR_TRY(add_label(s, (size_t)column, err));
     }
     return MR_OK;

@@ -40,7 +40,7 @@ static bool is_number(const char *cell)
     return end != cell && !*end;
 }
 
-/* Whether columns 1 to 4 are numbers, or empty in whole rows: path, x1, y1, x2, y2 and a class, as RetinaNet has it. */
+/* Whether columns 1 to 4 are numbers, or empty in whole rows: path, x1, y1, x2, y2 and a class, as in RetinaNet. */
 static bool has_boxes(const mr_sheet *s)
 {
     bool any = false;
@@ -93,7 +93,7 @@ static void name_columns(const mr_sheet *s, size_t picture, const char *names[NA
         rest += !names[c];
         last = names[c] ? last : c;
     }
-    for (size_t c = 0; c < s->csv.columns; c++) /* of two alike neither is meant */
+    for (size_t c = 0; c < s->csv.columns; c++) /* if two are alike, neither is meant */
         for (size_t d = 0; d < c; d++)
             if (names[c] && names[d] && !strcmp(names[c], names[d]))
                 names[c] = NULL;

@@ -1,5 +1,5 @@
 /* pictures.c - which image of a tree the cell of a table names.
- * Invariant: an answer depends on the names alone, and of two images that a cell may mean none is chosen. */
+ * Invariant: an answer depends on the names alone, and if a cell may mean two images, neither is chosen. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,7 +171,7 @@ static bool fits(const char *path, size_t len, const char *cell, size_t cell_len
 }
 
 typedef struct matching {
-    unsigned count;  /* of all, and ... */
+    unsigned count;  /* all of them, and ... */
     unsigned best;   /* ... of those that are preferred */
     uint32_t *found; /* [2] */
 } matching;

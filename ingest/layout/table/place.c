@@ -8,7 +8,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/placing.h"
 
-/* Of the images of a list of classes, with a row for each class, at least this many have several. */
+/* In a list of classes, with a row for each class of an image, at least this many images have several. */
 enum { LISTED_MIN = 2, LISTED_PART = 4 };
 
 static const char *picture_path(const mr_placing *p, size_t picture, size_t *len)
@@ -82,7 +82,7 @@ static mr_status another_row(mr_placing *p, size_t number, size_t row, uint32_t 
     size_t first = (uint32_t)p->row_of[picture] - 1, last = p->last[picture] - 1;
     uint32_t entry = p->index->entries[picture];
     bool same, boxes = s->boxes.form && s == other;
-    bool lines = s->at && (!s->text_name || s->objects); /* of JSON lines several rows are only read as captions */
+    bool lines = s->at && (!s->text_name || s->objects); /* several rows of JSON lines are read as captions only */
     MR_TRY(same_labels(p, other, first, s, row, &same));
     if (strcmp(mr_placing_split(p, other, first, entry), mr_placing_split(p, s, row, entry)) != 0 ||
         (!same && !boxes && (s != other || lines || s->flags))) {
@@ -186,7 +186,7 @@ static void note_denied(const mr_placing *p, const mr_sheet *s)
                     "rows of confidence 0, which say what an image does not show, and give it no label: %zu", denied);
 }
 
-/* Of the first row, which is like the others. */
+/* Shows the first row, which is like the others. */
 static void note_foreign(const mr_placing *p, const mr_sheet *s)
 {
     const char *cell = s->csv.rows ? mr_sheet_cell(s, 0, (size_t)s->path) : "";

@@ -1,6 +1,6 @@
 /* plan.c - what there is beside the images: tables, lists, texts, or a pattern of names.
- * Invariant: each CSV and TSV is read, or a note says why not and it is left to the ledger; two that list the same
- * images are the user's choice. */
+ * Invariant: each CSV and TSV is read, or a note says why not and it is left to the ledger; if two list the same
+ * images, the user must choose. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -56,8 +56,7 @@ static bool has_picture(const mr_tree *t, const mr_child *child)
     return false;
 }
 
-/* Whether the first line of a .txt is a table's: a cell that names an image, or a column of images, and a delimiter.
- */
+/* Whether the first line of a .txt is a table's: a cell that names an image, or a column of images, and a delimiter. */
 static bool is_text_sheet(const mr_tree *t, const mr_child *child)
 {
     enum { HEAD = 1024 };

@@ -7,7 +7,7 @@
 
 /* Cheap: whether any of the first texts is beside an image of its name, and whether that is in a folder. */
 bool mr_sidecars_may_be(const mr_tree *t, bool *below);
-/* Whether most images have a text of words beside them, judged by a few. */
+/* Whether most images have a text of words beside them, judging by a few. */
 mr_status mr_sidecars_are(const mr_tree *t, const mr_picture_index *index, bool *found, mr_error *err);
 mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index, mr_plan *plan,
                            mr_error *err);

@@ -34,9 +34,9 @@ typedef enum mr_picture_match {
 } mr_picture_match;
 
 /* The image that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
- * without the ending; of an absolute path, or one with backslashes, by the longest end that fits.  `split`: of several,
- * the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries; SEVERAL:
- * found[1] is another. */
+ * without the ending; for an absolute path, or one with backslashes, by the longest end that fits. `split`: among
+ * several, the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries;
+ * SEVERAL: found[1] is another. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
 
 /* Whether a cell has the ending of an image; Flickr8k's tokens add "#0", the number of a caption. */
@@ -64,8 +64,8 @@ typedef enum mr_box_form {
 typedef struct mr_box_columns {
     mr_box_form form;
     int at[4];                /* columns */
-    int width, height, crowd; /* of the image, and 1 for a crowd; -1: none */
-    bool parts;               /* of the image's width and height */
+    int width, height, crowd; /* columns of the image's size, and of a 1 for a crowd; -1: none */
+    bool parts;               /* in parts of the image's width and height */
 } mr_box_columns;
 
 #define MR_LABEL_END "\x1F" /* between the labels of a list, in a cell of JSON lines */
@@ -160,7 +160,7 @@ typedef struct mr_table_labels { /* the classes that a row names, one after anot
     size_t row, column;
     const char *at;
     const char *separators; /* bytes between two classes of a cell; "": none */
-    char own[256];          /* of a cell that holds more than its class */
+    char own[256];          /* the class in a cell that holds more than that */
 } mr_table_labels;
 
 bool mr_table_label(mr_table_labels *l, const char **text, size_t *len);
@@ -172,7 +172,7 @@ typedef struct mr_table_state {
     mr_sheet sheets[MR_SHEETS_MAX];
     size_t sheet_count;
     char separators[8];
-    mr_label_census census; /* of all labels */
+    mr_label_census census; /* counts all labels */
     mr_texts texts;         /* captions beside the images */
     bool sidecars;          /* there are no sheets: texts beside the images are their captions */
 } mr_table_state;

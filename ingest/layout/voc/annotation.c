@@ -54,7 +54,7 @@ typedef struct reader {
     place open[MR_VOC_DEPTH];
     size_t depth;
     int side;
-    bool is_y; /* of the polygon's current point */
+    bool is_y; /* the coordinate of the polygon's current point */
     char text[TEXT_MAX + 1];
     size_t len;
     mr_status status;
@@ -76,8 +76,8 @@ static void no_doctype(void *ctx, const XML_Char *name, const XML_Char *system, 
     stop(ctx, MR_BAD_DATA, "a DOCTYPE, which could declare entities and is not read; remove it");
 }
 
-/* ---- elements -----------------------------------------------------------------------------------------------------
- */
+/* ---- elements
+ * ----------------------------------------------------------------------------------------------------- */
 
 static place enter(reader *r, const char *name)
 {
@@ -238,8 +238,8 @@ static void end(void *ctx, const XML_Char *name)
     r->len = 0;
 }
 
-/* ---- the file -----------------------------------------------------------------------------------------------------
- */
+/* ---- the file
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void clear(mr_voc_annotation *a)
 {

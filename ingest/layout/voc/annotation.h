@@ -12,7 +12,7 @@ typedef struct mr_voc_object {
     double sides[4];          /* xmin, ymin, xmax, ymax, as written */
     unsigned seen;            /* a bit for each side that was read */
     bool named, boxed;        /* it has a name, a bndbox */
-    size_t point, points;     /* of its polygon: numbers in mr_voc_annotation.points, x and y in turn */
+    size_t point, points;     /* its polygon: first number and count in mr_voc_annotation.points, x and y in turn */
 } mr_voc_object;
 
 typedef struct mr_voc_annotation { /* a zeroed one is empty */
@@ -23,7 +23,7 @@ typedef struct mr_voc_annotation { /* a zeroed one is empty */
     double *points;
     size_t point_count, point_capacity;
     mr_buf names;
-    struct XML_ParserStruct *parser; /* of the last one, for the next: making one costs as much as a small file */
+    struct XML_ParserStruct *parser; /* kept for the next file: making one costs as much as a small file */
 } mr_voc_annotation;
 
 /* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep, an invalid number, an

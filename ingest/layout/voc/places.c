@@ -207,7 +207,7 @@ const mr_voc_spot *mr_voc_spot_of(const mr_voc_places *places, const char *path,
     return NULL;
 }
 
-/* Adds the XML of that path, in small or in capital letters, to those that were found. */
+/* Adds the XML of that path, in lower or upper case, to those that were found. */
 static void find_xml(const mr_tree *t, const char *path, size_t len, mr_voc_xmls *found)
 {
     static const char *const endings[] = {".xml", ".XML"};

@@ -188,7 +188,7 @@ static mr_status take_list(const sets *s, const list *l)
     return MR_OK;
 }
 
-/* Whether the lines of the list have flags; a number that belongs to an image's own name is not a flag. */
+/* Whether the lines of the list have flags; a number that is part of an image's name is not one. */
 static mr_status has_flags(const sets *s, const list *l, bool *yes)
 {
     MR_AUTO(mr_buf_free) mr_buf head = {0};

@@ -55,7 +55,7 @@ mr_status mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_place
 /* The spot of an image, and how much of its path is before its name there; NULL: none. */
 const mr_voc_spot *mr_voc_spot_of(const mr_voc_places *places, const char *path, size_t len, size_t *skip);
 
-typedef struct mr_voc_xmls { /* of an image: more than one contradict each other */
+typedef struct mr_voc_xmls { /* XMLs of one image: if there is more than one, they contradict each other */
     uint32_t entries[4];
     size_t count;
 } mr_voc_xmls;
@@ -71,7 +71,7 @@ mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
 
 typedef struct mr_voc_listed {
     uint32_t entry, split; /* MR_NO_ENTRY: --split-map leaves it out, and no other list names the image */
-    uint32_t folder;       /* of ImageSets/: those before it decide */
+    uint32_t folder;       /* the folder of ImageSets/ that it is in: earlier ones decide */
     bool half, whole;      /* by train or val; by trainval, which holds both */
 } mr_voc_listed;
 
@@ -98,7 +98,7 @@ typedef struct mr_voc_build { /* while plan() runs */
     uint64_t swapped, shared;     /* XML files that name another image; that several images have */
     uint32_t first_swapped, first_shared;
     uint32_t *owners;              /* by entry: the image that had the XML last */
-    uint32_t noted[2];             /* entries of which add_listed() has spoken */
+    uint32_t noted[2];             /* entries that add_listed() has noted */
     uint64_t plain[MR_SPLITS_MAX]; /* images without an XML, per split */
     mr_image_names names;          /* once one is needed */
     mr_error *err;

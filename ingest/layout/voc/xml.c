@@ -41,7 +41,7 @@ static mr_status read_xml(mr_voc_build *b, uint32_t xml, bool again, mr_buf *why
     return mr_buf_status(why, b->err, "reading annotations");
 }
 
-/* XML files whose <filename> names another existing image: their own names decide, as VOC's tools have it. */
+/* XML files whose <filename> names another existing image: their own names decide, as in VOC's tools. */
 static void compare_names(mr_voc_build *b, uint32_t entry, uint32_t xml)
 {
     const mr_voc_annotation *a = &b->annotation;

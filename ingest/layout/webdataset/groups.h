@@ -1,5 +1,6 @@
 /* groups.h - the files of one key: which of them is the image, which the label, the JSON and the text.
- * Invariant: of two files for one purpose none is preferred: the group says so, and its sample is not made. */
+ * Invariant: if there are two files for one purpose, neither is preferred: the group says so, and its sample is not
+ * made. */
 #ifndef MR_WEBDATASET_GROUPS_H
 #define MR_WEBDATASET_GROUPS_H
 
@@ -9,7 +10,7 @@ typedef struct mr_webdataset_group {
     const char *key; /* not NUL-terminated; NULL: no file yet */
     size_t key_len;
     uint32_t first, image, json, cls, text;
-    uint32_t second; /* of the same purpose as `rival`; MR_NO_ENTRY: there is none */
+    uint32_t second; /* a second file of the same purpose as `rival`; MR_NO_ENTRY: there is none */
     uint32_t rival;
     uint32_t odd, odd_after; /* images of other members, such as left.jpg: the first and the second */
 } mr_webdataset_group;

@@ -32,7 +32,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* names[number], as the samples have it; false: they contradict each other, or two numbers share a name. */
+/* names[number], as in the samples; false: they contradict each other, or two numbers share a name. */
 static bool find_names(const mr_webdataset_labels *l, const mr_plan *plan, const char **names, const char **sorted)
 {
     size_t count = 0;
@@ -135,7 +135,7 @@ static mr_status listed_classes(mr_webdataset_labels *l, const mr_webdataset_fac
     for (size_t i = 0; i < facts->class_count; i++, name += strlen(name) + 1)
         MR_TRY(mr_plan_class(plan, name, strlen(name), false, 0, err));
     MR_TRY(mr_plan_classes_place(plan, err));
-    l->census.minus_is_none = true; /* of a list */
+    l->census.minus_is_none = true; /* in a list */
     mr_label_census_note(&l->census, &l->gaps, ".cls", "samples", plan->notes);
     take_listed(facts, t, text, plan);
     return MR_OK;

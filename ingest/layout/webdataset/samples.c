@@ -40,7 +40,7 @@ static const char *path_of(const build *b, uint32_t entry)
 
 /* ---- splits --------------------------------------------------------------------------------------------------- */
 
-/* The part of one folder's name that names a split: of "train-000012.tar" and "imagenet-train-000012.tar" it is
+/* The part of one folder's name that names a split: in "train-000012.tar" and "imagenet-train-000012.tar" it is
  * "train".  `several`: it names more than one. */
 static bool split_part(const build *b, const char **name, size_t *len, bool *several)
 {

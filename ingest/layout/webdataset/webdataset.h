@@ -61,19 +61,19 @@ void mr_webdataset_facts_free(mr_webdataset_facts *facts);
 
 typedef struct mr_webdataset_labels { /* zero but for `column.asked`, and `highest`: -1 */
     mr_labels column;                 /* --label-column: a member of the JSON */
-    mr_buf texts;                     /* "text\0" per sample: of .cls, or of our own meta; "" for none */
-    mr_buf names;                     /* "class\0" per sample: of our own meta */
+    mr_buf texts;                     /* "text\0" per sample: from .cls, or from our own meta; "" for none */
+    mr_buf names;                     /* "class\0" per sample: from our own meta */
     mr_label_census census;           /* of the texts */
     mr_label_gaps gaps;
-    int32_t highest; /* of the numbers in our own metas with several labels */
+    int32_t highest; /* the highest number in our own metas with several labels */
 } mr_webdataset_labels;
 
 enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is the number of its class */
 
 /* Keeps the label of the next sample: `text` of .cls (len 0: none), and what its JSON says. */
 mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t len, const char *file, mr_error *err);
-/* Makes the classes and gives each sample its own; of the classes that `facts` lists, a label is number or name, and a
- * sample with another is rejected. */
+/* Makes the classes and gives each sample its own.  If `facts` lists the classes, a label must be the number or the
+ * name of one, and a sample with any other is rejected. */
 mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, const mr_tree *t,
                                 mr_plan *plan, mr_error *err);
 void mr_webdataset_labels_free(mr_webdataset_labels *l);

@@ -26,7 +26,7 @@ typedef struct mr_yolo_rules {
 typedef struct mr_yolo_line {
     mr_yolo_kind kind;
     uint32_t class;
-    const char *name; /* of the class, where lines have it */
+    const char *name; /* name of the class, where lines have it */
     size_t name_len;
     const double *numbers; /* after the class, valid until the next line */
     size_t count;
@@ -44,8 +44,8 @@ typedef struct mr_yolo_reader { /* zero but for `at` and `end` */
 
 /* The next line that is not blank.  MR_END: there is none; MR_BAD_DATA: `why`; MR_SYSTEM: out of memory. */
 mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out);
-/* Whether these are lines of labelTxt, by the first one: after eight numbers there is a name; "imagesource:", "gsd:".
- */
+/* Whether these are lines of labelTxt, by the first one: after eight numbers there is a name; "imagesource:",
+ * "gsd:". */
 bool mr_yolo_is_text(const char *text, size_t len);
 void mr_yolo_reader_free(mr_yolo_reader *r);
 

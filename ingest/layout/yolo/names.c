@@ -53,8 +53,8 @@ static int by_number(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* {0: person, 2: car}: the numbers are in any order, and none may be missing, as the files' numbers would have no name.
- */
+/* {0: person, 2: car}: the numbers are in any order, and none may be missing, as the files' numbers would have no
+ * name. */
 static mr_status add_map(const mr_yolo_build *b, const mr_yaml_node *names)
 {
     const mr_yaml *y = &b->settings.yaml;
@@ -154,7 +154,7 @@ static mr_status read_task(const mr_yolo_build *b, const mr_yaml_node *root)
     return MR_OK;
 }
 
-/* names: data/obj.names, as Darknet has it. */
+/* names: data/obj.names, as in Darknet. */
 static mr_status add_named_file(mr_yolo_build *b, const mr_yaml_node *names)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};

@@ -1,7 +1,7 @@
 /* settings.c - data.yaml, or what stands for it, and the paths in it.
  * Source: Ultralytics resolves train, val and test against `path`, then against the file; Roboflow's "../train/images"
  * means the folder beside data.yaml.  Darknet's *.data has lines KEY = VALUE: classes, train, valid, names.
- * Invariant: of several files that might be the dataset's settings none is chosen silently. */
+ * Invariant: if several files might be the dataset's settings, none is chosen silently. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -26,8 +26,8 @@
 
 typedef struct mr_yolo_settings { /* a zeroed one is empty */
     uint32_t entry;               /* MR_NO_ENTRY: there is no such file, and `yaml` is empty or made from lists */
-    const char *name;             /* of the file, lent by the source; "" without one */
-    mr_yaml yaml;                 /* data.yaml; of a Darknet *.data its lines as YAML: nc, names, train, val */
+    const char *name;             /* name of the file, lent by the source; "" without one */
+    mr_yaml yaml;                 /* data.yaml; for a Darknet *.data, its lines as YAML: nc, names, train, val */
     bool lists;                   /* train.txt and the like at the root are the splits */
 } mr_yolo_settings;
 
@@ -50,7 +50,7 @@ bool mr_yolo_list_line(const char *text, const char **at, const char *end, const
 typedef struct mr_yolo_dir { /* a folder of images */
     const char *path;        /* under the root: "train/images", "images/train", "images"; not NUL-terminated */
     size_t len;
-    const char *name; /* of its split in the source, a part of the path; NULL: it has none, and is train */
+    const char *name; /* its split's name in the source, a part of the path; NULL: it has none, and is train */
     size_t name_len;
 } mr_yolo_dir;
 
@@ -104,7 +104,7 @@ typedef struct mr_yolo_state {
     mr_yolo_task task;         /* as data.yaml has it */
     bool oriented;             /* lines of four points are oriented boxes */
     bool known[MR_SPLITS_MAX]; /* the split has labels */
-    uint64_t lines[4];         /* of each mr_yolo_kind */
+    uint64_t lines[4];         /* lines of each mr_yolo_kind */
     uint64_t quads;            /* polygons of four points */
     uint64_t masks;            /* samples with one */
     mr_yolo_shape shape;

@@ -12,7 +12,7 @@
 
 typedef struct coco {
     int64_t *categories; /* the id of each class */
-    char *folder;        /* of the split */
+    char *folder;        /* the split's folder */
     mr_out_text instances, captions, images;
     const mr_export_survey_split *survey;
     int64_t image, object, caption; /* the number of the last one */
@@ -158,7 +158,7 @@ static void add_captions(const mr_export_sample *s, coco *c)
     }
 }
 
-/* Of an id that the survey has found to be a number. */
+/* The value of an id that the survey has found to be a number. */
 static int64_t number_of(const char *text, size_t len)
 {
     int64_t value = 0;

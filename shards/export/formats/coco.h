@@ -8,16 +8,16 @@
 
 #include "shards/export/format.h"
 
-typedef struct mr_export_raw { /* an annotation as the source has it; spans in the meta */
+typedef struct mr_export_raw { /* an annotation as in the source; spans in the meta */
     mr_span id, area, mask;    /* mask: a segmentation in run lengths */
 } mr_export_raw;
 
-typedef struct mr_export_raws { /* of one sample; a zeroed one is empty */
+typedef struct mr_export_raws { /* what one sample's meta has as it was written; empty if zeroed */
     mr_export_raw *items;       /* sorted by the text of their ids */
     size_t count, capacity;
 } mr_export_raws;
 
-/* Replaces the contents by the annotations that the meta has of COCO; none where it has none. */
+/* Replaces the contents by the annotations of COCO that the meta has, if any. */
 mr_status mr_export_raws_read(const char *meta, const mr_export_facts *f, mr_export_raws *out, mr_error *err);
 /* The annotation of an id; NULL: none. */
 const mr_export_raw *mr_export_raws_find(const mr_export_raws *r, const char *meta, const char *id, size_t len);

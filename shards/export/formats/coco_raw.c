@@ -1,4 +1,4 @@
-/* coco_raw.c - annotations of COCO as the source has them, for what `objects` does not hold: areas and masks.
+/* coco_raw.c - annotations of COCO as in the source, for what `objects` does not hold: areas and masks.
  * Invariant: spans are of values that a strict parser has accepted. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef enum member { OTHER, ID, AREA, SEGMENTATION } member;
 typedef struct reader {
     mr_export_raws *out;
     mr_json_stream *stream;
-    size_t from; /* of the list in the meta */
+    size_t from; /* where the list begins in the meta */
     member current;
     mr_export_raw raw;
     mr_error *err;

@@ -66,7 +66,7 @@ static void add_field_head(const rows *r, const char *parent, const field *f)
         mr_buf_add_text(r->out, ",\"references\":{\"field\":{\"@id\":\"" MR_CROISSANT_CLASSES "/number\"}}");
 }
 
-/* `part`: of the column's value; NULL: all of it. */
+/* `part`: a part of the column's value; NULL: all of it. */
 static void add_column(const rows *r, const char *column, const char *part)
 {
     if (r->tar)

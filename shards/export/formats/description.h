@@ -13,7 +13,7 @@
 #include "shards/export/row.h"
 
 typedef struct mr_description { /* a zeroed one is closed */
-    mr_out_text files;          /* of all splits so far, in a nameless file */
+    mr_out_text files;          /* the files of all splits so far, in an unnamed file */
     bool any;
 } mr_description;
 

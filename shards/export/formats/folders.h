@@ -16,7 +16,7 @@ typedef struct mr_export_folders { /* the first member of the format's state, or
 mr_status mr_export_folders_begin(mr_export_run *run, mr_error *err);
 /* Makes the folders of a split and its classes. */
 mr_status mr_export_folders_split(mr_export_run *run, const mr_split *split, mr_error *err);
-/* Writes the image of a sample; `folder`: its class's folder under the split's, "" where it has not one label. */
+/* Writes the image of a sample; `folder`: its class's folder under the split's, "" unless it has exactly one label. */
 mr_status mr_export_folders_picture(mr_export_run *run, const mr_export_sample *s, mr_buf *folder, mr_buf *name,
                                     mr_error *err);
 void mr_export_folders_free(void *state);

@@ -11,8 +11,8 @@
 
 typedef struct mr_hub_split {
     char *files;         /* its files, as a glob without what needs quotes; NULL: it has none */
-    uint64_t bytes;      /* of its values, about as many as in Arrow's memory */
-    uint64_t file_bytes; /* of its files */
+    uint64_t bytes;      /* bytes of its values, about as many as in Arrow's memory */
+    uint64_t file_bytes; /* bytes of its files */
 } mr_hub_split;
 
 typedef struct mr_hub_card { /* a zeroed one is closed */
@@ -23,7 +23,7 @@ typedef struct mr_hub_card { /* a zeroed one is closed */
     mr_class_names names;
 } mr_hub_card;
 
-/* `tar`: of tars; else of Parquet. */
+/* `tar`: the card of an export to tars; else to Parquet. */
 mr_status mr_hub_card_open(mr_export_run *run, bool tar, mr_hub_card *c, mr_error *err);
 /* Counts a sample, whose image is named `name` in its row. */
 void mr_hub_card_take(const mr_export_run *run, mr_hub_card *c, const mr_export_sample *s, mr_export_row_kind kind,

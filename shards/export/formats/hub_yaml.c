@@ -210,7 +210,7 @@ static bool taken(const split_name *names, size_t count, const char *name)
     return false;
 }
 
-/* The library datasets takes words that are joined by single dots, and keeps "all" for itself. */
+/* The library datasets accepts words that are joined by single dots, and reserves "all". */
 static void name_splits(const mr_export_run *run, split_name *names)
 {
     const mr_manifest *m = run->manifest;

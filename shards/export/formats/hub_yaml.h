@@ -5,7 +5,7 @@
 
 #include "shards/export/formats/hub_card.h"
 
-/* Appends UTF-8 between double quotes, as every reader of YAML takes it. */
+/* Appends UTF-8 between double quotes, in a form that every reader of YAML accepts. */
 void mr_yaml_add_string(mr_buf *out, const char *text, size_t len);
 
 /* Appends it, with both lines of "---". */

@@ -31,10 +31,10 @@ typedef struct parquet {
     mr_export_row_kind kind;
     uint64_t most;       /* bytes of images in a file */
     char *split;         /* its part of the files' names */
-    uint32_t files;      /* of the split, the current one included */
+    uint32_t files;      /* files of the split, including the current one */
     mr_program *program; /* NULL: no file is open */
     int pipe;
-    uint64_t bytes, rows; /* of the current file */
+    uint64_t bytes, rows; /* in the current file */
     mr_buf name, line, file;
     mr_description description;
     mr_hub_card card;
@@ -67,7 +67,7 @@ static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-/* Ends the program.  `written`: of the last write; where the program has stopped reading, it says why. */
+/* Ends the program. `written`: the status of the last write; if the program has stopped reading, it says why. */
 static mr_status stop(parquet *p, mr_status written, bool broken, mr_error *err)
 {
     mr_error why;

@@ -18,7 +18,7 @@ typedef struct mr_tar {
     const char *name; /* for messages */
     mr_export_result *result;
     int fd;
-    bool shard;        /* of one split, which the tar's own name tells */
+    bool shard;        /* it holds one split, which its own name tells */
     mr_status written; /* how writing went; a failure is in `error` */
     mr_error error;
 } mr_tar;
@@ -30,7 +30,8 @@ mr_status mr_tar_file(mr_tar *t, const char *path, const void *bytes, size_t len
 mr_status mr_tar_sample(mr_tar *t, const mr_export_sample *s, mr_error *err);
 /* Writes the end marker. */
 mr_status mr_tar_close(mr_tar *t, mr_error *err);
-/* `status`: of all that was done; if not MR_OK, the tar remains without an end marker.  The descriptor stays open. */
+/* `status`: the status of all that was done; if it is not MR_OK, the tar remains without an end marker.  The descriptor
+ * stays open. */
 void mr_tar_free(mr_tar *t, mr_status status);
 
 /* The name of a sample's file in the tar. */

@@ -27,9 +27,9 @@ typedef struct tars {
     mr_tar tar; /* the current one; archive NULL: none */
     mr_export_result entries;
     char name[120];
-    uint32_t count; /* of the split, the current one included */
-    uint64_t bytes; /* of images in the current one */
-    uint64_t most;  /* of them */
+    uint32_t count; /* tars of the split, including the current one */
+    uint64_t bytes; /* bytes of images in the current one */
+    uint64_t most;  /* the most of them per tar */
     mr_export_row_kind kind;
     char rows_name[120];
     mr_out_text rows; /* SPLIT.jsonl; closed before the split's first sample */

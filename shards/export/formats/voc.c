@@ -15,7 +15,7 @@
 #include "shards/export/outline.h"
 
 typedef struct voc {
-    mr_out_text list; /* of the split */
+    mr_out_text list; /* the split's list */
     mr_outline outline;
     mr_buf name, xml;
 } voc;

@@ -3,8 +3,8 @@
  *
  *      data.yaml  train/images/1.jpg  train/labels/1.txt  val/images/2.jpg  val/labels/2.txt
  *
- * Invariant: all labels are of one task, as the readers want it, and every coordinate is within the image as EXIF
- * shows it, which is the one that readers see: one beyond it makes Ultralytics drop the whole image. */
+ * Invariant: all labels are of one task, as readers require, and every coordinate is within the image as EXIF shows it,
+ * which is the one that readers see: one beyond it makes Ultralytics drop the whole image. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +164,7 @@ static mr_status add_outline(yolo *y, const mr_export_run *run, const mr_export_
     if (!mr_outline_make(s->objects, o, &y->outline))
         return mr_fail_memory(err, "exporting");
     *good = add_points(y->outline.points, y->outline.count, p, cut, &y->line);
-    /* A reader that does not know the task takes four points in every line for oriented boxes. */
+    /* A reader that does not know the task reads four points in every line as oriented boxes. */
     if (*good && run->survey->quads && y->outline.count == 8)
         *good = add_points(y->outline.points, 2, p, cut, &y->line) || *good;
     return MR_OK;

@@ -198,8 +198,8 @@ static void test_links_are_followed(void **state)
     holds(file, "new");
 }
 
-/* ---- things that are not files ------------------------------------------------------------------------------------
- */
+/* ---- things that are not files
+ * ------------------------------------------------------------------------------------ */
 
 static void test_fifos_and_folders(void **state)
 {

@@ -1,6 +1,5 @@
-/* test_path.c - whether one path lies in another.
- * Invariant tested: what would be written counts by where it would land, by whatever name, and whether it is there yet.
- */
+/* test_path.c - whether one path lies in another.  Invariant tested: what would be written counts by where it would
+ * land, by whatever name, and whether it is there yet. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -66,7 +66,7 @@ static void expect(const char *dir, const char *const *variables, const char *co
     support_result r = run(dir, variables, args);
     support_assert_status(&r, status);
     if (words && !strstr(r.err, words))
-        fail_msg("\"%s\" does not speak of \"%s\"", r.err, words);
+        fail_msg("\"%s\" does not mention \"%s\"", r.err, words);
     if (words && support_occurrences(r.err, "\n") != 1)
         fail_msg("more than one sentence: %s", r.err);
     if (status != 0 && r.out_len)

@@ -48,7 +48,7 @@ def content(path):
 
 
 def write_tars(job):
-    """POSIX tars as WebDataset has them: KEY.jpg and KEY.cls side by side, in an order that mixes the classes."""
+    """POSIX tars as in WebDataset: KEY.jpg and KEY.cls side by side, in an order that mixes the classes."""
     files = sorted(job.files(), key=lambda f: os.path.basename(f[0]))
     tar, written, shard = None, 0, 0
     for i, (path, label) in enumerate(files):

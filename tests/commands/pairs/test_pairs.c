@@ -32,8 +32,8 @@ static double loss_of(const char *log, size_t update)
     return loss;
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------
- */
+/* ---- one run
+ * ------------------------------------------------------------------------------------------------------ */
 
 static const char *const recalls[] = {
     "eval_text_to_image_recall_at_1", "eval_text_to_image_recall_at_5", "eval_text_to_image_recall_at_10",
@@ -100,8 +100,8 @@ static void the_plan_takes_no_step(void **state)
     support_result_free(&r);
 }
 
-/* ---- the same bits ------------------------------------------------------------------------------------------------
- */
+/* ---- the same bits
+ * ------------------------------------------------------------------------------------------------ */
 
 static void expect_same_checkpoint(const char *dir, const char *a, const char *b)
 {
@@ -168,8 +168,8 @@ static void what_predict_reads_stays(void **state)
     support_result_free(&r);
 }
 
-/* The signal comes when the first checkpoint is there, wherever the run is then; to one that was faster it comes again.
- */
+/* The signal comes when the first checkpoint is there, wherever the run is then; to one that was faster it comes
+ * again. */
 static void a_stopped_run_continues(void **state)
 {
     const char *dir = *state;
@@ -200,8 +200,8 @@ static void a_stopped_run_continues(void **state)
     expect_same_checkpoint(dir, "t1/step-00000060", "t2/step-00000060");
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------
- */
+/* ---- options
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* The contest's rows repeat a picture: with the whole split in a batch that must show in the first loss. */
 static void equal_pictures_are_no_negatives(void **state)

@@ -24,8 +24,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- eval ---------------------------------------------------------------------------------------------------------
- */
+/* ---- eval
+ * --------------------------------------------------------------------------------------------------------- */
 
 static json_t *judged(const char *dir, unsigned ranks, const char *data, const char *split, const char *batch)
 {
@@ -39,7 +39,7 @@ static json_t *judged(const char *dir, unsigned ranks, const char *data, const c
     return doc;
 }
 
-/* 96 by 7 leaves 5, which two ranks and three do not share, nor what they say of each sample. */
+/* 96 by 7 leaves 5, which two ranks and three do not share, nor what they say about each sample. */
 static void any_number_of_ranks_evaluates_alike(void **state)
 {
     const char *dir = *state;
@@ -202,8 +202,8 @@ static void eval_names_what_it_evaluated(void **state)
     support_result_free(&r);
 }
 
-/* ---- predict ------------------------------------------------------------------------------------------------------
- */
+/* ---- predict
+ * ------------------------------------------------------------------------------------------------------ */
 
 enum { EMBED = 16 };
 

@@ -161,7 +161,7 @@ static void ranks_take_turns_at_devices(void **state)
     assert_true(train_weights_distance(one, other) < 2e-4);
 }
 
-/* Two ranks, and what the program says of their sums; the gradients are more than one piece if hidden is 512. */
+/* Two ranks, and what the program says about their sums; the gradients are more than one piece if hidden is 512. */
 static void train_two(const char *dir, const char *output, const char *hidden, const char *exchange, const char *says)
 {
     support_result r =

@@ -60,7 +60,7 @@ static int set_up(void **state)
 static void expect(const char *text, const char *words)
 {
     if (!strstr(text, words))
-        fail_msg("\"%s\" does not speak of \"%s\"", text, words);
+        fail_msg("\"%s\" does not mention \"%s\"", text, words);
 }
 
 static json_int_t number(const char *path, const char *key)

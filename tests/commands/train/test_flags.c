@@ -207,7 +207,7 @@ static void read_head(const char *dir, const char *run, float head[HIDDEN * MOST
     assert_true(*classes > 0);
 }
 
-/* Of the ten classes two are in the next dataset, at other numbers, beside a new one. */
+/* Two of the ten classes are in the next dataset, with other numbers, beside a new one. */
 static void a_head_continues_by_name(void **state)
 {
     const char *dir = *state;

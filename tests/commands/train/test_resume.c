@@ -25,7 +25,7 @@ static int set_up(void **state)
 static void expect(const char *text, const char *words)
 {
     if (!strstr(text, words))
-        fail_msg("\"%s\" does not speak of \"%s\"", text, words);
+        fail_msg("\"%s\" does not mention \"%s\"", text, words);
 }
 
 /* Goes on with a copy of the run that was cut; the rest are further arguments. */
@@ -120,8 +120,8 @@ static void a_misspelt_name_begins_no_run(void **state)
     support_result_free(&r);
 }
 
-/* ---- the log ------------------------------------------------------------------------------------------------------
- */
+/* ---- the log
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Lines are never taken back: updates that are repeated after a kill are in the log twice. */
 static void a_log_keeps_its_lines(void **state)
@@ -135,8 +135,8 @@ static void a_log_keeps_its_lines(void **state)
              "head -n -1 before.jsonl >whole.jsonl; head -c \"$(wc -c <whole.jsonl)\" twice.jsonl | cmp - whole.jsonl");
 }
 
-/* ---- checkpoints that are not usable ------------------------------------------------------------------------------
- */
+/* ---- checkpoints that are not usable
+ * ------------------------------------------------------------------------------ */
 
 static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
 {

@@ -15,8 +15,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------
- */
+/* ---- one run
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void a_run_leaves_what_the_help_says(void **state)
 {
@@ -68,8 +68,8 @@ static void accumulation_is_a_larger_batch(void **state)
     assert_true(train_log_distance(one, four, "grad_norm") < 1e-4);
 }
 
-/* ---- ranks --------------------------------------------------------------------------------------------------------
- */
+/* ---- ranks
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void ranks_share_the_work_and_change_nothing(void **state)
 {
@@ -105,8 +105,8 @@ static void the_same_world_gives_the_same_bits(void **state)
     support_assert_same_file(a, b);
 }
 
-/* ---- resume -------------------------------------------------------------------------------------------------------
- */
+/* ---- resume
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void ten_and_ten_are_twenty(void **state)
 {
@@ -156,8 +156,8 @@ static void resume_refuses_another_run(void **state)
     support_result_free(&r);
 }
 
-/* ---- what cannot be done ------------------------------------------------------------------------------------------
- */
+/* ---- what cannot be done
+ * ------------------------------------------------------------------------------------------ */
 
 static void wrong_use_is_reported_at_once(void **state)
 {
@@ -257,8 +257,8 @@ static void the_plan_takes_no_step(void **state)
     support_result_free(&r);
 }
 
-/* ---- eval and predict ---------------------------------------------------------------------------------------------
- */
+/* ---- eval and predict
+ * --------------------------------------------------------------------------------------------- */
 
 static json_t *prediction_of(json_t *all, const char *source)
 {
@@ -343,8 +343,8 @@ static void eval_and_predict_agree_with_training(void **state)
     support_result_free(&r);
 }
 
-/* The first class is missing here, so that all others have other numbers; then a class comes that the model never saw.
- */
+/* The first class is missing here, so that all others have other numbers; then a class comes that the model never
+ * saw. */
 static void classes_meet_by_name(void **state)
 {
     const char *dir = *state;

@@ -26,7 +26,7 @@ static float *give(mr_device *d, size_t count, float value)
     return memory;
 }
 
-/* Of several times all pinned memory, and of odd lengths. */
+/* Copies of several times all pinned memory, and of odd lengths. */
 static void large_copies_are_whole(void **state)
 {
     (void)state;

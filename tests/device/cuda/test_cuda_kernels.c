@@ -34,7 +34,7 @@ static int number_before(const char *what, const char *at, const char *end)
     return (int)strtol(first, NULL, 10);
 }
 
-/* Of "... Compiling entry function 'mr_norm' for 'sm_80' ... 0 bytes stack frame, 4 bytes spill stores ... Used 32
+/* Parses "... Compiling entry function 'mr_norm' for 'sm_80' ... 0 bytes stack frame, 4 bytes spill stores ... Used 32
  * registers". */
 static usage usage_of(const char *log, mr_kernel_id id)
 {

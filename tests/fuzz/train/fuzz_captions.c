@@ -7,7 +7,7 @@
 
 static const char *const columns[] = {"captions", "caption", "image_description", "t"};
 
-/* Of the meta, as the parser sees it: caption n of a column, NULL: no such. */
+/* Caption n of a column in the meta, as the parser sees it; NULL: there is none. */
 static const json_t *parsed(const json_t *doc, const char *column, size_t n)
 {
     const json_t *list = json_object_get(doc, "captions");

@@ -126,7 +126,7 @@ static void any_number_of_webp_chunks_is_decoded(void **state)
     picture_free(&plain);
 }
 
-/* ---- the collection of real and hostile images, against what Pillow said of each ------------------------------- */
+/* ---- the collection of real and hostile images, against what Pillow said about each ---------------------------- */
 
 typedef struct listed {
     char *path, *orientation; /* of INVENTORY.tsv: "share/images/...", "exif6" */

@@ -114,8 +114,8 @@ static unsigned zigzag(unsigned k)
     return d % 2 ? i * 8 + d - i : (d - i) * 8 + i;
 }
 
-/* A random symbol and as many random bits as its size says; the symbol, and the value as ITU T.81, table F.1, has it.
- */
+/* A random symbol and as many random bits as its size says; the symbol, and the value as ITU T.81, table F.1, has
+ * it. */
 static unsigned put_symbol(mr_random *rnd, bit_writer *w, const uint8_t *counts, unsigned most_run, int *value)
 {
     unsigned total = 0, code = 0, place = 0, wanted, symbol;

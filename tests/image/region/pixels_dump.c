@@ -3,8 +3,7 @@
  *
  *      in    LEFT TOP WIDTH HEIGHT  OUT_W OUT_H CROP_LEFT CROP_TOP CROP_W CROP_H  FLIP BICUBIC TURN  PATH
  *            WIDTH 0: the whole picture; OUT_W 0: no resize; TURN 1: EXIF orientation applied (region: as seen)
- *      out   "ok WIDTH HEIGHT\n" and the RGB bytes, or "bad REASON\n"
- */
+ *      out   "ok WIDTH HEIGHT\n" and the RGB bytes, or "bad REASON\n" */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

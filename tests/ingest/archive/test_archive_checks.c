@@ -59,8 +59,8 @@ static void add_zstd_checksum(const char *path, const char *tar)
     free(content);
 }
 
-/* A few small pictures, a table and, but in a zip, a link: what a zip's entry is stands in one place, without a check.
- */
+/* A few small pictures, a table and, but in a zip, a link: what a zip's entry is stands in one place, without a
+ * check. */
 static char *make_archive(const char *kind)
 {
     picture images[FILES];
@@ -176,7 +176,7 @@ static void test_any_bit(void **state)
     }
 }
 
-/* What a zip says of an entry, before its data, after them and in the directory, and what it says of itself. */
+/* What a zip says about an entry, before its data, after them and in the directory, and what it says about itself. */
 static void test_bits_of_zip_headers(void **state)
 {
     static const char *const zips[] = {"zip-deflate", "zip-streamed"};

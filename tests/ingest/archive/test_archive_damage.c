@@ -179,7 +179,7 @@ static void test_streams(void **state)
     }
 }
 
-/* Of several sources, from a pipe, in a folder of archives. */
+/* In one of several sources, from a pipe, in a folder of archives. */
 static void test_wherever_it_lies(void **state)
 {
     (void)state;

@@ -148,7 +148,7 @@ static void test_the_last_entry_counts(void **state)
     }
 }
 
-/* Of two sources the first has the name, and its last entry counts. */
+/* If two sources have the name, that of the first counts, and in it the last entry. */
 static void test_the_first_source_counts(void **state)
 {
     static const support_entry one[] = {{.path = "a", .bytes = "1", .len = 1}, {.path = "a", .bytes = "22", .len = 2}},

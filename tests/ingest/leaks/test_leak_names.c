@@ -42,7 +42,7 @@ static void test_one_name_and_another_label(void **state)
         0, 1);
 }
 
-/* A copy under another name is found where all pictures are compared; otherwise nothing is said of looks. */
+/* A copy under another name is found where all pictures are compared; otherwise nothing is said about looks. */
 static void test_copies_under_another_name(void **state)
 {
     (void)state;

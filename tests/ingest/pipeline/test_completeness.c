@@ -1,4 +1,4 @@
-/* test_completeness.c - the verdict of ingest on source trees as people have them:
+/* test_completeness.c - the verdict of ingest on source trees like those that people have:
  * tests/ingest/pipeline/source_trees.txt, line by line. Invariant: a tree gets the same verdict as a folder and as a
  * tar archive. */
 #include <stdlib.h>

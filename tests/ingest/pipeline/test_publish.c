@@ -1,6 +1,6 @@
 /* test_publish.c - the moment when a new dataset takes DATASET's place, and what others do there meanwhile.
  * Invariant tested: DATASET is the old dataset or the new one; nothing is removed that is not a dataset, or that
- * another ingest works in; when it does not come to the rename, no work is lost; what is said of DATASET is true. */
+ * another ingest works in; when it does not come to the rename, no work is lost; what is said about DATASET is true. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -111,7 +111,7 @@ static void test_what_others_put_there_meanwhile(void **state)
     expect_only(clean);
 }
 
-/* The same of the folder where the dataset grows; and where that is moved away, no other one is worked in. */
+/* The same for the folder where the dataset grows; if that is moved away, no other is used instead. */
 static void test_what_others_do_to_the_stage(void **state)
 {
     (void)state;

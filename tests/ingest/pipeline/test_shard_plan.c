@@ -24,8 +24,8 @@ static support_result ingest(const char *source, const char *target, const char 
     return support_millrace("ingest", source, target, option, "--quiet", dry, (char *)NULL);
 }
 
-/* ---- plans of random samples --------------------------------------------------------------------------------------
- */
+/* ---- plans of random samples
+ * -------------------------------------------------------------------------------------- */
 
 enum { FILES = 300, SAMPLES = 900, SPLITS = 3 };
 
@@ -182,7 +182,7 @@ static void test_plans_of_random_samples(void **state)
     free(p);
 }
 
-/* Of 240 TB, the default becomes a size with which the manifest stays short; a size that is given stays. */
+/* For 240 TB, the default becomes a size with which the manifest stays short; a size that is given stays. */
 static void test_shards_grow_with_the_source(void **state)
 {
     (void)state;

@@ -88,7 +88,7 @@ static char *pinned(const char *name, bool right)
 
 /* ---- the same dataset -------------------------------------------------------------------------------------------- */
 
-/* Of all that ingest makes of the sources, 64 KiB a shard. */
+/* The manifest that ingest makes from the sources, with 64 KiB per shard. */
 static char *manifest_of(const char *first, const char *second)
 {
     static unsigned n;
@@ -262,7 +262,7 @@ static void what_has_come_can_be_read(void **state)
     (void)state;
 }
 
-/* Of a file whose length is not told, the size is known at its end. */
+/* The size of a file whose length the server does not state is known at its end. */
 static void length_can_be_unknown(void **state)
 {
     NEEDS_SERVER;

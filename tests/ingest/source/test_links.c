@@ -270,7 +270,7 @@ static void test_across_sources(void **state)
         tree t = opened(srcs, 2, &quiet);
         assert_string_equal((char *)t.dump.data, "d/far=2;d/here=2;d/real=1;d/two=2;one=1;");
 
-        mr_buf packed = {0}; /* as another rank has it */
+        mr_buf packed = {0}; /* as another rank gets it */
         mr_error err;
         tree again = {0};
         assert_int_equal(mr_source_pack(t.source, &packed, &err), MR_OK);
@@ -291,8 +291,8 @@ static void test_across_sources(void **state)
     }
 }
 
-/* Of two sources with one name the first has it, whether that is a link or a file there; what is linked to that name is
- * what the first has there. */
+/* If two sources have one name, that of the first counts, whether it is a link or a file there; what is linked to that
+ * name is what the first has there. */
 static void test_the_first_source_has_the_name(void **state)
 {
     (void)state;

@@ -157,7 +157,7 @@ static void test_undecodable(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* What a batch says of its bad samples: each once, in order, with a sentence. */
+/* What a batch says about its bad samples: each once, in order, with a sentence. */
 static void test_bad_samples_are_listed(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void test_limit(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* Of 13 samples in batches of two times 4, rank 1 has 12 and then, as padding, 0 to 2: 0 is rank 0's to count. */
+/* With 13 samples in batches of two times 4, rank 1 has 12 and then, as padding, 0 to 2: rank 0 counts 0. */
 static void test_limit_and_padding(void **state)
 {
     (void)state;

@@ -242,8 +242,8 @@ static mr_loader_options large_options(unsigned threads)
     };
 }
 
-/* Closes after `percent` of the work that a picture is: the CPU seconds of closing, and with 100 those of the picture.
- */
+/* Closes after `percent` of the work that a picture is: the CPU seconds of closing, and with 100 those of the
+ * picture. */
 static double cost_of_close(size_t percent, void *ctx)
 {
     large *k = ctx;

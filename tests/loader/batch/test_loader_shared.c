@@ -337,8 +337,8 @@ static void *read_until_end(void *arg)
     return NULL;
 }
 
-/* Either no call was under way, and the child may use the loader, or it is told; neither waits for the parent's thread.
- */
+/* Either no call was under way, and the child may use the loader, or it is told; neither waits for the parent's
+ * thread. */
 static int use_after_fork(const char *dir)
 {
     (void)dir;

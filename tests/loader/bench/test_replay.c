@@ -185,7 +185,7 @@ static void expect_words(support_result r, int status, const char *words)
 {
     support_assert_status(&r, status);
     if (!strstr(r.err, words))
-        fail_msg("\"%s\" does not speak of \"%s\"", r.err, words);
+        fail_msg("\"%s\" does not mention \"%s\"", r.err, words);
     support_result_free(&r);
 }
 

@@ -1,4 +1,4 @@
-"""The examples of the docstrings, and what the package says of itself."""
+"""The examples of the docstrings, and what the package says about itself."""
 
 import contextlib
 import doctest

@@ -106,7 +106,7 @@ static void expect_bad_sample(const mr_dataset *ds, uint64_t n, const char *word
     snprintf(sample, sizeof sample, "sample %llu", (unsigned long long)n);
     assert_int_equal(mr_dataset_read(ds, "train", n, &v, &err), MR_BAD_SAMPLE);
     if (!strstr(err.text, words) || !strstr(err.text, sample) || !strstr(err.text, "train-00000"))
-        fail_msg("\"%s\" does not speak of \"%s\"", err.text, words);
+        fail_msg("\"%s\" does not mention \"%s\"", err.text, words);
     assert_null(v.image);
     assert_null(v.meta);
     mr_sample_view_free(&v);
@@ -209,7 +209,7 @@ static void expect_open_bad(const char *dir, const char *words)
     assert_int_equal(mr_dataset_open(dir, &ds, &err), MR_BAD_DATA);
     assert_null(ds);
     if (!strstr(err.text, words))
-        fail_msg("\"%s\" does not speak of \"%s\"", err.text, words);
+        fail_msg("\"%s\" does not mention \"%s\"", err.text, words);
 }
 
 static void test_damaged_files(void **state)

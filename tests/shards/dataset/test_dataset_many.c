@@ -52,7 +52,7 @@ static void expect_bad(const mr_dataset *ds, uint64_t n, const char *words)
     mr_error err;
     assert_int_equal(mr_dataset_read(ds, "val", n, &v, &err), MR_BAD_DATA);
     if (!strstr(err.text, words))
-        fail_msg("\"%s\" does not speak of \"%s\"", err.text, words);
+        fail_msg("\"%s\" does not mention \"%s\"", err.text, words);
     mr_sample_view_free(&v);
 }
 

@@ -236,7 +236,7 @@ def test_torchvision():
 
 
 def check_croissant(out, dataset):
-    """mlcroissant accepts the description and reads every record as the dataset has it."""
+    """mlcroissant accepts the description and reads every record as in the dataset."""
     import mlcroissant
     # It keeps what it has unpacked by the tar's relative path, and would take another dataset's for this one's.
     shutil.rmtree(os.environ["CROISSANT_CACHE"], ignore_errors=True)

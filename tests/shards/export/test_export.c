@@ -51,7 +51,7 @@ static void make(const state *s)
     const made train[3] = {{"train/ant/a.png", s->p[0], ",\"label\":0", false, 0},
                            {"train/bee/\\\\xFF\\\\x0A\\\\\\\\.JPEG", s->p[3], ",\"label\":1", false, 0},
                            {"train/bee/again.png", s->p[0], ",\"label\":1", true, 0}};
-    /* The first picture again, in another split, and one name for two samples, as rows that repeat an image have it. */
+    /* The first picture again, in another split, and one name for two samples, as in rows that repeat an image. */
     const made val[3] = {{"train/ant/a.png", s->p[0], NULL, false, 0},
                          {"top.png", s->p[1], ",\"labels\":[1,2]", false, 0},
                          {"top.png", s->p[1], ",\"label\":2", true, 1}};

@@ -60,7 +60,7 @@ static void expect_refusal(const state *s, const char *format, const char *words
     assert_true(support_tree_hash(s->out) == before);
 }
 
-/* Of any format by any other, as often as one likes. */
+/* An export of any format is replaced by one of any other, any number of times. */
 static void test_an_export_is_replaced(void **out)
 {
     const state *s = *out;
@@ -106,7 +106,7 @@ static void test_a_changed_file_stays(void **out)
     uint8_t *bytes = support_read(yaml, &len);
     support_write_text(yaml, "names: [another]\n");
     expect_refusal(s, "yolo", "'data.yaml'");
-    /* Of the same size: its time tells. */
+    /* The size is the same: it is recognized by its time. */
     bytes[0] ^= 1;
     support_write(yaml, bytes, len);
     struct timespec later[2] = {{4000000000, 0}, {4000000000, 0}};

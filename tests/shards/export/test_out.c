@@ -117,8 +117,7 @@ static void options_of_other_formats_are_refused(void **state)
     free(out);
 }
 
-/* ---- the Parquet writer ----------------------------------------------------------------------------------
- */
+/* ---- the Parquet writer ---------------------------------------------------------------------------------- */
 
 static void rows_go_to_the_writer(void **state)
 {
@@ -177,8 +176,8 @@ static void a_writer_that_fails_is_heard(void **state)
     free(out);
 }
 
-/* ---- --link -------------------------------------------------------------------------------------------------------
- */
+/* ---- --link
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void pictures_that_are_still_there_are_linked(void **state)
 {

@@ -49,7 +49,7 @@ static void expect_bad(const char *path, const char *database, const char *words
     mr_error err;
     assert_int_equal(walk_file(path, database, &f, &err), MR_BAD_DATA);
     if (!strstr(err.text, words) || !strstr(err.text, "t.mdb"))
-        fail_msg("\"%s\" does not speak of \"%s\"", err.text, words);
+        fail_msg("\"%s\" does not mention \"%s\"", err.text, words);
     free(f.items);
 }
 

@@ -236,7 +236,7 @@ static void the_limit_is_kept(void **state)
     read_epoch(ds);
     await_copies(ds);
     mr_dataset_free(ds);
-    /* Of an earlier run, under names of shards that are not of this dataset; one is being read. */
+    /* Copies of an earlier run, under names of shards that are not in this dataset; one is being read. */
     support_shell(*state, "cd limit; n=0; for f in *.mdb; do n=$((n + 1)); mv $f $(printf %064d $n).mdb; done");
     support_shell(*state, "cd limit; touch -d '2 hours ago' *.mdb; touch -d '3 hours ago' $(printf %064d 1).mdb");
     char *used = support_path("%s/%064d.mdb", p.local, 1);

@@ -188,8 +188,8 @@ static void digest_can_be_pinned(void **state)
     (void)state;
 }
 
-/* What replay of a dataset ends with while the server is like this: its output is right, or `said` is in its message.
- */
+/* What replay of a dataset ends with while the server is like this: its output is right, or `said` is in its
+ * message. */
 typedef struct fault {
     const char *kind, *match;
     unsigned count;
@@ -286,7 +286,7 @@ static void *fetch_one(void *ctx)
     return NULL;
 }
 
-/* Of a shard that is being fetched, records are not asked for once more. */
+/* Records of a shard that is being fetched are not requested once more. */
 static void records_come_with_their_shard(void **state)
 {
     NEEDS_SERVER;

@@ -54,7 +54,7 @@ static void test_text_stays_text(void **state)
     mr_buf_free(&out);
 }
 
-/* Of the standard table, as libjpeg scales it. */
+/* The standard table, as libjpeg scales it. */
 static void test_quality(void **state)
 {
     (void)state;

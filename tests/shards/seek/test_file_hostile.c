@@ -75,7 +75,7 @@ static void expect_bad(const state *s, const uint8_t *bytes, size_t len, const c
     mr_status status = check(s, bytes, len, &err);
     if (status != MR_BAD_DATA || !strstr(err.text, words) || !strstr(err.text, "train-00000.seek: ") ||
         !strstr(err.text, "`millrace seek`"))
-        fail_msg("status %d, \"%s\" does not speak of \"%s\"", status, err.text, words);
+        fail_msg("status %d, \"%s\" does not mention \"%s\"", status, err.text, words);
 }
 
 static void test_every_byte_and_every_length(void **out)

@@ -207,8 +207,8 @@ static void test_wrong_files(void **state)
     free(others);
 }
 
-/* Any byte of it changed, any part of it gone; with its hashes set right again, too, where readers do not ask for them.
- */
+/* Any byte of it changed, any part of it gone; with its hashes set right again, too, where readers do not ask for
+ * them. */
 static void test_damaged_bytes(void **state)
 {
     const char *dir = *state;
@@ -239,9 +239,9 @@ static void test_damaged_bytes(void **state)
     free(path);
 }
 
-/* Entries that say the wrong thing with every hash right, as only somebody who means it makes them: most are found by
- * the decoder; predictors that are all shifted alike cannot be, and verify --decode tells.  Nothing breaks in any case.
- */
+/* Entries that say the wrong thing with every hash right, as only somebody who means it makes them: most are found
+ * by the decoder; predictors that are all shifted alike cannot be, and verify --decode tells.  Nothing breaks in any
+ * case. */
 static void test_lies(void **state)
 {
     const char *dir = *state;

@@ -3,8 +3,7 @@
  * all thread counts must be equal.  Numbers are kept in double, rounded to what the device gets.
  *
  *      static void add(support_trial *t) { double *a = support_draw(t, n, -1, 1); ... }
- *      support_on_devices(add);
- */
+ *      support_on_devices(add); */
 #ifndef MR_SUPPORT_DEVICE_H
 #define MR_SUPPORT_DEVICE_H
 
@@ -46,7 +45,7 @@ double *support_mask(support_trial *t, const mr_dropout *d, size_t rows, size_t 
  * of what it came from), or is NaN. */
 void support_near(const support_trial *t, const char *what, const double *got, const double *want, size_t count,
                   double tolerance);
-/* The same of a gradient against differences of `loss` around x[count], at t->slopes of them if there are more. */
+/* The same for a gradient against differences of `loss` around x[count], at t->slopes of them if there are more. */
 void support_slopes(support_trial *t, const char *what, const double *gradient, double *x, size_t count,
                     double (*loss)(void *ctx), void *ctx, double tolerance);
 

@@ -171,7 +171,7 @@ static uint32_t drawn(uint32_t below)
     return (uint32_t)mr_random_below(&chance, below);
 }
 
-/* Of lanes [from, to). */
+/* Draws the order of lanes [from, to). */
 static void draw_order(uint32_t from, uint32_t to)
 {
     static uint32_t turn;

@@ -2,8 +2,7 @@
  * Invariant: after every barrier lanes run in another order - up, down, shuffled - so that a barrier that is missing
  * changes results; a lane that is not where the others of its group or warp wait ends the program.
  *
- *      up 0 1 2 3 | barrier, line 12 | down 3 2 1 0 | barrier, line 15 | shuffled 2 0 3 1 | ... | all have ended
- */
+ *      up 0 1 2 3 | barrier, line 12 | down 3 2 1 0 | barrier, line 15 | shuffled 2 0 3 1 | ... | all have ended */
 #ifndef MR_SUPPORT_LANES_H
 #define MR_SUPPORT_LANES_H
 

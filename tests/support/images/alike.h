@@ -1,6 +1,5 @@
 /* alike.h - drawn photographs, copies of them as augmentation makes copies, and both as files of any codec.
- * Invariant: equal seeds, sizes and edits give equal bytes.
- */
+ * Invariant: equal seeds, sizes and edits give equal bytes. */
 #ifndef MR_SUPPORT_ALIKE_H
 #define MR_SUPPORT_ALIKE_H
 

@@ -1,5 +1,5 @@
-/* jpeg_odd.h - JPEGs of every process with one thing wrong, and what is to be said of each.
- * Invariant: what a case expects comes from what was done to the file, not from what a decoder says of it. */
+/* jpeg_odd.h - JPEGs of every process with one thing wrong, and what is to be said about each.
+ * Invariant: what a case expects comes from what was done to the file, not from what a decoder says about it. */
 #ifndef MR_SUPPORT_JPEG_ODD_H
 #define MR_SUPPORT_JPEG_ODD_H
 

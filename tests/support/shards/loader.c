@@ -31,7 +31,7 @@ static picture draw(mr_random *r, size_t i)
     return p;
 }
 
-/* Of the coded pixels only the first ten bytes are left, with the end marker behind: the structure holds. */
+/* Only the first ten bytes of the coded pixels are left, followed by the end marker: the structure is sound. */
 static void break_pixels(picture *p)
 {
     size_t scan = jpeg_marker(*p, 0xda), len = scan + 2 + ((size_t)p->bytes[scan + 2] << 8 | p->bytes[scan + 3]) + 10;
@@ -146,7 +146,7 @@ void expect_no_loader(const mr_dataset *ds, const mr_loader_options *o, mr_statu
     mr_error err = {.text = ""};
     mr_status got = mr_loader_open(ds, o, &l, &err);
     if (got != status || l || !strstr(err.text, words))
-        fail_msg("status %d, \"%s\" does not speak of \"%s\"", got, err.text, words);
+        fail_msg("status %d, \"%s\" does not mention \"%s\"", got, err.text, words);
 }
 
 static uint64_t facts_hash(const mr_sample_facts *f, bool coded)

@@ -29,8 +29,8 @@ extern char *hub_dir, *hub_source, *hub_target; /* between these two, whose read
 int hub_set_up(void **state);
 int hub_tear_down(void **state);
 
-/* Ingests hub_source into hub_target, expects this exit status, these words on either stream, and no partial dataset.
- */
+/* Ingests hub_source into hub_target, expects this exit status, these words on either stream, and no partial
+ * dataset. */
 void hub_ingest(int status, const char *words, const char *option, const char *value);
 /* Removes both. */
 void hub_start_again(void);

@@ -33,7 +33,7 @@ mr_model_config support_pairs_small(void);
 double support_pairs_forward(support_pairs *s, const support_pairs_input *in);
 float *support_pairs_embeddings(const support_pairs *s, int which); /* on the heap: 0 text, 1 picture, 2 both */
 
-/* Of one pass there and back, on the heap. */
+/* The gradients of one pass forward and backward, on the heap. */
 float *support_pairs_gradients(support_pairs *s, const support_pairs_input *in);
 /* A model with drawn values as large as trained ones, nothing zero. */
 support_pairs *support_pairs_model(const mr_model_config *config, size_t batch, bool training, unsigned threads);

@@ -7,7 +7,7 @@
 
 /* A Vision Transformer of a few thousand parameters; all values follow from `update`.  mr_checkpoint_release(). */
 mr_checkpoint make_checkpoint(uint64_t update, mr_optimizer_kind optimizer);
-/* The same of a small BridgeTower, whose weights are kept as the hub keeps them, with a tokenizer. */
+/* The same for a small BridgeTower, whose weights are kept as on the hub, with a tokenizer. */
 mr_checkpoint make_pair_checkpoint(uint64_t update, mr_optimizer_kind optimizer);
 /* Equal to the bit; `with_state`: the optimizer's buffers too. */
 void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool with_state);

@@ -97,7 +97,7 @@ static void read_event(span s, support_event *e)
     }
 }
 
-/* Bit by bit, as RFC 3720 has it, then masked as TFRecord has it. */
+/* Bit by bit, as in RFC 3720, then masked as in TFRecord. */
 static uint32_t masked_crc(const uint8_t *at, size_t len)
 {
     uint32_t crc = 0xFFFFFFFFu;

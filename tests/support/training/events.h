@@ -22,7 +22,7 @@ typedef struct support_event {
 
 /* All events of the file; heap.  Where the file ends within a record: those before it, and *whole is false. */
 support_event *support_events_read(const char *path, size_t *count, bool *whole);
-/* The same of the only file in a directory, which has to be whole. */
+/* The same for the only file in a directory, which must be whole. */
 support_event *support_events_in(const char *dir, size_t *count);
 /* The value of the one scalar with this tag at this step. */
 float support_events_value(const support_event *events, size_t count, const char *tag, uint64_t step);

@@ -44,7 +44,7 @@ typedef struct support_input {
 
 /* The sum of losses, in double. */
 double support_model_forward(support_model *s, const support_input *in);
-/* Of the pass just done, added to what was there. */
+/* The gradients of the pass just done, added to what was there. */
 void support_model_back(support_model *s, mr_gradients_ready ready, void *ctx);
 void support_model_zero(support_model *s); /* the gradients */
 

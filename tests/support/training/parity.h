@@ -1,6 +1,6 @@
 /* parity.h - the fixtures of the parity folder, and how far from them a result may be.
- * Invariant: an error beyond its tolerance fails the running test, and so does a part of a fixture that is not there.
- */
+ * Invariant: an error beyond its tolerance fails the running test, and so does a part of a fixture that is not
+ * there. */
 #ifndef MR_SUPPORT_PARITY_H
 #define MR_SUPPORT_PARITY_H
 

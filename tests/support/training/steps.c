@@ -7,8 +7,8 @@
 
 #include "train/checkpoint/checkpoint.h"
 
-/* What a checkpoint says of its run, but for the options that only this process had; one whose evaluation is due says
- * nothing of its verdict. */
+/* What a checkpoint says about its run, but for the options that only this process had; one whose evaluation is due
+ * says nothing of its verdict. */
 static json_t *state_of(const char *dir, bool *due)
 {
     static const char *const own[] = {"keep"}, *const verdict[] = {"accuracy", "best_accuracy", "best_update"};

@@ -19,7 +19,7 @@ void train_expect(int status, const char *dir, unsigned ranks, const char *arg, 
 /* DIR/data with pictures and words (train 96, val 6 and test 2 samples; cartoons come several times in train) and
  * DIR/tok.json, learned from it. */
 void train_make_pairs(const char *dir);
-/* The same of COCO, five captions a picture: train 50 pairs of 11 samples, val 4 of 5 with captions. */
+/* The same for COCO, with five captions per image: train 50 pairs of 11 samples, val 4 of 5 with captions. */
 void train_make_captions(const char *dir);
 /* `millrace train data` with a tiny BridgeTower, batches of 8, no dropout, no evaluations before the end. */
 support_result train_pairs_run(const char *dir, unsigned ranks, const char *arg, ...) __attribute__((sentinel));
@@ -27,8 +27,8 @@ void train_pairs_expect(int status, const char *dir, unsigned ranks, const char 
 /* `millrace ARG ...` in DIR, under mpirun if ranks > 0, that has to end with this status; the caller frees. */
 support_result train_command(int status, const char *dir, unsigned ranks, const char *arg, ...)
     __attribute__((sentinel));
-/* "DIR/NAME" for the rest of a block.  Runs of a test program write into one folder, `dir`; each has names of its own.
- */
+/* "DIR/NAME" for the rest of a block.  Runs of a test program write into one folder, `dir`; each has names of its
+ * own. */
 #define TRAIN_PATH(variable, dir, name)                                                                                \
     char *variable __attribute__((cleanup(train_path_free))) = support_path("%s/%s", (const char *)(dir), name)
 #define IN(variable, name) TRAIN_PATH(variable, dir, name)
@@ -42,9 +42,9 @@ double train_log_distance(const char *a, const char *b, const char *member);
 
 /* Largest difference between two checkpoints' weights. */
 double train_weights_distance(const char *a, const char *b);
-/* The same of the arrays whose names begin with `prefix`. */
+/* The same for the arrays whose names begin with `prefix`. */
 double train_arrays_distance(const char *a, const char *b, const char *prefix);
-/* The same of two .safetensors, or of the tensors whose names begin with `prefix`; *count of them (may be NULL). */
+/* The same for two .safetensors, or for the tensors whose names begin with `prefix`; *count: how many (may be NULL). */
 double train_tensors_distance(const char *a, const char *b, const char *prefix, size_t *count);
 
 #endif

@@ -383,7 +383,7 @@ static void test_aside(void **state)
 
 /* ---- kills and full disks ---------------------------------------------------------------------------------------- */
 
-/* Of the two ways in which weights are kept. */
+/* For both ways in which weights are kept. */
 static mr_checkpoint make_either(bool pairs, uint64_t update)
 {
     return pairs ? make_pair_checkpoint(update, MR_ADAMW) : make_checkpoint(update, MR_ADAMW);

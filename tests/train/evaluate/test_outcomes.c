@@ -108,7 +108,7 @@ static void test_damage(void **state)
     }
 }
 
-/* Of a class that the run does not have, or without one: left out. */
+/* A line with a class that the run does not have, or without one, is left out. */
 static void test_unknown_classes(void **state)
 {
     (void)state;

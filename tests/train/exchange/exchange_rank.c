@@ -11,8 +11,7 @@
  *      exchange_rank stalls HOW RANK RANKS_A_HOST
  *          that rank is stopped (stop), or sleeps before (sleep) or in the backward pass (sleep-late) of the third
  * update; all must end within some seconds exchange_rank lacks RANK that rank has no memory for what the others send;
- * all must learn of it and go on
- */
+ * all must learn of it and go on */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -85,8 +84,8 @@ static void fill(const run *r, mr_exchange *x, uint64_t update, mr_random *chanc
     }
 }
 
-/* ((host 0) + (host 1)), each ((rank 0 + rank 1) + ...): what it must be for one host or two; in halves for any number.
- */
+/* ((host 0) + (host 1)), each ((rank 0 + rank 1) + ...): what it must be for one host or two; in halves for any
+ * number. */
 static float expected(const run *r, unsigned a_host, uint64_t update, uint64_t at)
 {
     float all = 0;

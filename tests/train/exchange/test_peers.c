@@ -3,8 +3,7 @@
  * and so knows what the others must have given.
  *
  *      test_peers rank slots       every rank's slot reaches all; idle ranks take part; a failure is kept
- *      test_peers rank losses      losses and gradients of all ranks are those of one that has all rows
- */
+ *      test_peers rank losses      losses and gradients of all ranks are those of one that has all rows */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -203,7 +203,7 @@ static void test_misuse(void **state)
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
-/* What IEEE 754 says of a half, in words of numbers; NaNs aside. */
+/* What IEEE 754 says about a half, in words of numbers; NaNs aside. */
 static float half_value(uint16_t half)
 {
     int exponent = half >> 10 & 31, digits = half & 1023;
@@ -286,7 +286,7 @@ static void test_parts(void **state)
     char *single = support_path("%s/model.safetensors", dir);
     write_tensors(first, one, 2);
     write_tensors(second, two, 2);
-    assert_int_equal(symlink("blob", link), 0); /* as the hub's cache has them */
+    assert_int_equal(symlink("blob", link), 0); /* as in the hub's cache */
     support_write_text(index, "{\"metadata\": {\"total_size\": 20}, \"weight_map\": "
                               "{\"b\": \"2.safetensors\", \"a\": \"1.safetensors\"}}");
     const char *const paths[] = {dir, index};

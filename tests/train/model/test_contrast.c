@@ -5,8 +5,7 @@
  *
  *      run 0    every rank gives its rows                 then the rows of all are known
  *      run 1    the sum answers; every rank gives its gradients
- *      run 2    both sums answer; this run counts
- */
+ *      run 2    both sums answer; this run counts */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -157,7 +157,7 @@ static void test_confusion(void **state)
     mr_buf_free(&lines);
 }
 
-/* Of several labels: by class, the lowest average precision first, classes without samples last. */
+/* With several labels: by class, the lowest average precision first, classes without samples last. */
 static void test_class_scores(void **state)
 {
     write_in(*state, "run/evaluation.jsonl",

@@ -7,7 +7,7 @@
  *      last bridge of images, before its norm ───────────> head of images ──────────┘             */
 #include "train/model/bridgetower/pass.h"
 
-enum { BOTH = 2 }; /* of the heads; the others go by their side */
+enum { BOTH = 2 }; /* the head for both; the others are named by their side */
 
 static mr_activate tanh_of(const mr_bt *m)
 {

@@ -1,4 +1,4 @@
-/* layer.c - RoBERTa's layer, forward and backward: of the text, and with a second attention of the cross layers.
+/* layer.c - RoBERTa's layer, forward and backward: for the text, and with a second attention for the cross layers.
  * Invariant: the norm comes after the sum, so a gradient goes through it first and then both ways; the two buffers of a
  * side change places at each norm.
  *
@@ -13,7 +13,7 @@ static mr_dropout dropout_at(const mr_bt *m, uint32_t site)
     return mr_dropout_at(&m->t, m->t.config.dropout, site);
 }
 
-/* `site`: of the probabilities; the next one is that of the output. */
+/* `site`: the one of the probabilities; the next one is that of the output. */
 static void attend(mr_bt *m, const mr_bt_attention *at, mr_bt_attended *k, const mr_bt_kept_layer *layer, unsigned from,
                    uint32_t site)
 {
@@ -59,8 +59,8 @@ static void mlp_backward(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer
     mr_mlp_backward(&m->t, &at->mlp, &k->mlp, d_branch, *d, true);
 }
 
-/* d_from gets the gradient of the rows of keys and values, added if `from_more`; NULL: they are those of the queries.
- */
+/* d_from gets the gradient of the rows of keys and values, added if `from_more`; NULL: they are those of the
+ * queries. */
 static void attend_backward(mr_bt *m, const mr_bt_attention *at, const mr_bt_attended *k, uint32_t site, void **spare,
                             const mr_bt_layer_gradients *g)
 {

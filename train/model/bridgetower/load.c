@@ -12,7 +12,7 @@
 #include "train/model/bridgetower/parts.h"
 #include "train/files/safetensors.h"
 
-enum { NAMED = 3 }; /* of the tensors left out */
+enum { NAMED = 3 }; /* how many of the tensors left out are named */
 
 static const char POSITIONS[] = "bridgetower.vision_model.visual.embeddings.position_embedding.weight";
 static const char TEXT_POOLER[] = "bridgetower.text_model.pooler.";

@@ -4,8 +4,7 @@
  *
  *      images ─> vision 0 .. split-1 ──┬─> split ──┬─> ...            split = layers - cross_layers + 1
  *      text   ─> text   0 .. split-1 ──┤           ├─> ...
- *                                   cross 0 ──> cross 1 ──> ... ──> poolers ─> head of both
- */
+ *                                   cross 0 ──> cross 1 ──> ... ──> poolers ─> head of both */
 #ifndef MR_BRIDGETOWER_PARTS_H
 #define MR_BRIDGETOWER_PARTS_H
 
@@ -13,7 +12,7 @@
 #include "train/model/model.h"
 
 enum { MR_BT_HEAD = 64 };                 /* width of a head of the vision tower: it has hidden / 64 of them */
-enum { MR_BT_TEXT = 0, MR_BT_IMAGE = 1 }; /* of the two sides of the cross layers */
+enum { MR_BT_TEXT = 0, MR_BT_IMAGE = 1 }; /* the two sides of the cross layers */
 enum { MR_BT_PAD = 1, MR_BT_FIRST = 2 };  /* padding's id and row of positions; the row of a text's first token */
 
 /* Offsets in the flat buffers. */
@@ -22,14 +21,14 @@ typedef struct mr_bt_attention { /* RoBERTa's: an attention, and the norm after 
     mr_norm_at norm;
 } mr_bt_attention;
 
-typedef struct mr_bt_layer { /* of text; of a cross layer, which has `cross` too */
-    uint64_t first;          /* of its parameters */
+typedef struct mr_bt_layer { /* a layer of text, or a cross layer, which has `cross` as well */
+    uint64_t first;          /* the first of its parameters */
     mr_bt_attention self, cross;
     mr_mlp_at mlp;
     mr_norm_at norm;
 } mr_bt_layer;
 
-typedef struct mr_bt_block { /* of vision */
+typedef struct mr_bt_block { /* a block of vision */
     uint64_t first;
     mr_norm_at norm1, norm2;
     mr_dense qkv; /* [3 hidden, hidden]: q, k, v stacked */

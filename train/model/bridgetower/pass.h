@@ -4,7 +4,7 @@
  *
  *      layer     x ──┬─> q, k, v ─> attention ─> out ─> + ─> norm ──┬─> wide ─> GELU ─> narrow ─> + ─> norm ─> next x
  *      (text)        └──────────────────────────────────┘           └──────────────────────────────┘
- *      of cross layers the same again between the two, with k and v of the other side
+ *      in cross layers the same again between the two, with k and v of the other side
  *
  *      block     stream ──┬─> norm1 ─> qkv ─> attention ─> out ─> + ──┬─> norm2 ─> wide ─> quick GELU ─> narrow ─> + ─>
  *      (vision)           └───────────────────────────────────────┘   └────────────────────────────────────────────┘
@@ -42,7 +42,7 @@ typedef struct mr_bt_kept_block {
     mr_attention attention;
 } mr_bt_kept_block;
 
-typedef struct mr_bt_bridge { /* of one side */
+typedef struct mr_bt_bridge { /* the bridge of one side */
     const void *x;            /* what the transform read */
     mr_normed post, norm;     /* post: images only */
 } mr_bt_bridge;
@@ -91,7 +91,7 @@ void mr_bt_unmake(mr_bt *m);
 mr_status mr_bt_plan_attention(mr_bt *m, mr_error *err);
 /* The plan() of mr_transformer_open(). */
 bool mr_bt_plan(mr_transformer *t);
-/* Attention without pointers, for m->tokens: of a layer, of a block. */
+/* Attention without pointers, for m->tokens: that of a layer, that of a block. */
 mr_attention mr_bt_layer_attention(const mr_bt *m, size_t count, unsigned side, unsigned from, bool first_only);
 mr_attention mr_bt_block_attention(const mr_bt *m, size_t count);
 
@@ -122,8 +122,8 @@ typedef struct mr_bt_layer_gradients {
     void **d, *d_from;
     bool from_more;
 } mr_bt_layer_gradients;
-/* `self` and `cross` share *d; cross NULL: a layer of text.  Of a layer of first tokens *d is that of the first tokens
- * alone, and self->d_from gets what comes by keys and values. */
+/* `self` and `cross` share *d; cross NULL: a layer of text.  In a layer of first tokens *d is that of the first tokens
+ * alone, and self->d_from gets what comes through keys and values. */
 void mr_bt_layer_backward(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k, const mr_bt_layer_gradients *self,
                           const mr_bt_layer_gradients *cross);
 

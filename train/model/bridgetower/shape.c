@@ -75,7 +75,7 @@ mr_status mr_bt_check(const mr_model_config *c, mr_error *err)
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-/* Weight decay spares biases and norms, as transformers' trainer does it. */
+/* There is no weight decay of biases and norms, as in transformers' trainer. */
 static const mr_param_style style = {
     .gain = ".weight", .kernel = ".weight", .bias = ".bias", .out_first = true, .spares_vectors = true};
 

@@ -1,6 +1,6 @@
 /* hub.c - weights of transformers and timm into the flat buffer, and out of it.
- * Invariant: each tensor of the file is used, of the head or of the pooler; any other is an error, as the model that
- * it belongs to computes something else. */
+ * Invariant: each tensor of the file is used, or belongs to the head or the pooler; any other is an error, as the model
+ * that it belongs to computes something else. */
 #include "train/model/vit/hub.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ typedef struct loading {
     const char *path;
     mr_safetensors *file;
     mr_vit_dialect dialect;
-    float *values, *scratch; /* room: for the largest tensor that fits */
+    float *values, *scratch; /* room for the largest tensor that fits */
     mr_buf *said;
     mr_error *err;
 } loading;
@@ -51,7 +51,7 @@ static mr_status find_dialect(const mr_safetensors *file, const char *path, mr_v
                    signs[0], signs[1], signs[2]);
 }
 
-/* The parameter as the file should have it, for messages. */
+/* The parameter as it should be in the file, for messages. */
 static mr_param as_theirs(const mr_param *p, const mr_vit_tensor *n)
 {
     mr_param t = {.count = n->parts * p->count};

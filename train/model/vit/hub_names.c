@@ -9,9 +9,9 @@
 
 #include "base/scope.h"
 
-/* part: of timm's tensor with query, key and value; -1: whole. */
+/* part: which part of timm's tensor with query, key and value; -1: all of it. */
 static const struct row {
-    const char *ours, *theirs[2]; /* of transformers, of timm */
+    const char *ours, *theirs[2]; /* names in transformers, and in timm */
     int part;
 } outside[] =
     {

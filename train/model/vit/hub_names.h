@@ -1,8 +1,7 @@
 /* hub_names.h - a parameter of ours as a tensor of transformers or timm: its name, its shape, its elements.
  * Invariant: elements are moved, never computed, and writing is the reverse of reading.
  *
- *      ours, as vit_jax: kernels [in, out], patches [y, x, colour, out]; theirs: weights [out, in], [out, colour, y, x]
- */
+ * ours, as vit_jax: kernels [in, out], patches [y, x, colour, out]; theirs: weights [out, in], [out, colour, y, x] */
 #ifndef MR_VIT_HUB_NAMES_H
 #define MR_VIT_HUB_NAMES_H
 
@@ -17,8 +16,7 @@ typedef enum mr_vit_dialect {
 
 typedef struct mr_vit_tensor { /* where a parameter is in the file */
     char name[160];
-    unsigned parts,
-        part; /* of the tensor's first dimension, which one: 1, 0; of timm's query, key and value 3, 0 to 2 */
+    unsigned parts, part; /* which part of the tensor's first dimension: 1, 0; timm's query, key and value: 3, 0 to 2 */
 } mr_vit_tensor;
 void mr_vit_theirs(mr_vit_dialect d, const mr_param *p, mr_vit_tensor *out);
 

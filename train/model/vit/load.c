@@ -22,7 +22,7 @@ typedef struct loading {
     float *values;
     mr_buf *said;
     bool *seen;       /* [params->count] */
-    uint64_t classes; /* of the file's head; 0: it has none */
+    uint64_t classes; /* classes of the file's head; 0: it has none */
     bool pre_logits;
     mr_npz_reader *reader;
     mr_error *err;

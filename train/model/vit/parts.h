@@ -5,7 +5,7 @@
  *      total 0  └──────────────────────────────────────────┘  └──────────────────── total 2 ────────────┘   total 0
  *
  * The sum after a branch is taken by the norm that reads it, so norm0.total of block i + 1 is the output of block i.
- * Of the last block only the first token of each sample is read: queries, out and MLP have `kept` = 1 row per sample
+ * Only the first token of each sample is read from the last block: queries, out and MLP have `kept` = 1 row per sample
  * there, keys and values have all rows. */
 #ifndef MR_VIT_PARTS_H
 #define MR_VIT_PARTS_H
@@ -22,7 +22,7 @@ mr_status mr_vit_load(const mr_model_config *c, const mr_params *p, const char *
                       mr_error *err);
 
 typedef struct mr_vit_block_at {
-    uint64_t first; /* of the block's parameters */
+    uint64_t first; /* the first of the block's parameters */
     mr_norm_at norm0, norm2;
     mr_attention_at attention;
     mr_mlp_at mlp;
@@ -61,10 +61,10 @@ typedef struct mr_vit {
     mr_normed encoded;      /* [batch, hidden]: first tokens of last_total, and after the last norm */
     float *logits, *losses; /* [batch, classes], [batch] */
     void *d_logits;         /* [batch, classes] */
-    void *d_other;          /* [batch, classes]: of the other labels of mixed images */
+    void *d_other;          /* [batch, classes]: for the other labels of mixed images */
     int32_t *best;          /* [batch] */
     void *d_stream;         /* [rows, hidden]: gradient of the stream */
-    void *d_few;            /* [batch, hidden]: of the first tokens, where a block sees only these */
+    void *d_few;            /* [batch, hidden]: gradient of the first tokens, where a block sees only these */
 } mr_vit;
 
 /* The plan() of mr_transformer_open(), with saved_all and saved_first set; sets the shapes, too. */
@@ -84,7 +84,7 @@ static inline mr_dropout mr_vit_mlp_dropout(const mr_vit *m, size_t block)
 
 /* Block i: reads t.branch (of the block before; block 0: its norm0.total is set) and leaves its own branch there. */
 void mr_vit_block_forward(mr_vit *m, size_t i);
-/* Fills in again what block i keeps, from its norm0.total: nothing else of it need be there. */
+/* Fills in again what block i keeps, from its norm0.total: nothing else of it has to be there. */
 void mr_vit_block_again(mr_vit *m, size_t i);
 /* d_stream [few, hidden] (of the last block: d_few, if it sees only first tokens) to d_stream [rows, hidden].  `ready`,
  * which may be NULL, is called after each half of the block. */

@@ -10,7 +10,7 @@
 enum {
     MAX_SIDE = 1 << 14,
     MAX_WIDTH = 1 << 20,
-    MAX_LAYERS = 1024, /* of 16 parameters, each twice with AdamW: an .npz has 65,536 arrays */
+    MAX_LAYERS = 1024, /* each has 16 parameters, each of them twice with AdamW, and an .npz at most 65,536 arrays */
     MAX_CLASSES = 1 << 24,
 };
 
@@ -147,8 +147,8 @@ void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_mode
 
 /* ---- start values --------------------------------------------------------------------------------------------- */
 
-/* By Glorot's rule, as Google's trainer starts its kernels.  Inputs are all dimensions but the last; of query, key and
- * value the first one. */
+/* By Glorot's rule, as Google's trainer starts its kernels.  Inputs are all dimensions but the last; for query, key and
+ * value only the first one. */
 static double kernel_deviation(const mr_param *item)
 {
     bool leads = mr_param_ends(item->name, "query/kernel") || mr_param_ends(item->name, "key/kernel") ||

@@ -1,11 +1,11 @@
-/* vit.h - the Vision Transformer's own matters, for the files vit*.c and their tests.
+/* vit.h - what is specific to the Vision Transformer, for the files vit*.c and their tests.
  * Invariant: parameter names and shapes are those of Google's .npz files. */
 #ifndef MR_VIT_H
 #define MR_VIT_H
 
 #include "train/model/model.h"
 
-#define MR_VIT_EPS 1e-6 /* of norms, where the model does not say: 1e-5 moves the logits by 1e-4 */
+#define MR_VIT_EPS 1e-6 /* for norms, if the model does not state it: 1e-5 would move the logits by 1e-4 */
 
 /* The preset shapes: word, patch, hidden, layers, heads, mlp. */
 #define MR_VIT_SHAPES(X)                                                                                               \

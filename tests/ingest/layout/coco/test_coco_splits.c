@@ -167,7 +167,7 @@ static void test_unusual_file_names(void **state)
     }
 }
 
-/* Of files that share as much with the name, the one in the split's own folder; else none is right. */
+/* Among files that share as much with the name, the one in the split's own folder is right; else none is. */
 static void test_names_that_fit_several_files(void **state)
 {
     const char *dir = *state;

@@ -11,7 +11,7 @@
 #define SQUARE "1,1,5,1,5,5"
 #define POINTS "[1,1],[5,1],[5,5]"
 
-/* The objects of one annotation with these members, as its meta has them. */
+/* The objects of one annotation with these members, as in its meta. */
 static void expect(const char *members, const char *objects, uint64_t unreadable)
 {
     char *dir = support_tmpdir();

@@ -1,5 +1,5 @@
 /* test_hub_objects.c - the column "objects" of rows: lists side by side, and what may be wrong with them.
- * Invariant tested: an object is what all lists say of it, and what cannot be read is counted. */
+ * Invariant tested: an object is what all lists say about it, and what cannot be read is counted. */
 #include <stdlib.h>
 #include <string.h>
 

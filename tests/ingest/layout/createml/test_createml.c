@@ -143,7 +143,7 @@ static void test_bad_values(void **state)
     }
 }
 
-/* What several files and entries say of an image adds up; a copy says nothing new. */
+/* What several files and entries say about an image adds up; a copy says nothing new. */
 static void test_entries_are_joined(void **state)
 {
     (void)state;

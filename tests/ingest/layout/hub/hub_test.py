@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hub_test.py - Parquet files as people have them, written by pyarrow, against what millrace makes of them.
+"""hub_test.py - Parquet files like those that people have, written by pyarrow, against what millrace makes of them.
 
     hub_test.py MILLRACE [TEST...]      exit status 77 (skipped) where python has no pyarrow
 

@@ -195,8 +195,8 @@ static void drop_target(void)
     support_result_free(&r);
 }
 
-/* A file whose name tells no split is the split train, alone; beside files that tell theirs an option says what it is.
- */
+/* A file whose name tells no split is the split train, alone; beside files that tell theirs an option says what it
+ * is. */
 static void test_plain_files(void **state)
 {
     (void)state;

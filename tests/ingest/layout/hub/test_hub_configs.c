@@ -23,7 +23,7 @@ static void drop_target(void)
     support_result_free(&r);
 }
 
-/* What ingest says of these splits: "train 3, test 2". */
+/* What ingest says about these splits: "train 3, test 2". */
 static void splits_are(const char *option, const char *value, const char *const *splits)
 {
     hub_ingest(0, "layout hub", option, value);

@@ -192,7 +192,7 @@ static void test_class_folders(void **state)
 
 #define VAL "val/ILSVRC2012_val_00000001.JPEG"
 
-/* Of two that say different things of an image none is believed. */
+/* If two contradict each other about an image, neither is used. */
 static void test_contradictions_about_an_image(void **state)
 {
     static const struct {

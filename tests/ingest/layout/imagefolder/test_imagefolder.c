@@ -1,6 +1,6 @@
 /* test_imagefolder.c - metadata.csv and metadata.jsonl of the hub: labels, captions, folders as classes, bad rows.
- * Invariant tested: paths are exact, from the metadata file's folder, and a row's other members come back as written.
- */
+ * Invariant tested: paths are exact, from the metadata file's folder, and a row's other members come back as
+ * written. */
 #include <stdlib.h>
 #include <string.h>
 

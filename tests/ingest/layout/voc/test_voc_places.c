@@ -81,8 +81,7 @@ static void test_folders_of_splits(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* ---- what contradicts itself -------------------------------------------------------------------------------------
- */
+/* ---- what contradicts itself ------------------------------------------------------------------------------------- */
 
 static void rejected(const char *xml, const char *why)
 {
@@ -140,8 +139,7 @@ static void test_two_xmls(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* ---- boxes -------------------------------------------------------------------------------------------------------
- */
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
 static void expect_boxes(const char *xml, const char *folder, const char *objects, uint64_t reversed)
 {

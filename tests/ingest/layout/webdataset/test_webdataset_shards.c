@@ -64,7 +64,7 @@ static void names_say_the_split(void **state)
     }
 }
 
-/* Of several shards of one split, and of shards that name none, nothing is lost. */
+/* Nothing is lost with several shards of one split, or with shards that name none. */
 static void equal_keys_are_different_samples(void **state)
 {
     (void)state;

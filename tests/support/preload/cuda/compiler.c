@@ -2,8 +2,7 @@
  * Invariant: what a text becomes depends on it, its options and language.hpp alone, which the image names.
  *
  *      text --g++ -E, macros of language.hpp--> text --asm to calls, list of kernels--> text --g++, language.hpp-->
- * image
- */
+ * image */
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>

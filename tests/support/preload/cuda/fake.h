@@ -20,8 +20,7 @@
  *                                 cache of its own, as the program knows the text without it
  *      MILLRACE_FAKE_RANK         the rank under mpirun that settings are for, except the number of devices
  *      MILLRACE_FAKE_COUNTS       a file that gets a line when the device is closed: "CALLS calls, GRAPHS graphs": that
- *                                 queued or captured something, and of them those that launched a graph
- */
+ *                                 queued or captured something, and of them those that launched a graph */
 #ifndef MR_FAKE_CUDA_H
 #define MR_FAKE_CUDA_H
 

@@ -125,7 +125,7 @@ typedef float emulated_numbers_of_lane[EMULATED_NUMBERS];
 static emulated_numbers_of_lane emulated_board[2][LANES_MOST];
 static unsigned char emulated_side[LANES_MOST];
 
-/* Of all lanes of the warp. */
+/* Across all lanes of the warp. */
 static inline const emulated_numbers_of_lane *emulated_exchange(int line, const float *numbers, unsigned count)
 {
     unsigned lane = emulated_host->spot->lane, side = emulated_side[lane] ^= 1;

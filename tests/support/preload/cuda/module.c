@@ -1,6 +1,6 @@
 /* module.c - libcuda.so.1 of the fake device: modules of kernels and their launches; see fake.h.
- * Invariant: a launch finds no numbers in variables of the group, and has written nothing beside memory of the device.
- */
+ * Invariant: a launch finds no numbers in variables of the group, and has written nothing beside memory of the
+ * device. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@ static bool all_zero(const float *a, uint64_t count)
 
 /* ---- losses ---------------------------------------------------------------------------------------------------- */
 
-/* Of the rows and columns of one pair of embeddings at the model's scale of exp(1 + 0.1 n). */
+/* The loss of the rows and columns of one pair of embeddings at the model's scale of exp(1 + 0.1 n). */
 static double cross_entropy(const float *a, const float *b, size_t width, const support_pairs_batch *batch, size_t row,
                             double scale)
 {
