@@ -180,7 +180,7 @@ mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err)
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */
 
-/* Bytes of whole words that fit, as half a number is another number; of a first word that does not fit, all that
+/* Bytes of the whole words that fit, as half a number is another number; if the first word does not fit, of what
  * does. */
 static int words_within(const char *line, int most)
 {

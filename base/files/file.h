@@ -36,8 +36,8 @@ mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *er
 /* Before long work: fails where the file could not be created at its end, because its folder is missing or
  * read-only. */
 mr_status mr_output_check(const char *path, mr_error *err);
-/* `status`: of the writing; if not MR_OK it is returned, and the path is left unchanged (pipes and devices keep what
- * was written). */
+/* `status`: the status of the writing; if it is not MR_OK it is returned, and the path is left unchanged (pipes and
+ * devices keep what was written). */
 mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err);
 
 /* The same for bytes in memory. */

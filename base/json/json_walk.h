@@ -17,7 +17,7 @@ typedef struct mr_json_span { /* a value as it is written, or a key with its quo
 
 typedef struct mr_json_walk {
     const char *at, *end;
-    char close; /* what ends it: of an object or of a list */
+    char close; /* what ends an object, or a list */
     bool begun;
 } mr_json_walk;
 

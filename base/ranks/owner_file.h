@@ -24,7 +24,7 @@ typedef struct mr_owner_file {
 /* This process, with a new id.  MR_SYSTEM: no random bytes. */
 mr_status mr_owner_self(mr_owner_identity *out, mr_error *err);
 size_t mr_owner_text(const mr_owner_identity *identity, char text[MR_OWNER_TEXT]);
-/* MR_END: there is no file `name`.  `path`: of what is owned, for the message. */
+/* MR_END: there is no file `name`.  `path`: what is owned, for the message. */
 mr_status mr_owner_look(int dirfd, const char *name, const char *path, mr_owner_file *out, mr_error *err);
 
 bool mr_owner_same_boot(const mr_owner_identity *a, const mr_owner_identity *b);

@@ -12,8 +12,8 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err);
 void mr_ranks_end(mr_ranks *r); /* collective, except for a part; NULL is fine */
 unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
-unsigned mr_ranks_local_rank(const mr_ranks *r); /* number among the ranks on this host, from 0; of a part: 0 */
-unsigned mr_ranks_local_size(const mr_ranks *r); /* ranks on this host, including this one; of a part: 1 */
+unsigned mr_ranks_local_rank(const mr_ranks *r); /* number among the ranks on this host, from 0; in a part: 0 */
+unsigned mr_ranks_local_size(const mr_ranks *r); /* ranks on this host, including this one; in a part: 1 */
 
 /* Whether calls here may come from any thread, one at a time; otherwise only from the one that began.  Alone, and of a
  * part: false. */

@@ -23,7 +23,7 @@ struct mr_ranks {
     void *library, *group;
     char (*hosts)[MR_RANKS_HOST_MAX]; /* [world]; NULL: alone, or a part */
     bool several;                     /* hosts */
-    bool threads;                     /* MPI may be called from any of them; of a part: false */
+    bool threads;                     /* MPI may be called from any of them; in a part: false */
     mr_watch *watch;                  /* the run's, in a part as well; NULL: none */
     uint64_t stall_seconds;
     mr_ranks_tell tell;

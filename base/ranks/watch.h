@@ -38,7 +38,7 @@ mr_status mr_watch_find(mr_watch *w, const mr_buf *invitation, mr_error *err);
 void mr_watch_arm(mr_watch *w);
 void mr_watch_end(mr_watch *w); /* NULL is fine */
 
-/* The processor time, so far, of a thread that does not work for the run; of one thread at most. */
+/* The processor time, so far, of the only thread that does not work for the run. */
 void mr_watch_exclude_cpu(mr_watch *w, uint64_t ns); /* NULL is fine */
 
 /* Around what waits for other ranks; may be nested. */

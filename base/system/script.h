@@ -13,7 +13,7 @@ typedef struct mr_script { /* a zeroed one is empty */
     char *owned;
 } mr_script;
 
-/* `name`: "parquet_rows.py"; `variable`: of the environment, names a program to run in its place.  MR_SYSTEM: neither
+/* `name`: "parquet_rows.py"; `variable`: of the environment; names a program to run in its place.  MR_SYSTEM: neither
  * is there; the message calls it `what` ("the Parquet reader"). */
 mr_status mr_script_find(const char *name, const char *variable, const char *what, mr_script *out, mr_error *err);
 void mr_script_free(mr_script *s);

@@ -83,8 +83,8 @@ typedef struct mr_coded_batch {
     uint64_t piece_bytes;    /* memory for results between the steps; 0: MR_CODED_PIECE_BYTES */
 } mr_coded_batch;
 
-/* Adds header and sections; *bytes: of the whole slab.  `tables`: memory, reused.  MR_MISUSE: mean or std is not
- * usable, see mr_resize_f32(). */
+/* Adds header and sections; *bytes: the size of the whole slab.  `tables`: memory, reused.  MR_MISUSE: mean or std is
+ * not usable, see mr_resize_f32(). */
 mr_status mr_coded_pack(const mr_coded_batch *b, mr_buf *tables, uint64_t *bytes, mr_error *err);
 
 #endif

@@ -189,7 +189,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const found *)a)->path, ((const found *)b)->path);
 }
 
-/* train2017.zip next to train2017/ has been unpacked: its names would only collide. For a class tar,
+/* train2017.zip next to train2017/ has been unpacked: its names would only collide.  For a class tar,
  * mr_list_check_class_tars() decides. */
 static mr_status read_archive(walk *w, int dirfd, const found *archive, mr_error *err)
 {

@@ -124,7 +124,7 @@ mr_status mr_list_prefixed(list *l, const char **path, size_t *len, mr_error *er
 const char *mr_list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is safe */
 int mr_list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
 uint32_t mr_list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
-/* Sorts, drops duplicates, and publishes the entries in the source. If names are equal, that of the first part counts,
+/* Sorts, drops duplicates, and publishes the entries in the source.  If names are equal, that of the first part counts,
  * with a note; within one part, which is then an archive, the last, as when it is unpacked. */
 mr_status mr_list_settle(list *l, mr_error *err);
 /* By name; among equal names, the one that counts comes first. */

@@ -17,7 +17,7 @@ enum { DEEPEST = 64 }; /* as folder.c */
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
-/* `seed`: of the names above. */
+/* `seed`: a hash of the names of the folders above. */
 static void count_file(mr_sight *s, const char *name, uint64_t seed, uint64_t size)
 {
     s->files++;

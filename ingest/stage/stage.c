@@ -178,7 +178,7 @@ mr_status mr_stage_open(const char *target, bool force, mr_ranks *ranks, mr_stag
     if (!s)
         return mr_fail_memory(err, target);
     mr_status status = first ? open_first(s, ranks, err) : open_folder(s, err);
-    s->first = first && status == MR_OK; /* otherwise it is not ours: it is left as it is */
+    s->first = first && status == MR_OK; /* otherwise it is not ours, and stays as it is */
     if (status != MR_OK) {
         if (s->dir < 0)
             remove_parents(s);

@@ -58,7 +58,7 @@ typedef struct mr_target { /* DATASET */
     int old; /* the locked dataset to remove once the new one is complete; -1: none */
 } mr_target;
 
-/* Whether a dataset may appear there; opens and locks the one that it replaces.  Called again it looks again. */
+/* Whether a dataset may appear there; opens and locks the one that it replaces.  Each call looks again. */
 mr_status mr_target_check(mr_target *t, mr_error *err);
 
 /* The folder `from` becomes the target; what was there is removed.  On failure all is as it was unless *published. */

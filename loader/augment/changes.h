@@ -4,7 +4,7 @@
  *   mr_augment -> mr_changes of one sample -> operations of a policy -> colour jitter, in a drawn order -> grey -> blur
  *              -> erasing                                                                          bytes, in place
  * Source: torchvision's transforms v2: ColorJitter, RandomGrayscale, GaussianBlur, RandomErasing, with other random
- * numbers.  */
+ * numbers. */
 #ifndef MR_CHANGES_H
 #define MR_CHANGES_H
 

@@ -98,7 +98,7 @@ static inline uint64_t mr_work_sample(const mr_work *w, uint64_t epoch, uint64_t
  * times in an epoch is cropped differently each time. */
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
-/* Bytes of one decoded sample; 0 for encoded delivery. For coded delivery, bytes of a tensor. */
+/* Bytes of one decoded sample; 0 for encoded delivery.  For coded delivery, bytes of a tensor. */
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
 /* Reads into worker->bytes, and into worker->seek, which is valid for the next decode only. */
 mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, mr_error *err);

@@ -1,7 +1,7 @@
 """finetune.py DATASET [--epochs N] [--checkpoint FILE] - trains a small network on a dataset of labelled images.
 
 Shows the whole of a training program: two loaders, an epoch per `for`, a checkpoint with the loader's state, from which
-the same command goes on where it was stopped, in the middle of an epoch too.
+the same command continues where it was stopped, even in the middle of an epoch.
 """
 
 from __future__ import annotations

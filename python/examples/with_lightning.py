@@ -1,6 +1,6 @@
 """with_lightning.py DATASET - Lightning: the loader is passed to Trainer.fit() as it is.
 
-Lightning saves the loader's state in its checkpoints and restores it from there, so that ckpt_path= goes on in the middle
+Lightning saves the loader's state in its checkpoints and restores it from there, so that ckpt_path= continues in the middle
 of an epoch with the samples that come next.
 """
 

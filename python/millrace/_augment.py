@@ -47,17 +47,17 @@ class Augment:
         brightness, contrast, saturation: a factor from 1 - x to 1 + x, or (from, to), as in torchvision's ColorJitter; 0:
             unchanged. They and the hue are applied in a random order.
         hue: turned by up to x of the circle, at most 0.5, or (from, to).
-        grey: the probability of a grey picture, as RandomGrayscale.
-        blur: the probability of a Gaussian blur, as GaussianBlur, whose kernel reaches three times sigma.
-        sigma: of the blur, in pixels of the view, from and to.
+        grey: the probability of a grey image, as in RandomGrayscale.
+        blur: the probability of a Gaussian blur, as in GaussianBlur, whose kernel reaches three times sigma.
+        sigma: the blur's sigma, in pixels of the view, from and to.
         randaugment: RandAugment with this many operations of `magnitude`, 0 to 30; 0: off. Pixels that come in from outside are
             black. It and TrivialAugment move pixels and not boxes, and are refused with fields of objects.
-        magnitude: of RandAugment.
+        magnitude: the magnitude of RandAugment's operations.
         trivial: TrivialAugmentWide: one operation of a random magnitude.
-        erase: the probability that a part of 2 % to 33 % gets the mean colour, as RandomErasing.
+        erase: the probability that a part of 2 % to 33 % gets the mean colour, as in RandomErasing.
 
     What is drawn depends on the seed, the epoch and the sample alone: any number of ranks and threads, and a run that
-    resumes, see the same pictures.
+    resumes, see the same images.
 
     >>> Augment(brightness=0.4, grey=0.2)
     Augment(brightness=0.4, contrast=0.0, saturation=0.0, hue=0.0, grey=0.2, erase=0.0, blur=0.0, sigma=(0.1, 2.0), \

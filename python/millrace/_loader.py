@@ -71,7 +71,7 @@ def _renew_locks() -> None:
     """In a child of fork, where a thread that held a lock does not exist."""
     for loader in list(_loaders):
         loader._lock = threading.RLock()
-        loader._resumed = loader._resumed or loader._at[1] > 0  # the child goes on where its parent was
+        loader._resumed = loader._resumed or loader._at[1] > 0  # the child continues where its parent was
 
 
 os.register_at_fork(after_in_child=_renew_locks)
@@ -85,15 +85,15 @@ class Loader:
         batch_size: samples per step of this rank.
         shuffle: True: a new random order each epoch; "window": neighbours in blocks, shuffled within window_bytes, for
             slow disks; False: the dataset's order.
-        seed: of the order and of random crops.
+        seed: the seed of the order and of random crops.
         drop_last: leave out the samples that do not fill a step; short for tail="drop".
         tail: the last step: "drop" it, "pad" it with samples of weight 0, or make it "partial". Default: by drop_last,
             otherwise "pad" with several ranks and "partial" with one: a state goes from one to the other, as both have the
             same steps. The number of steps is the same on every rank.
         rank, world: default: from torch.distributed, JAX, or the environment of mpirun, torchrun or srun; else 0 of 1. They
             are looked up when a pass begins, so a loader may be made before the ranks are, and be pickled or forked to them.
-        threads: default: one per processor of this process, shared among the ranks of this host where the launcher
-            tells; 0: the work is done in next().
+        threads: default: one per processor of this process, shared among the ranks of this host if the launcher
+            says how many there are; 0: the work is done in next().
         prefetch: batches prepared ahead.
         output: "float32", "bfloat16" or "float16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
             "encoded": a list of uint8 arrays with the files' bytes.
@@ -118,17 +118,17 @@ class Loader:
         collate: called with the list of a batch's results of `map`; default: torch's default_collate, or arrays stacked.
         fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", "share",
             "other_label", ...;
-            "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the picture, each
+            "boxes", "classes", "crowd", "number", "polygons", "keypoints": what the samples show, moved with the image, each
             a Ragged; "targets": a dict for each sample, as torchvision's transforms and detection models take them: "boxes"
             (tv_tensors.BoundingBoxes), "labels", "iscrowd", "image_id" (array="torch");
             "mask": the polygons as uint8, shape (batch, size, size): class + 1, 0 where there is none, 255 for crowds;
             "captions": a list of texts for each sample; "tokens": their ids, int64, a Ragged with a row of `max_text` ids for
             each text;
             "labels": the classes of samples that may have several, and of others their one, float32, shape (batch, classes),
-            1 for each; NaN for a sample of which none is known.
-        text_column: that the captions are of; default: "image_description", otherwise "captions", as `millrace train`.
-        tokenizer: of the field "tokens": a Tokenizer, or its path.
-        max_text: ids of a text in "tokens", at most: longer texts are cut.
+            1 for each; NaN for a sample whose classes are not known.
+        text_column: the column of the captions; default: "image_description", otherwise "captions", as `millrace train`.
+        tokenizer: for the field "tokens": a Tokenizer, or its path.
+        max_text: the most ids of a text in "tokens"; longer texts are cut.
         as_dict: batches are dicts by field instead of tuples.
         array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack, needs none of them). Default: torch if
             it is imported, else JAX if it is, else numpy.
@@ -143,14 +143,14 @@ class Loader:
         items: sample numbers (places in a selection) to load instead of the whole split, each any number of times; or a mask, a
             bool for each sample; or a function that returns either for an epoch, and always the same for the same one.
         weights: how often each sample is seen, in proportion: sample i in each epoch epoch_size * weight[i] / sum times, rounded
-            down or up, in epochs together exactly. "class": each class as often as the others.
+            down or up, and exactly over several epochs. "class": each class as often as the others.
         epoch_size: samples that weights draw in an epoch; default: as many as the split has.
 
     Raises:
         MisuseError: an invalid option; the message names it.
         BadSampleError: while iterating, with on_bad="fail".
 
-    Arrays share the batch's memory (no copy), may be written to, and may be kept for ever.
+    Arrays share the batch's memory (no copy), may be written to, and may be kept forever.
 
     Threads may share one pass, `it = iter(loader)`: each batch goes to one of them, and the pass ends for all. close() from
     any thread ends the waiting of the others, with a MisuseError.
@@ -273,7 +273,7 @@ class Loader:
         self._handle: _Handle | None = None
         self._opened: tuple[tuple[int, int], int] | None = None  # of which ranks and, if epochs differ, for which epoch
         self._process = os.getpid()
-        self._lock = threading.RLock()  # one thread at a time goes on; close() does not wait for it
+        self._lock = threading.RLock()  # one thread at a time continues; close() does not wait for it
         _loaders.add(self)
         self._ranks = self._given or (0, 1)
         with contextlib.suppress(MisuseError):  # the ranks may not be known yet
@@ -445,10 +445,10 @@ class Loader:
         return self._state_at(*self._at)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next `for` goes on where state_dict() was taken: the same samples in the same order and batches.
+        """The next `for` continues where state_dict() was taken: the same samples in the same order and batches.
 
         Raises:
-            MisuseError: the state is of another dataset, split, seed, order or global batch; the loader stays where it is.
+            MisuseError: the state belongs to another dataset, split, seed, order or global batch; the loader stays where it is.
         """
         if state.get("version") != 1:
             raise MisuseError(f"the state has version {state.get('version')!r}; this millrace reads version 1")

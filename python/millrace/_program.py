@@ -204,7 +204,7 @@ def ingest(*sources: Path, to: Path, progress: Progress | Literal[True] | None =
 
     Raises:
         BadDataError: the source is damaged, or too many images are.
-        MisuseError: an option cannot be, or `to` exists.
+        MisuseError: an option is invalid, or `to` exists.
 
     >>> import millrace
     >>> millrace.ingest("flowers-source", to="flowers-copy", jobs=2)
@@ -260,7 +260,7 @@ def view(to: Path, *datasets: Path | Dataset, **options: Unpack[ViewOptions]) ->
             rename_class={"tulipa": "tulip"}, split={"val": "test"}, weight={"flowers": 2.0}, balance="class", repeat=3.
 
     Raises:
-        MisuseError: no sample meets the conditions, or one of them cannot be.
+        MisuseError: no sample meets the conditions, or one of them is invalid.
         BadDataError: a dataset is damaged.
 
     >>> import millrace

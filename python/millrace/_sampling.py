@@ -122,7 +122,7 @@ class Items:
         return self._last[1]
 
     def digest(self, epoch: int) -> str | None:
-        """What a state has of them: a run with others does not go on where this one was."""
+        """What a state has of them: a run with others does not continue where this one was."""
         packed = self.of(epoch)
         if packed is not self._digest[0]:
             self._digest = (packed, None if packed is None else hashlib.sha256(packed).hexdigest())

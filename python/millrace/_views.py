@@ -20,7 +20,7 @@ class View:
     """The base of the views. All are antialiased.
 
     Attributes:
-        size: width and height of the result in pixels; of all but Center also (height, width).
+        size: width and height of the result in pixels; for all but Center also (height, width).
         bicubic: bicubic instead of bilinear.
         apply_orientation: turn the image as its EXIF orientation says.
         unrounded: resize in float32, as torchvision resizes tensors: not rounded to 8 bits (float output only).

@@ -75,7 +75,7 @@ class Writer:
         to: the dataset's folder; it must not exist yet (or pass force=True).
         classes: the class names in the order of their numbers; labels may then be numbers or names. Default: label names
             in alphabetical order.
-        options: of `millrace ingest`, by keyword. An image that ingest rejects is an error unless max_rejects is given.
+        options: those of `millrace ingest`, by keyword. An image that ingest rejects is an error unless max_rejects is given.
 
     Attributes:
         dataset: the finished Dataset, after the `with`.
@@ -124,7 +124,7 @@ class Writer:
             label: class number or name; None, -1 and NaN: no label. A float must be whole.
             meta: anything JSON can hold; it is the sample's meta["columns"]. The meta of another dataset's sample, as it is, comes
                 back whole: objects, captions, masks, several labels.
-            source: where the sample is from, kept as meta["columns"]["source"].
+            source: where the sample comes from, kept as meta["columns"]["source"].
             objects: what the image shows, a dict for each: "label" or "class" (number or name, of `classes`), "box" (x, y of the
                 upper left corner, width, height), "polygons", "oriented_box", "keypoints", "crowd", "id", all optional, as in
                 meta["objects"]: pixels of the image as stored (shards/FORMAT.md, "Objects").
@@ -194,7 +194,7 @@ class Writer:
         self._discard()
 
     def _discard(self) -> None:
-        """Removes what the program keeps to go on with later: this source cannot come again."""
+        """Removes what the program keeps to continue later: this source cannot be read again."""
         if self._leftover:
             return
         shutil.rmtree(self._partial, ignore_errors=True)

@@ -11,8 +11,8 @@ typedef struct mr_class_names { /* a zeroed one is empty */
     size_t count;
 } mr_class_names;
 
-/* Those of the run's dataset. `differ`: among equal names the first stays, and class 5 becomes "NAME (5)"; changes are
- * counted. Otherwise they are kept as they are. */
+/* Those of the run's dataset.  `differ`: among equal names the first stays, and class 5 becomes "NAME (5)"; changes are
+ * counted.  Otherwise they are kept as they are. */
 mr_status mr_class_names_make(mr_export_run *run, bool differ, mr_class_names *names, mr_error *err);
 /* Not NUL-terminated. */
 const char *mr_class_name(const mr_class_names *names, size_t class, size_t *len);

@@ -17,7 +17,7 @@ void mr_outline_free(mr_outline *o);
  * its oriented box, else of its box; empty if it has neither.  False: out of memory. */
 bool mr_outline_make(const mr_objects *all, const mr_object *object, mr_outline *out);
 
-/* The four corners of the oriented box, else of the box. False: it has neither. */
+/* The four corners of the oriented box, else of the box.  False: it has neither. */
 bool mr_outline_corners(const mr_object *object, mr_milli corners[8]);
 
 /* Moves a point into the image; true: it was outside by more than rounding. */

@@ -19,7 +19,7 @@ mr_status mr_index_build(int fd, uint64_t size, const char *name, uint64_t first
 mr_status mr_index_locate(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_row *rows,
                           mr_error *err);
 
-/* The limits for the headers of stored images: none. Their sizes were allowed when they were ingested (--max-pixels),
+/* The limits for the headers of stored images: none.  Their sizes were allowed when they were ingested (--max-pixels),
  * and looking at a header costs no memory, whatever it claims. */
 extern const mr_image_limits mr_stored_limits;
 

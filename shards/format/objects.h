@@ -95,7 +95,7 @@ void mr_objects_settle(mr_objects *o, const mr_stored *picture);
 void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);
 
 /* Replaces the contents with the objects of a whole meta; o->known is false where it has no "objects".  MR_BAD_DATA:
- * not as above. Anything else in a meta is skipped unchecked: the caller must know that it is valid. */
+ * not as above.  Anything else in a meta is skipped unchecked: the caller must know that it is valid. */
 mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err);
 /* The same for the value of "objects", which begins at `value`; what follows it is not read. */
 mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects *o, mr_error *err);

@@ -35,7 +35,7 @@ mr_scheme mr_url_scheme(const char *text);
 mr_status mr_url_parse(const char *text, mr_url *out, mr_error *err);
 void mr_url_free(mr_url *url);
 
-/* Credentials as the tools of each service find them: in variables, then in files. It is fine to have none. */
+/* Credentials as the tools of each service find them: in variables, then in files.  It is fine to have none. */
 mr_status mr_credentials_find(mr_scheme scheme, mr_credentials *out, mr_error *err);
 void mr_credentials_free(mr_credentials *credentials);
 

@@ -83,7 +83,7 @@ static void add_object(mr_buf *out, const mr_objects *all, const mr_object *o, d
     }
 }
 
-/* The name of an object's class, upright, at the left upper end of its box; nothing for an object without a box. The
+/* The name of an object's class, upright, at the left upper end of its box; nothing for an object without a box.  The
  * style shows names only on an enlarged image: smaller ones have no room for them. */
 static void add_name(const mr_report_facts *f, const mr_sample_view *v, const mr_object *o, double unit, mr_buf *out)
 {

@@ -11,7 +11,7 @@
 enum { MR_PAIRS_PICTURES = 50000, MR_PAIRS_SAMPLES = 10000000 };
 #define MR_PAIRS_PIXELS ((uint64_t)600 * 1000 * 1000)
 
-/* Shown of each kind; no more once the section has this many bytes. */
+/* Pairs shown of each kind; none are added once the section has this many bytes. */
 enum { MR_PAIRS_SHOWN = 8, MR_PAIRS_BYTES = 600 << 10 };
 
 /* Appends the section; nothing where the dataset has a single image.  `dir`: the dataset's; `max_pixels`,

@@ -1,5 +1,5 @@
 /* job.c - what the checks of a shard share: what is said about a file that cannot be read, and where a sample came
- * from. Invariant: nothing here changes which samples count as damaged. */
+ * from.  Invariant: nothing here changes which samples count as damaged. */
 #include "shards/verify/parts.h"
 
 #include <errno.h>

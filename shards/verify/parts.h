@@ -94,8 +94,8 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
 /* Page walk, meta and image headers (and pixels) against the index. */
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
 
-/* oddity.c. Counts the row's image, which has been decoded; turns the counts of all shards into warnings, one per kind;
- * packs one shard's counts for other ranks, and unpacks them. */
+/* oddity.c.  Counts the row's image, which has been decoded; turns the counts of all shards into warnings, one per
+ * kind; packs one shard's counts for other ranks, and unpacks them. */
 mr_status mr_verify_oddity_add(mr_verify_job *job, uint64_t row, uint32_t oddities, mr_error *err);
 void mr_verify_oddity_warn(mr_verify_report *r);
 json_t *mr_verify_oddity_json(const mr_verify_shard *s);

@@ -239,7 +239,7 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
 }
 
 /* Its path now leads to another dataset or to nothing, as `ingest --force` leaves it: what is missing then is not
- * damage. `status`: the status of verifying it, which is returned otherwise. */
+ * damage.  `status`: the status of verifying it, which is returned otherwise. */
 static mr_status check_place(const run *v, const char *dir, mr_status status, mr_error *err)
 {
     if ((status == MR_OK && mr_verify_ok(v->report)) || v->dirfd < 0 || !v->place ||

@@ -23,7 +23,7 @@ const char *mr_checkpoint_file(const mr_model_iface *iface, size_t file);
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
 
 /* Writes the arrays of MR_FILE_WEIGHTS or MR_FILE_OPTIMIZER to an empty open file, or reads them from one whose digest
- * was checked, allocating no more than fits in `bytes`. `name`: the file's, for messages. */
+ * was checked, allocating no more than fits in `bytes`.  `name`: the file's, for messages. */
 mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const char *name, mr_digest *digest,
                           mr_error *err);
 mr_status mr_arrays_read(mr_checkpoint *c, size_t file, int fd, uint64_t bytes, const char *name, mr_error *err);

@@ -101,7 +101,7 @@ static mr_status open_best(const char *path, int fd, const mr_steps *steps, read
     return mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, no longer exists; name another", path, name);
 }
 
-/* By its content or its name. `fd`: the folder; -1: it does not exist. */
+/* By its content or its name.  `fd`: the folder; -1: it does not exist. */
 static bool is_checkpoint(int fd, const char *path)
 {
     MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;

@@ -49,14 +49,14 @@ typedef struct mr_evaluator {
 typedef struct mr_evaluation {
     uint64_t damaged;        /* skipped samples of all ranks */
     uint64_t samples, right; /* those with a label and a good image; right: for classes only */
-    double loss, accuracy;   /* means over them; 0 if there are none. For images and text, accuracy is the mean of both
+    double loss, accuracy;   /* means over them; 0 if there are none.  For images and text, accuracy is the mean of both
                                 recalls at 1; for several labels, the mean average precision */
     double f1, threshold;    /* with several labels: see scores.h */
     mr_recall recall;        /* for images and text */
     double seconds;
 } mr_evaluation;
 
-/* Searches the gallery's images for the words of some samples, spread evenly. `e` is for images and text. */
+/* Searches the gallery's images for the words of some samples, spread evenly.  `e` is for images and text. */
 mr_status mr_searches_keep(const mr_evaluator *e, const mr_embeddings *g, mr_outcomes *out, mr_error *err);
 
 /* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real

@@ -7,7 +7,7 @@
  *      {"step": 70, "split": "val", "class": "dog", "threshold": 0.34, "samples": 31, "average_precision": 0.71,
  *       "precision": 0.8, "recall": 0.62, "f1": 0.7}
  *
- * The first form is for labels: `probability` is that of the predicted class. The second is for images and text: the
+ * The first form is for labels: `probability` is that of the predicted class.  The second is for images and text: the
  * images that the words of a sample found, nearest first, with their cosine, and whether they answer it; only
  * MR_SEARCHES_MOST samples, spread evenly, have a line.  The third, in one line of the file, is of a class that samples
  * may have beside others: scores.h; the average precision is null for a class that no sample has. */
@@ -53,7 +53,7 @@ void mr_outcomes_release(mr_outcomes *o);
 /* Appends the lines to `out`; the classes are those of `m`. */
 mr_status mr_outcomes_json(const mr_outcomes *o, const mr_manifest *m, mr_buf *out, mr_error *err);
 
-/* Reads the file. `classes`: names, to which label and predicted refer; lines for other classes are left out.  MR_END:
+/* Reads the file.  `classes`: names, to which label and predicted refer; lines for other classes are left out.  MR_END:
  * there is no such file.  MR_BAD_DATA: damaged, with the line's number. */
 mr_status mr_outcomes_read(const char *path, const char *const *classes, size_t class_count, mr_outcomes *out,
                            mr_error *err);

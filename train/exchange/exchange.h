@@ -28,7 +28,7 @@ typedef struct mr_exchange_options {
 
 typedef struct mr_exchange mr_exchange;
 
-/* Collective. With one rank it is only a buffer.  Where the ranks of a host cannot open each other's memory (as in
+/* Collective.  With one rank it is only a buffer.  Where the ranks of a host cannot open each other's memory (as in
  * containers that hide their processes) each is a host of its own. */
 mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *options, mr_exchange **out, mr_error *err);
 void mr_exchange_free(mr_exchange *x); /* NULL is fine; not collective */

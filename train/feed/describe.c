@@ -108,7 +108,7 @@ static mr_status describe_pairs(mr_feed *f, double *weight, mr_error *err)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-/* Each label of a sample once; of a mixed image `share` is the sample's part of it. */
+/* Each label of a sample once; `share` is the sample's part of a mixed image. */
 static void add_targets(const mr_feed *f, uint64_t sample, float share, float *row)
 {
     const mr_targets *t = f->learn.targets;

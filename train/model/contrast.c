@@ -19,7 +19,7 @@
 
 enum { TEXT, IMAGE, BOTH, KINDS, SIDES = 2 }; /* the sides, IMAGE and BOTH, are the columns */
 
-enum { NUMBER = 4 }; /* bytes: of a float, of an int32_t */
+enum { NUMBER = 4 }; /* bytes of a float, of an int32_t */
 
 static const float eps = 1e-12F; /* as in torch's normalize() */
 

@@ -18,7 +18,7 @@ typedef struct mr_model_hub {
     mr_status (*head)(const char *path, uint32_t hidden, uint32_t *classes, float **kernel, float **bias,
                       mr_error *err);
     /* Writes model.safetensors to an empty open file, as mr_safetensors_write(), and its config.json and
-     * preprocessor_config.json to buffers. `facts`: those of its checkpoint. */
+     * preprocessor_config.json to buffers.  `facts`: those of its checkpoint. */
     mr_status (*write)(const mr_params *p, const float *values, int fd, const char *name, mr_error *err);
     mr_status (*describe)(const mr_model_config *c, const json_t *facts, mr_buf *config, mr_buf *preprocessor,
                           mr_error *err);

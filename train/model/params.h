@@ -42,7 +42,7 @@ bool mr_param_fits(const mr_param *p, unsigned dims, const uint64_t *shape);
 mr_status mr_param_misfit(const mr_param *p, const char *path, unsigned dims, const uint64_t *have, const char *advice,
                           mr_error *err);
 mr_status mr_param_check_finite(const mr_param *p, const char *path, const float *values, mr_error *err);
-/* `count` parameters are missing, `first` being the first in the order of the model; MR_OK if 0. `advice`: with its
+/* `count` parameters are missing, `first` being the first in the order of the model; MR_OK if 0.  `advice`: with its
  * punctuation. */
 mr_status mr_param_missing(const mr_param *first, size_t count, const char *path, const char *advice, mr_error *err);
 

@@ -26,7 +26,7 @@ typedef struct mr_gradients {
 
 /* Collective, before the exchange is opened: whether the devices of all ranks can sum themselves, and if so they have
  * met; the exchange then needs no gradients.  They cannot if two ranks share a device, or one lacks the library;
- * `remarks` gets a line that says so. With a single rank: no. */
+ * `remarks` gets a line that says so.  With a single rank: no. */
 mr_status mr_gradients_meet(mr_device *device, mr_ranks *ranks, bool *direct, mr_buf *remarks, mr_error *err);
 
 typedef struct mr_gradients_options {

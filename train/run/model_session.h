@@ -48,7 +48,7 @@ const char *mr_session_class(const mr_session *t, int32_t class); /* "" for -1 *
 
 /* Fills t->classes, one per class of the dataset; -1: the model does not have it, MR_MISUSE without no_labels. */
 mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err);
-/* How images were prepared. MR_BAD_DATA: in a way that this model does not support. */
+/* How images were prepared.  MR_BAD_DATA: in a way that this model does not support. */
 mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err);
 
 #endif

@@ -46,7 +46,7 @@ static mr_status forward(mr_trainer *t, mr_trainer_update *u, mr_model_input *in
     return MR_OK;
 }
 
-/* The micro-steps of one update; gradients are exchanged while the last one computes them. Does not wait for the
+/* The micro-steps of one update; gradients are exchanged while the last one computes them.  Does not wait for the
  * device. */
 static mr_status accumulate(mr_trainer *t, mr_trainer_update *u, mr_error *err)
 {

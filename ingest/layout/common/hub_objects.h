@@ -12,7 +12,7 @@
 
 #include "ingest/layout/common/class_set.h"
 
-/* Adds the classes of a row, one JSON object, to `set`. `name`: the name of its file.  MR_BAD_DATA: not JSON; too many
+/* Adds the classes of a row, one JSON object, to `set`.  `name`: the name of its file.  MR_BAD_DATA: not JSON; too many
  * classes. */
 mr_status mr_hub_objects_classes(const void *row, size_t len, const char *name, mr_class_set *set, mr_plan *plan,
                                  mr_error *err);

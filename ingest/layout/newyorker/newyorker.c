@@ -20,7 +20,7 @@ static bool has_images(const mr_tree *t)
     return false;
 }
 
-/* Whether the file's first row has "contest_number"; of a long row only the beginning is read. */
+/* Whether the file's first row has "contest_number"; only the beginning of a long row is read. */
 static mr_status is_contest(const mr_tree *t, uint32_t file, bool *found, mr_error *err)
 {
     static const char key[] = "\"contest_number\"";

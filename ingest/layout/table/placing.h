@@ -23,7 +23,7 @@ typedef struct mr_placing {
 
 mr_status mr_placing_open(mr_placing *p);
 mr_status mr_place_sheet(mr_placing *p, size_t number);
-/* The split's name in the source: of the row, of the table, of a folder; else train. */
+/* The split's name in the source: the row's, the table's, or a folder's; else train. */
 const char *mr_placing_split(const mr_placing *p, const mr_sheet *s, size_t row, uint32_t entry);
 void mr_placing_free(mr_placing *p);
 

@@ -34,7 +34,7 @@ typedef enum mr_picture_match {
 } mr_picture_match;
 
 /* The image that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
- * without the ending; for an absolute path, or one with backslashes, by the longest end that fits. `split`: among
+ * without the ending; for an absolute path, or one with backslashes, by the longest end that fits.  `split`: among
  * several, the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries;
  * SEVERAL: found[1] is another. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);

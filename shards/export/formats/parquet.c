@@ -67,7 +67,7 @@ static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-/* Ends the program. `written`: the status of the last write; if the program has stopped reading, it says why. */
+/* Ends the program.  `written`: the status of the last write; if the program has stopped reading, it says why. */
 static mr_status stop(parquet *p, mr_status written, bool broken, mr_error *err)
 {
     mr_error why;

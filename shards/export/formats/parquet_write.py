@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""parquet_write.py - rows of pictures from standard input as one Parquet file, in the hub's form.
+"""parquet_write.py - rows of images from standard input as one Parquet file, in the hub's form.
 
     parquet_write.py FILE < rows
 
-The rows are lines of JSON, a picture's bytes after its line:
+The rows are lines of JSON, an image's bytes after its line:
 
     {"names": ["cat", "dog"], "members": ["label", "captions"], "objects": ["bbox", "categories"]}
     {"path": "1.jpg", "bytes": 4711, "label": 0, "captions": ["a cat"]}    4711 bytes, then the next line
@@ -25,7 +25,7 @@ try:
 except ImportError:
     pa = None
 
-GROUP_ROWS = 100  # as the hub writes pictures: its viewer reads a page of them at a time
+GROUP_ROWS = 100  # as the hub writes images: its viewer reads a page of them at a time
 GROUP = 64 << 20
 
 
@@ -70,7 +70,7 @@ def schema_of(head):
 
 
 def rows_of(source):
-    """Each row as a dictionary, its picture in place of its size."""
+    """Each row as a dictionary, its image in place of its size."""
     count = 0
     while True:
         line = source.readline()

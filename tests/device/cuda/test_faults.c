@@ -42,7 +42,7 @@ static const planted faults[] = {
     {"sixteen bytes from an address that is not theirs", tiles, "mr_matrix(|stride, plain|stride, 1 + plain"},
 };
 
-/* The exit code of the test program `name`, whose output goes to `dir`; 0: it passed. It ends at the first failure. */
+/* The exit code of the test program `name`, whose output goes to `dir`; 0: it passed.  It ends at the first failure. */
 static int run(const char *name, const char *dir, const char *fault)
 {
     char *command = support_path("mkdir -p '%s' && XDG_CACHE_HOME='%s' TMPDIR='%s' CMOCKA_TEST_ABORT=1 "

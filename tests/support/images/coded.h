@@ -29,7 +29,7 @@ static inline const mr_coded *coded_head(const coded_batch *b)
     return (const mr_coded *)(const void *)b->slab.data;
 }
 
-/* Decodes a coded slab. values: slots x 3 x size x size; failed: for each image. False: out of memory. */
+/* Decodes a coded slab. values: slots x 3 x size x size; failed: for each image.  False: out of memory. */
 bool coded_run_plain(const void *slab, float *values, uint32_t *failed);
 
 typedef struct coded_ways { /* how slots were made */

@@ -62,7 +62,7 @@ typedef struct mr_bt {
     bool learns[2];             /* the tower of this side has a backward pass */
     bool keeps[2], keeps_cross; /* layers do not share their memory */
     bool again[2];              /* layers of this tower share it, but for their inputs, and run again (recompute) */
-    size_t tokens[2];           /* rows per sample: of the texts of the batch, of images */
+    size_t tokens[2];           /* rows per sample: for the texts of the batch, for images */
     mr_model_output out;
 
     mr_normed words, pre;             /* embeddings and their norms */
