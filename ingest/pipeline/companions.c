@@ -24,14 +24,6 @@ const char *const mr_companion_names[MR_COMPANION_COUNT] = {
 #undef X
 };
 
-static bool ends_with_any(const char *path, size_t len, const char *const *ends)
-{
-    for (; *ends; ends++)
-        if (mr_name_ends(path, len, *ends))
-            return true;
-    return false;
-}
-
 /* One of the words, alone or before a dot or a dash: README.roboflow.txt, LICENSE-CC0. */
 static bool begins_with_any(const char *name, size_t len, const char *const *words)
 {
@@ -68,11 +60,11 @@ mr_companion mr_companion_by_name(const char *path, size_t len)
         return MR_COMPANION_SYSTEM;
     if (mr_name_is_image(name, name_len))
         return MR_COMPANION_COUNT;
-    if (begins_with_any(name, name_len, sums) || ends_with_any(name, name_len, sum_ends))
+    if (begins_with_any(name, name_len, sums) || mr_name_ends_in(name, name_len, sum_ends))
         return MR_COMPANION_CHECKSUM;
-    if (begins_with_any(name, name_len, documents) || ends_with_any(name, name_len, document_ends))
+    if (begins_with_any(name, name_len, documents) || mr_name_ends_in(name, name_len, document_ends))
         return MR_COMPANION_DOCUMENT;
-    return ends_with_any(name, name_len, scripts) ? MR_COMPANION_SCRIPT : MR_COMPANION_COUNT;
+    return mr_name_ends_in(name, name_len, scripts) ? MR_COMPANION_SCRIPT : MR_COMPANION_COUNT;
 }
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */

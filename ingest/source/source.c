@@ -123,13 +123,9 @@ static bool is_resource_fork(const char *path, size_t len)
 
 uint64_t mr_list_max_size(const list *l, const char *path, size_t len)
 {
-    static const char *const text[] = {".json", ".jsonl", ".csv", ".txt", ".parquet"};
-    if (mr_archive_is_class(path, len)) /* it is opened */
-        return max_text_entry;
-    for (size_t i = 0; i < MR_COUNT(text); i++)
-        if (mr_name_ends(path, len, text[i]))
-            return max_text_entry;
-    return mr_source_max_entry(l->options.max_entry);
+    static const char *const text[] = {".json", ".jsonl", ".csv", ".txt", ".parquet", NULL};
+    bool is_opened = mr_archive_is_class(path, len);
+    return is_opened || mr_name_ends_in(path, len, text) ? max_text_entry : mr_source_max_entry(l->options.max_entry);
 }
 
 uint64_t mr_list_max_entries(const list *l)
@@ -215,12 +211,9 @@ mr_status mr_list_file(list *l, const char *path, mr_error *err)
 /* By name: an image, or a file of labels, which says nothing without the files beside it. */
 static bool is_part_of_dataset(const char *path)
 {
-    static const char *const labels[] = {".csv", ".tsv", ".txt", ".jsonl", ".xml", ".yaml"};
+    static const char *const labels[] = {".csv", ".tsv", ".txt", ".jsonl", ".xml", ".yaml", NULL};
     size_t len = strlen(path);
-    for (size_t i = 0; i < MR_COUNT(labels); i++)
-        if (mr_name_ends(path, len, labels[i]))
-            return true;
-    return mr_name_is_image(path, len);
+    return mr_name_is_image(path, len) || mr_name_ends_in(path, len, labels);
 }
 
 static mr_status list_one(list *l, const char *path, size_t number, mr_error *err)
@@ -390,6 +383,13 @@ bool mr_name_ends(const char *name, size_t len, const char *suffix)
     return len >= n && strncasecmp(name + len - n, suffix, n) == 0;
 }
 
+bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes)
+{
+    while (*suffixes && !mr_name_ends(name, len, *suffixes))
+        suffixes++;
+    return *suffixes;
+}
+
 bool mr_path_is_hidden(const char *path, size_t len)
 {
     return path[0] == '.' || memmem(path, len, "/.", 2) != NULL;
@@ -407,9 +407,6 @@ bool mr_name_is_image(const char *name, size_t len)
 {
     static const char *const ends[] = {".jpg", ".jpeg", ".jpe", ".jif",  ".jfi", ".jfif", ".png",  ".webp", ".apng",
                                        ".gif", ".bmp",  ".tif", ".tiff", ".jp2", ".mpo",  ".heic", ".heif", ".avif",
-                                       ".ppm", ".pgm",  ".pbm", ".jxl",  ".dng", ".svg",  ".ico",  ".tga"};
-    for (size_t i = 0; i < MR_COUNT(ends); i++)
-        if (mr_name_ends(name, len, ends[i]))
-            return true;
-    return false;
+                                       ".ppm", ".pgm",  ".pbm", ".jxl",  ".dng", ".svg",  ".ico",  ".tga",  NULL};
+    return mr_name_ends_in(name, len, ends);
 }

@@ -143,7 +143,9 @@ bool mr_name_is_image(const char *name, size_t len);
 /* A WordNet id, as ImageNet names its classes: n and 8 digits. */
 bool mr_name_is_synset(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
-bool mr_path_is_hidden(const char *path, size_t len);                /* it, or a folder above it, begins with a dot */
+/* In any of them; the list ends with NULL. */
+bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes);
+bool mr_path_is_hidden(const char *path, size_t len); /* it, or a folder above it, begins with a dot */
 
 /* ---- for ranks: rank 0 lists, the others use its listing ------------------------------------------------------- */
 
