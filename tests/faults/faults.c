@@ -77,7 +77,7 @@ __attribute__((constructor)) static void begin(void)
     }
     plan.trace = getenv("MILLRACE_FAULT_TRACE") != NULL;
 #ifdef FAULTS_PRELOAD
-    unsetenv("LD_PRELOAD"); /* a program that this one starts is none of ours */
+    unsetenv("LD_PRELOAD"); /* a program that this one starts is not ours */
 #endif
     if (text)
         backtrace((void *[1]){0}, 1); /* loads what it needs while calls still work */

@@ -277,8 +277,7 @@ static void try_scene(const scene *s)
     support_assert_status(&r, 0);
     support_result_free(&r);
     uint64_t after = target_is(s, "without a kill");
-    const unsigned long calls[] = {faulty_calls(t.run, "disk"), faulty_calls(t.run, "open"),
-                                   faulty_calls(t.run, "close")};
+    const unsigned long calls[] = {faulty_calls("disk"), faulty_calls("open"), faulty_calls("close")};
     unsigned long killed = t.killed, promised = t.promised;
     for (unsigned long i = 0; i < t.kills; i++) {
         fresh(s);

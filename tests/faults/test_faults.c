@@ -260,14 +260,14 @@ static bool says_other(const support_result *r, const expected *e)
  * export may stay.  What is there must still be whole. */
 static bool gave_up(const support_result *r)
 {
-    if (faulty_was_of(t.run, "libdnnl.so") || faulty_was_of(t.run, "libstdc++.so"))
+    if (faulty_was_of("libdnnl.so") || faulty_was_of("libstdc++.so"))
         return r->signal != 0;
-    return faulty_was_of(t.run, "libarchive.so") && (r->signal || strstr(r->err, "libarchive: Out of memory"));
+    return faulty_was_of("libarchive.so") && (r->signal || strstr(r->err, "libarchive: Out of memory"));
 }
 
 static const char *what_is_wrong(const scene *s, const fault_kind *k, const support_result *r, const expected *e)
 {
-    bool fired = faulty_fired(t.run);
+    bool fired = faulty_fired();
     if (gave_up(r) && !r->timed_out)
         return target_is_wrong(s, e, false);
     if (r->timed_out || r->signal)
@@ -352,7 +352,7 @@ static expected look(const scene *s, bool libraries, unsigned long calls[])
     support_result r = faulty_run(&(faulty){.directory = t.run, .libraries = libraries}, s->command);
     support_assert_status(&r, 0);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        calls[i] = faulty_calls(t.run, kinds[i].class);
+        calls[i] = faulty_calls(kinds[i].class);
     if (s->model)
         support_shell(t.base, "rm -rf whole && cp -r run/out whole");
     e.list = support_list(t.run);

@@ -38,6 +38,15 @@ static void expect_empty(const char *tmp, const faulty *f, const char *words)
     free(left);
 }
 
+static char *report_of_last_run; /* NULL: it counted nothing */
+
+static void take_report(const char *path)
+{
+    free(report_of_last_run);
+    report_of_last_run = support_exists(path) ? (char *)support_read(path, NULL) : NULL;
+    unlink(path);
+}
+
 support_result faulty_run(const faulty *f, const char *words)
 {
     const char *argv[MAX_WORDS + 20];
@@ -54,7 +63,6 @@ support_result faulty_run(const faulty *f, const char *words)
         support_path("LD_PRELOAD=%s", preload),
     };
     const bool wanted[] = {true, true, f->fault != NULL, f->log != NULL, f->libraries};
-    unlink(report);
     mkdir(tmp, 0700);
     mkdir(mpi, 0700);
     const char *const killer[] = {"timeout", "-s", "KILL", delay};
@@ -79,11 +87,13 @@ support_result faulty_run(const faulty *f, const char *words)
     support_limits limits = {.directory = f->directory};
     support_result r = f->ranks ? support_mpirun_in(f->ranks, argv, &limits) : support_run(argv, &limits);
     expect_empty(tmp, f, words);
+    take_report(report);
+    rmdir(tmp);
+    support_tmpdir_remove(mpi);
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         free(set[i]);
     free(tmp);
     free(report);
-    free(mpi);
     free(delay);
     free(program);
     free(preload);
@@ -109,42 +119,30 @@ uint64_t faulty_hash(const char *path)
     return hash;
 }
 
-static char *read_report(const char *directory)
+unsigned long faulty_calls(const char *class)
 {
-    char *path = support_path("%s.report", directory);
-    char *text = support_exists(path) ? (char *)support_read(path, NULL) : support_path("%s", "");
-    free(path);
-    return text;
-}
-
-unsigned long faulty_calls(const char *directory, const char *class)
-{
-    char *text = read_report(directory), *rest = text, *line;
     unsigned long most = 0;
     size_t len = strlen(class);
-    while ((line = strsep(&rest, "\n")))
+    for (const char *line = report_of_last_run; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
         if (strncmp(line, class, len) == 0 && line[len] == ' ') {
             unsigned long calls = strtoul(line + len, NULL, 10);
             most = calls > most ? calls : most;
         }
-    free(text);
+    }
     return most;
 }
 
-bool faulty_fired(const char *directory)
+bool faulty_fired(void)
 {
-    char *text = read_report(directory);
-    bool fired = strstr(text, "fired") != NULL;
-    free(text);
-    return fired;
+    return report_of_last_run && strstr(report_of_last_run, "fired");
 }
 
-bool faulty_was_of(const char *directory, const char *library)
+bool faulty_was_of(const char *library)
 {
-    char *text = read_report(directory), *mark = support_path("fired %s", library);
-    bool was = strstr(text, mark) != NULL;
+    char *mark = support_path("fired %s", library);
+    bool was = report_of_last_run && strstr(report_of_last_run, mark);
     free(mark);
-    free(text);
     return was;
 }
 

@@ -7,7 +7,7 @@
 #include "tests/support/support.h"
 
 typedef struct faulty {
-    const char *directory; /* to run in; beside it DIRECTORY.tmp, .mpi and .report are made */
+    const char *directory; /* to run in; DIRECTORY.tmp, .mpi and .report exist during a run */
     const char *fault;     /* MILLRACE_FAULT, NULL: none */
     const char *log;       /* MILLRACE_FAULT_LOG, NULL: none */
     bool libraries;        /* the calls of the libraries too: LD_PRELOAD, not for sanitized builds */
@@ -18,12 +18,12 @@ typedef struct faulty {
 /* Runs millrace with these words (split at blanks). */
 support_result faulty_run(const faulty *f, const char *words);
 
-/* What the last run in this directory counted of a class, of ranks the one with most; faulty_fired(): whether the fault
- * came about. */
-unsigned long faulty_calls(const char *directory, const char *class);
-bool faulty_fired(const char *directory);
+/* How many calls of a class the last run counted, on the rank with the most; faulty_fired(): whether the fault
+ * occurred. */
+unsigned long faulty_calls(const char *class);
+bool faulty_fired(void);
 /* Whether the call that failed was made by this library. */
-bool faulty_was_of(const char *directory, const char *library);
+bool faulty_was_of(const char *library);
 
 /* A hash of a file's bytes or of a folder's names and bytes; removes its report.json first, which may name the kind of
  * source.  0: absent. */

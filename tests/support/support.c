@@ -35,20 +35,15 @@ char *support_tmpdir(void)
     return dir;
 }
 
-/* Also what faulty_run() makes beside it. */
 void support_tmpdir_remove(char *dir)
 {
-    static const char *const beside[] = {"", ".tmp", ".mpi", ".report"};
     const char *keep = getenv("MILLRACE_KEEP_TMP");
-    bool kept = dir && keep && *keep == '1';
-    if (kept)
+    if (dir && keep && *keep == '1') {
         print_message("kept: %s\n", dir);
-    for (size_t i = 0; dir && !kept && i < sizeof beside / sizeof *beside; i++) {
-        char *path = support_path("%s%s", dir, beside[i]);
-        nftw(path, unlock_one, 16, FTW_PHYS);
-        if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT)
-            print_error("cannot remove %s: %s\n", path, strerror(errno));
-        free(path);
+    } else if (dir) {
+        nftw(dir, unlock_one, 16, FTW_PHYS);
+        if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS))
+            print_error("cannot remove %s: %s\n", dir, strerror(errno));
     }
     free(dir);
 }

@@ -267,7 +267,7 @@ static void test_any_read(void **state)
     support_write(mdb, bytes, len);
     support_result r = faulty_run(&(faulty){.directory = s->dir}, "verify ds --json --jobs 1 --deep");
     support_assert_status(&r, 1);
-    unsigned long calls = faulty_calls(s->dir, "read");
+    unsigned long calls = faulty_calls("read");
     support_result_free(&r);
     for (unsigned long n = 1; n <= 12; n++) {
         try_read(s, n, n % 2);
