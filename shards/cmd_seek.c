@@ -60,8 +60,7 @@ static mr_status check(void *ctx, mr_error *err)
     return MR_OK;
 }
 
-/* ---- results (for ingest, too)
- * ------------------------------------------------------------------------------------ */
+/* ---- results (for ingest, too) ----------------------------------------------------------------------------------- */
 
 cmd_seek_sums mr_cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count)
 {
@@ -118,8 +117,7 @@ void mr_cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
         mr_buf_printf(out, "; %.0f us of CPU time per JPEG", s->all.cpu * 1e6 / (double)s->all.examined);
 }
 
-/* ---- what is there (for inspect)
- * ----------------------------------------------------------------------------------- */
+/* ---- what is there (for inspect) --------------------------------------------------------------------------------- */
 
 /* The file's name or permissions are the problem: no reader can use it, and that will not change.  After errors that
  * may pass (a failing disk, too many open files) "none" would be a guess. */

@@ -32,8 +32,7 @@ typedef struct prediction {
     mr_buf out;
 } prediction;
 
-/* ---- what people call a sample
- * ------------------------------------------------------------------------------------ */
+/* ---- what people call a sample ----------------------------------------------------------------------------------- */
 
 static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_error *err)
 {
@@ -66,8 +65,7 @@ static void add_name(prediction *p, size_t row, bool words)
     mr_predict_cell(p->q, &p->out, (const char *)p->names.data + at[0], at[1] - at[0]);
 }
 
-/* ---- lines
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static void print_head(const prediction *p)
 {
@@ -116,8 +114,7 @@ static mr_status print_rows(prediction *p, mr_error *err)
     return MR_OK;
 }
 
-/* ---- embeddings
- * --------------------------------------------------------------------------------------------------- */
+/* ---- embeddings -------------------------------------------------------------------------------------------------- */
 
 static mr_status add_arrays(mr_npz_writer *npz, const mr_embeddings *g, mr_error *err)
 {
@@ -153,8 +150,7 @@ static mr_status write_embeddings(const mr_embeddings *g, const mr_output *outpu
     return status;
 }
 
-/* ---- all of it
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static mr_status print_and_write(prediction *p, mr_error *err)
 {

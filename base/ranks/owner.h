@@ -10,7 +10,7 @@
  *      no file                                  it is made, and the folder is ours
  *      of this boot of this host, and locked    the kernel has let the lock go: its owner has ended, taken over at once
  *      of this boot, without locks              the process decides, if its number means something here
- * of another host                          watched for MR_OWNER_TICKS: if it changes it is in use, else taken over */
+ *      of another host                          watched for MR_OWNER_TICKS: in use if it changes, else taken over */
 #ifndef MR_OWNER_H
 #define MR_OWNER_H
 

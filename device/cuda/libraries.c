@@ -1,5 +1,5 @@
-/* libraries.c - see libraries.h.  Source of the places: NVIDIA's wheels of CUDA 12 (nvidia/cuda_nvrtc/lib,
- * nvidia/cublas/lib) and 13 (nvidia/cu13/lib). */
+/* libraries.c - see libraries.h.
+ * Source of the places: NVIDIA's wheels of CUDA 12 (nvidia/cuda_nvrtc/lib, nvidia/cublas/lib), 13 (nvidia/cu13/lib). */
 #include "device/cuda/libraries.h"
 
 #include <glob.h>

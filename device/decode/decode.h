@@ -2,7 +2,7 @@
  * Invariant: each result equals decoding, turning, resizing and normalising on the host to the bit, or its image is
  * flagged as failed.
  *
- * coded batch --entropy--> coefficients --idct--> samples --pixels--> RGB --across--> lines --down--> float32 NCHW */
+ *   coded batch --entropy--> coefficients --idct--> samples --pixels--> RGB --across--> lines --down--> float32 NCHW */
 #ifndef MR_DECODE_H
 #define MR_DECODE_H
 

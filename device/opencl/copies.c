@@ -2,7 +2,7 @@
  * Invariant: an upload does not wait for the operations that are queued before it: its bytes are copied to memory of
  * the host that stays until the device has them.
  *
- * parcels   | small, in turns ... | large, in turns |      one that is taken again waits for its last upload only */
+ *      parcels   | small, in turn ... | large, in turn |      one that is reused waits for its own last upload only */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

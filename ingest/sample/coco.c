@@ -3,7 +3,7 @@
  * centres its figures cover.
  *
  *   annotations/{instances,captions,person_keypoints}_{train,val}2017.json
- * train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one image in 20 unannotated */
+ *   train2017/000000004810.jpg   val2017/...      ids scattered, json order not theirs, one image in 20 unannotated */
 #include "ingest/sample/sample.h"
 #include "base/scope.h"
 

@@ -3,7 +3,7 @@
  *
  *   own measures: unit circle, y down      ring: one polygon, out along the rim, in by a seam, back along the hole
  *         (0,-1)                                 48 ---- 49
- *     (-1,0)  + (1,0)                             0      97      the seams 48-49 and 97-0 lie on one another */
+ *     (-1,0)  + (1,0)                             0      97      the seams 48-49 and 97-0 coincide */
 #include "ingest/sample/sample.h"
 
 #include <math.h>

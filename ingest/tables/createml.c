@@ -23,7 +23,7 @@ typedef struct parser {
     member current;
     bool is_label, is_coordinates, has_coordinates; /* what the current annotation has */
     unsigned side, seen;                            /* its coordinates, a bit each; side 0: another member */
-    mr_createml_image at;                           /* the one at hand */
+    mr_createml_image at;                           /* the current one */
     mr_json_repair repair;
     size_t flaw; /* the first that may be in what comes */
     mr_error *err;

@@ -52,7 +52,7 @@ def _extension(image: bytes) -> str:
 
 
 def _check_label(label: Any) -> int | str | None:
-    """As millrace itself gives labels, and as columns of tables hold them: -1 and NaN are none, whole floats are numbers."""
+    """As millrace itself gives labels, and as columns of tables hold them: -1 and NaN mean no label, whole floats are numbers."""
     if label is None or isinstance(label, str):
         return label
     number = label

@@ -73,8 +73,7 @@ typedef struct mr_manifest {
     size_t class_count, split_count;
     mr_class *classes;
     mr_split *splits;
-    mr_shared
-        *shared; /* the shards of all splits, which the ranks of this host share; NULL: each split has its own list */
+    mr_shared *shared; /* shards of all splits, if the ranks of this host share them; NULL: each split has its list */
 } mr_manifest;
 
 void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */

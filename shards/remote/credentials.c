@@ -75,8 +75,7 @@ static mr_status read_text(mr_buf *path, mr_buf *out, mr_error *err)
     return status == MR_OK ? MR_OK : mr_fail(err, MR_SYSTEM, "%s", why.text);
 }
 
-/* ---- Amazon's files: [profile] and lines of name = value
- * ---------------------------------------------------------- */
+/* ---- Amazon's files: [profile] and lines of name = value --------------------------------------------------------- */
 
 static char *trim(char *text)
 {

@@ -54,8 +54,7 @@ static size_t aspect_bin(uint64_t w, uint64_t h)
     return w > 2 * h ? 6 : 3 * w > 4 * h ? 5 : 4;
 }
 
-/* ---- of every sample
- * ---------------------------------------------------------------------------------------------- */
+/* ---- of every sample --------------------------------------------------------------------------------------------- */
 
 /* A thumbnail of a baseline JPEG takes a part of the work of decoding it; of other images, all of it. */
 static void add_work(const mr_row *row, mr_report_facts *f)
@@ -95,8 +94,7 @@ static mr_status count_rows(mr_report_facts *f, mr_error *err)
     return MR_OK;
 }
 
-/* ---- of the samples looked at
- * ------------------------------------------------------------------------------------- */
+/* ---- of the samples looked at ------------------------------------------------------------------------------------ */
 
 static void count_objects(const mr_objects *found, mr_report_facts *f)
 {

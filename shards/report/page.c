@@ -19,8 +19,7 @@ enum { WORDS_MOST = 60, ROWS_MOST = 30 };
 
 typedef unsigned long long ull;
 
-/* ---- what it is
- * --------------------------------------------------------------------------------------------------- */
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 static void add_facts(const mr_report_facts *f, mr_buf *out)
 {
@@ -117,8 +116,7 @@ static void add_words(const mr_report_facts *f, mr_buf *out)
     mr_buf_add_text(out, "</p>\n</section>\n");
 }
 
-/* ---- what ingest found
- * -------------------------------------------------------------------------------------------- */
+/* ---- what ingest found ------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *key, *title;
@@ -176,8 +174,7 @@ static void add_findings(const mr_report_facts *f, mr_buf *out)
     mr_buf_add_text(out, "</section>\n");
 }
 
-/* ---- the page
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the page ---------------------------------------------------------------------------------------------------- */
 
 static const mr_frame_section sections[] = {
     {"splits", "Splits and classes"},

@@ -1,4 +1,4 @@
-/* test_base64.c - the examples of RFC 4648, section 10, and every byte, there and back.
+/* test_base64.c - the examples of RFC 4648, section 10, and every byte, both ways.
  * Invariant tested: a text is read only if it is the one that its bytes are written as. */
 #include <string.h>
 

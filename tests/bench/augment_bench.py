@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What augmentations cost in the loader's threads, with torchvision's of uint8 tensors in turns, on the same pictures.
+"""What augmentations cost in the loader's threads, alternating with torchvision's for uint8 tensors, on the same images.
 
     scripts/bench/augment-bench [--images 600] [--rounds 5] [--side 224] [--json FILE]
 

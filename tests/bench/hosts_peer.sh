@@ -1,6 +1,6 @@
 #!/bin/bash
 # hosts_peer.sh BUILD PYTHON|none [HOSTS [RATE [ROUNDS [IMAGE [BATCH]]]]] - training steps over shaped links between hosts,
-# which are namespaces here, beside those of PyTorch's DistributedDataParallel over gloo: the same model, in turns.  PYTHON
+# which are namespaces here, beside those of PyTorch's DistributedDataParallel over gloo: the same model, alternating.  PYTHON
 # has torch (scripts/bench/train-peer makes build/peers/train/bin/python); none: only ours.  With pictures of 32 pixels the exchange
 # of gradients is most of a step; with larger ones (IMAGE 160, BATCH 8) it can overlap with the backward pass, and
 # hosts_overlap.sh says how much of it.

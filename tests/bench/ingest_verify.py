@@ -4,7 +4,7 @@
     tests/bench/ingest_verify.py [--images 8000] [--bytes 110000] [--rounds 5] [--dir FOLDER] [--webdataset]
 
 Makes a folder of JPEGs (photographs from MILLRACE_DATA, default ../shared/data, where it is there, else drawn ones; each
-with a comment of its own, so that no two are equal), reads it once so that it is warm, and then measures in turns
+with a comment of its own, so that no two are equal), reads it once so that it is warm, and then measures alternately
 (A B A B ...), wall and CPU seconds, medians:
     ingest --jobs 2, fsync included    against   cp -r of the folder, then sync -f
     verify --no-sha256, verify         against   cat FILES >/dev/null

@@ -7,7 +7,7 @@ Jobs: decode (a random part of 0.08 to 1 of the area resized to 224 pixels, mirr
 thread and with two, augment (the same with changed colours; millrace by its Python package), and read (the encoded bytes, shuffled, from the page cache) with one. In each round every peer
 stands between two runs of `millrace bench`, and a ratio is of what the peer took and the mean of these two: millrace,
 peer, millrace, peer, ... Medians over the rounds. CPU time is that of all processes of a peer. The machine's limits are
-what `millrace bench` measures in turns with itself. A peer that cannot run is a line that says why.
+what `millrace bench` measures alternating with itself. A peer that cannot run is a line that says why.
 """
 import argparse
 import json
@@ -181,7 +181,7 @@ def middle(results, key):
 
 
 def limit(own, prefix, name):
-    """What the machine can do, as millrace measured it in turns with itself; None if this job has no such limit."""
+    """What the machine can do, as millrace measured it alternating with itself; None if this job has no such limit."""
     if prefix + "cpu_ms_per_image" not in own[0]:
         return None
     row = {"name": "(%s)" % name, "kind": "limit", "runs": len(own)}

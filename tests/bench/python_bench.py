@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the Python package costs its caller, with `millrace bench` in turns on the same files.
+"""What the Python package costs its caller, alternating with `millrace bench` on the same files.
 
     scripts/bench/python-bench [--images 2000] [--rounds 3] [--json FILE]
 

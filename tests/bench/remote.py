@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """remote.py [--images N] [--rounds N] [--delay MS] - what reading a dataset from a web server costs.
 
-Starts nginx on this host, without and with a delay of each byte, each way, and measures in turns: the first batch, records
+Starts nginx on this host, without and with a delay of each byte, each way, and measures alternately: the first batch, records
 by range, whole shards, and curl as the limit.  Prints medians of wall time and rate, and the client's CPU time per GB.
 Client, delay and server share the processors, so the figures are floors.  Invariant: each measurement of millrace starts
 with an empty cache, and its output is compared with that of the local dataset.

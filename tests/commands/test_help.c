@@ -1,6 +1,7 @@
-/* test_help.c - what --help, --help=all and --usage print, and the words of the version before.  Covers
- * base/cli/cli_help.c.  Invariant tested: help fits two screens, no line is too wide, and every option is in
- * --help=all by its new name only. */
+/* test_help.c - what --help, --help=all and --usage print, and the words of the version before.
+ * Covers base/cli/cli_help.c.
+ * Invariant tested: help fits two screens, no line is too wide, and --help=all has every option by its new name only.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -252,7 +252,7 @@ static void test_unwritable_folder(void **state)
     free(w);
 }
 
-/* Nobody, as a user, forgets what lies under the temporary name, or publishes, which must end like this. */
+/* As the user nobody, removes what is at the temporary name, or publishes, which must end like this. */
 static void as_nobody(const char *path, bool forget, mr_status expected)
 {
     mr_error err;

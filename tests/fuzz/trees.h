@@ -3,7 +3,7 @@
  *      input       OPTIONS NUL (NAME NUL CONTENT NUL)...
  *      OPTIONS     COLUMN,CONFIG,FROM=TO,unlisted; each may be empty
  *
- * What lies under a name that ends in .parquet is what a program wrote that opened the file of that name. */
+ * What is under a name that ends in .parquet was written by a program that opened the file of that name. */
 #ifndef MR_FUZZ_TREES_H
 #define MR_FUZZ_TREES_H
 

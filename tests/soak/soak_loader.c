@@ -1,7 +1,7 @@
 /* soak_loader.c - opens and closes a dataset's loaders many times, half of them in the midst of an epoch.
  * Invariant: once warm, neither resident memory nor descriptors nor threads grow with the number of loaders opened.
  *
- * soak_loader DATASET LOADERS      prints "RSS_KB DESCRIPTORS THREADS" of the second quarter's end and of the end */
+ *      soak_loader DATASET LOADERS      prints "RSS_KB DESCRIPTORS THREADS" after the second quarter and at the end */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

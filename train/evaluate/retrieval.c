@@ -82,8 +82,7 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
     return c->wait(s->device, err);
 }
 
-/* ---- recall
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- recall ------------------------------------------------------------------------------------------------------ */
 
 bool mr_answers(const mr_embeddings *g, size_t r, size_t c)
 {
@@ -159,8 +158,7 @@ mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *
     return MR_OK;
 }
 
-/* ---- matches
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- matches ----------------------------------------------------------------------------------------------------- */
 
 /* Insertion into the sorted list of the best so far. */
 static void pick(const float *scores, size_t count, size_t top, mr_match *out)

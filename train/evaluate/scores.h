@@ -21,8 +21,9 @@ typedef struct mr_scores { /* a zeroed one is empty */
 } mr_scores;
 
 /* logits[count, classes] of samples numbered samples[count].  `classes`: the model's class for each class of the
- * targets, NULL: the same; -1: left out.  `threshold` < 0: the one of the highest micro F1.  Source of average
- * precision: scikit-learn's average_precision_score, the sum over thresholds of (R_n - R_(n-1)) P_n. */
+ * targets, NULL: the same; -1: left out.  `threshold` < 0: the one of the highest micro F1.
+ * Source of average precision: scikit-learn's average_precision_score, the sum over thresholds of
+ * (R_n - R_(n-1)) P_n. */
 typedef struct mr_scores_input {
     const float *logits;
     const uint64_t *samples;

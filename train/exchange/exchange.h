@@ -43,8 +43,8 @@ float *mr_exchange_gradients(mr_exchange *x);
  *      mr_exchange_finish(x, &sum, err)          after it
  * begin: `mine` is this rank's status with err->text filled if it is a failure.  The result is the worst of all
  * ranks', and err says which rank failed and why; the update is then over for all.  A rank that cannot continue must
- * report it at its next begin, where the others wait for it.  numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS
- * doubles per rank (loss, weights), summed in rank order into `sums`. */
+ * report it at its next begin, where the others wait for it.
+ * numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS doubles per rank (loss, weights), summed in rank order in `sums`. */
 enum { MR_EXCHANGE_NUMBERS = 12 };
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
                             mr_error *err);

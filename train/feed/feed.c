@@ -204,8 +204,7 @@ static void send(mr_feed *f)
     upload(f->device, f->on_device.groups, f->host.groups, b->count * sizeof *f->host.groups);
 }
 
-/* ---- the next batch
- * ----------------------------------------------------------------------------------------------- */
+/* ---- the next batch ---------------------------------------------------------------------------------------------- */
 
 void mr_feed_look_ahead(mr_feed *f)
 {

@@ -31,8 +31,7 @@ typedef struct mr_feed_labels {
     const mr_targets *targets; /* the split's targets; NULL: one label per sample */
     size_t classes;            /* classes of the model */
     float smoothing;           /* of targets, 0 and 1 become s / 2 and 1 - s / 2; for one label see device.h */
-    const float
-        *weights; /* [classes]: the weight of a sample by its class; with targets, of a positive.  NULL: all 1 */
+    const float *weights;      /* [classes]: of a sample by its class, or of a positive with targets; NULL: all 1 */
 } mr_feed_labels;
 
 typedef struct mr_feed {

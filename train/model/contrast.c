@@ -246,8 +246,7 @@ static void return_gradients(mr_contrast *c, const mr_contrast_input *in)
         iface->upload(c->device, c->d_side[i], slot_of(p, p->rank) + i * block, in->count * c->embed * sizeof(float));
 }
 
-/* ---- losses and gradients
- * ------------------------------------------------------------------------------------------- */
+/* ---- losses and gradients ---------------------------------------------------------------------------------------- */
 
 static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
 {

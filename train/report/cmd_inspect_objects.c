@@ -111,8 +111,7 @@ json_t *mr_cmd_objects_json(const mr_manifest *m, const cmd_objects *o)
     return doc;
 }
 
-/* ---- for people
- * --------------------------------------------------------------------------------------------------- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 /* Sums for one class, over the splits. */
 static void sum(const mr_manifest *m, const cmd_objects *o, size_t class, uint64_t *count, uint64_t sizes[CMD_SIZES])

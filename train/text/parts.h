@@ -115,8 +115,7 @@ const mr_merge_slot *mr_merge_of(const mr_tokenizer *t, int32_t left, int32_t ri
 
 int mr_token_by_id(const void *a, const void *b); /* orders two mr_token, for qsort() */
 
-/* ---- the files of a vocabulary (vocab.c)
- * -------------------------------------------------------------------------- */
+/* ---- the files of a vocabulary (vocab.c) ------------------------------------------------------------------------- */
 
 typedef struct mr_vocab_file { /* in memory */
     const void *bytes;

@@ -25,8 +25,7 @@ typedef struct build {
     mr_error *err;
 } build;
 
-/* ---- which image an entry names
- * ----------------------------------------------------------------------------------- */
+/* ---- which image an entry names ---------------------------------------------------------------------------------- */
 
 typedef struct place { /* where the images of a JSON file are */
     uint32_t json, begin, end;
@@ -104,8 +103,7 @@ static mr_status add_refs(build *b, place *p, uint32_t number)
     return MR_OK;
 }
 
-/* ---- several entries of one image
- * --------------------------------------------------------------------------------- */
+/* ---- several entries of one image -------------------------------------------------------------------------------- */
 
 static int by_entry(const void *a, const void *b)
 {
@@ -117,7 +115,7 @@ static int by_entry(const void *a, const void *b)
     return (x->image > y->image) - (x->image < y->image);
 }
 
-/* Among the first ones: an image has few entries, and a hostile file as many as it likes. */
+/* Among the first ones: an image has few entries, and a hostile file any number. */
 static mr_status is_repeat(const build *b, const mr_createml_ref *first, const mr_createml_ref *one, bool *yes)
 {
     const mr_createml_ref *end = one - first > ENTRIES_COMPARED ? first + ENTRIES_COMPARED : one;
@@ -160,8 +158,7 @@ static mr_status join_refs(build *b)
     return MR_OK;
 }
 
-/* ---- files
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static mr_status take_label(void *ctx, const char *text, size_t len, mr_error *err)
 {
@@ -226,8 +223,7 @@ static mr_status read_files(build *b)
     return MR_OK;
 }
 
-/* ---- samples
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 static size_t first_ref(const mr_createml_state *st, uint32_t entry)
 {

@@ -328,7 +328,7 @@ def label_of(schema, features, asked, image):
     names = class_names(features, column)
     if pa.types.is_integer(t):
         return {"column": column, "kind": "names" if names else "numbers", "names": names}
-    if pa.types.is_floating(t) or pa.types.is_boolean(t):  # 3.0 is 3, NaN is none, True is a class
+    if pa.types.is_floating(t) or pa.types.is_boolean(t):  # 3.0 is 3, NaN means no label, True is a class
         return {"column": column, "kind": "numbers", "names": None}
     if is_text(t):
         return {"column": column, "kind": "texts", "names": None}

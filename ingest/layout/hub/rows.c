@@ -18,7 +18,7 @@ typedef struct build {
     const mr_tree *tree;
     const mr_layout_options *options;
     mr_plan *plan;
-    const mr_hub_file *file; /* at hand */
+    const mr_hub_file *file; /* the current one */
     mr_hub_schema first;     /* the first file's schema, with which the others must agree */
     mr_labels labels;        /* texts */
     mr_label_census numbers;

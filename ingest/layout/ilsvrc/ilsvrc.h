@@ -60,8 +60,7 @@ typedef struct mr_ilsvrc_places { /* where the images are, by names */
     const char *table;            /* the first table of labels or words that was found; NULL: none */
 } mr_ilsvrc_places;
 
-/* ---- places.c
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- places.c ---------------------------------------------------------------------------------------------------- */
 
 typedef enum mr_ilsvrc_kind { MR_ILSVRC_TRAIN, MR_ILSVRC_VAL, MR_ILSVRC_TEST, MR_ILSVRC_OTHER } mr_ilsvrc_kind;
 
@@ -76,8 +75,7 @@ bool mr_ilsvrc_split(const mr_layout_options *o, const char **name, size_t *len,
 /* MR_ILSVRC_VAL or _TEST for the name of such an image, else MR_ILSVRC_OTHER. */
 mr_ilsvrc_kind mr_ilsvrc_image_kind(const char *name, size_t len);
 
-/* ---- tables.c, synsets.c
- * ------------------------------------------------------------------------------------------ */
+/* ---- tables.c, synsets.c ----------------------------------------------------------------------------------------- */
 
 /* Reads every table of the tree into the state, and marks it used.  MR_BAD_DATA: a table is not what its name says. */
 mr_status mr_ilsvrc_tables(const mr_tree *t, const mr_ilsvrc_places *places, mr_plan *plan, mr_ilsvrc_state *st,

@@ -111,8 +111,7 @@ static mr_status open_matrix(const element *e, matrix *out, mr_error *err)
     return MR_OK;
 }
 
-/* ---- values
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static size_t size_of(uint32_t type)
 {
@@ -180,8 +179,7 @@ static bool add_text(const matrix *m, mr_buf *out)
     return true;
 }
 
-/* ---- synsets
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- synsets ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fields { /* numbers of those that count */
     size_t count, id, name, words;
@@ -257,8 +255,7 @@ static mr_status read_variable(const element *e, bool *found, mr_buf *out, mr_er
     return MR_OK;
 }
 
-/* ---- the file
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static mr_status inflate_all(const element *e, size_t *budget, mr_buf *out, mr_error *err)
 {

@@ -32,8 +32,7 @@ typedef struct build {
     mr_error *err;
 } build;
 
-/* ---- places
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 static bool continues(const place *last, const place *p)
 {
@@ -123,8 +122,7 @@ static mr_status open_splits(build *b)
     return check_twice(b);
 }
 
-/* ---- classes
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
 
 /* The synset of the class folder that holds the entry, NULL: none; *end: the end of its run of entries. */
 static const char *class_folder(const build *b, const place *p, uint32_t entry, uint32_t *end)
@@ -183,8 +181,7 @@ static mr_status list_classes(build *b)
     return b->counts.labeled && b->counts.unlabeled ? MR_OK : mr_fail_memory(b->err, "numbering the classes");
 }
 
-/* ---- samples
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 /* Whether two tables, or the folder and a table, say different things of an image, which is then rejected. */
 static bool is_contradicted(const build *b, uint32_t entry, const char *folder, const mr_ilsvrc_row *row)
@@ -281,8 +278,7 @@ static mr_status add_samples(build *b, const place *p)
     return MR_OK;
 }
 
-/* ---- the plan
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 static mr_status plan_all(build *b)
 {

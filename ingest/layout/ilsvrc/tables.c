@@ -17,8 +17,7 @@
 
 static const uint64_t table_max = (uint64_t)1 << 30;
 
-/* ---- text
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 mr_status mr_ilsvrc_keep(mr_ilsvrc_state *st, mr_buf *text, mr_error *err)
 {
@@ -72,8 +71,7 @@ static mr_status bad_line(const char *name, const mr_ilsvrc_lines *l, const char
     return mr_fail(err, MR_BAD_DATA, "%s: line %zu: not %s", name, l->number, wanted);
 }
 
-/* ---- rows
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static size_t stem(const char *name, size_t len)
 {
@@ -186,8 +184,7 @@ static mr_status read_ground_truth(const mr_tree *t, uint32_t entry, mr_ilsvrc_s
     return MR_OK;
 }
 
-/* ---- all tables
- * --------------------------------------------------------------------------------------------------- */
+/* ---- all tables -------------------------------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -299,8 +296,7 @@ const mr_ilsvrc_row *mr_ilsvrc_row_of(const mr_ilsvrc_state *st, const char *pat
     return NULL;
 }
 
-/* ---- boxes
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
 /* Moves to the next word; its length, 0: there is none. */
 static size_t next_word(const char **at, const char *end)

@@ -165,8 +165,7 @@ typedef struct mr_table_labels { /* the classes that a row names, one after anot
 
 bool mr_table_label(mr_table_labels *l, const char **text, size_t *len);
 
-/* ---- rows.c, plan.c
- * --------------------------------------------------------------------------------------------------- */
+/* ---- rows.c, plan.c ---------------------------------------------------------------------------------------------- */
 
 typedef struct mr_table_state {
     mr_sheet sheets[MR_SHEETS_MAX];

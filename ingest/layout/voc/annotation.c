@@ -76,8 +76,7 @@ static void no_doctype(void *ctx, const XML_Char *name, const XML_Char *system, 
     stop(ctx, MR_BAD_DATA, "a DOCTYPE, which could declare entities and is not read; remove it");
 }
 
-/* ---- elements
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
 
 static place enter(reader *r, const char *name)
 {
@@ -238,8 +237,7 @@ static void end(void *ctx, const XML_Char *name)
     r->len = 0;
 }
 
-/* ---- the file
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void clear(mr_voc_annotation *a)
 {

@@ -52,8 +52,7 @@ static mr_status add_image(mr_voc_build *b, uint32_t entry, uint32_t split)
     return mr_plan_add(b->plan, &s, b->err);
 }
 
-/* ---- images of each arrangement
- * ------------------------------------------------------------------------------------ */
+/* ---- images of each arrangement ---------------------------------------------------------------------------------- */
 
 static bool is_mask(const mr_voc_build *b, uint32_t entry)
 {
@@ -193,8 +192,7 @@ static mr_status plan_apart(mr_voc_build *b)
     return lists.any ? add_listed(b, &lists, begin, end) : plan_unlisted(b, images, begin, end);
 }
 
-/* ---- what is left
- * ------------------------------------------------------------------------------------------------- */
+/* ---- what is left ------------------------------------------------------------------------------------------------ */
 
 /* Images beside the folders that were read, each with its XML. */
 static mr_status add_rest(mr_voc_build *b)

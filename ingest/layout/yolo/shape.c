@@ -1,5 +1,5 @@
 /* shape.c - see shape.h.
- * The rule: keypoints have one count in all lines, and nearly always lie in the box that comes first, which lies in the
+ * The rule: keypoints have one count in all lines, and nearly always are in the box that comes first, which is in the
  * image.  Read as a box, the first two corners of a polygon hold the other ones only where it is small and in the
  * middle part of the image.  Closed polygons and parallelograms (oriented boxes) do not count.
  * Points may lie a little outside of their box: annotators place ankles at its edge.
@@ -13,7 +13,7 @@ static bool near(double a, double b, double most)
     return fabs(a - b) <= most;
 }
 
-/* The first four numbers are a box in the image, and the points lie in it; `dims` 3: each has a visibility. */
+/* The first four numbers are a box in the image, and the points are in it; `dims` 3: each has a visibility. */
 static bool is_pose(const double *n, size_t count, unsigned dims)
 {
     const double left = n[0] - n[2] / 2, right = n[0] + n[2] / 2, top = n[1] - n[3] / 2, bottom = n[1] + n[3] / 2;

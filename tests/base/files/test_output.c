@@ -140,7 +140,7 @@ static void test_what_a_killed_writer_left(void **state)
     holds(other, "other");
 }
 
-/* What lies under the temporary name now is another's, or nothing: neither becomes the file. */
+/* What is at the temporary name now is another's, or nothing: neither becomes the file. */
 static void test_taken_away(void **state)
 {
     IN(path, "file");
@@ -198,8 +198,7 @@ static void test_links_are_followed(void **state)
     holds(file, "new");
 }
 
-/* ---- things that are not files
- * ------------------------------------------------------------------------------------ */
+/* ---- things that are not files ----------------------------------------------------------------------------------- */
 
 static void test_fifos_and_folders(void **state)
 {
@@ -283,7 +282,7 @@ static void test_long_names(void **state)
     }
     for (int i = 0; i < 3; i++)
         holds(paths[i], (const char *const[]){"0", "1", "2"}[i]);
-    memset(name, 'n', sizeof name); /* one that is called as a temporary file is no less */
+    memset(name, 'n', sizeof name); /* nor one that is named like a temporary file */
     strcpy(name + NAME_MAX - 13, ".millrace.tmp");
     free(paths[1]);
     paths[1] = support_path("%s/%s", (char *)*state, name);

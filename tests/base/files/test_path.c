@@ -1,5 +1,5 @@
-/* test_path.c - whether one path lies in another.  Invariant tested: what would be written counts by where it would
- * land, by whatever name, and whether it is there yet. */
+/* test_path.c - whether one path is inside another.
+ * Invariant tested: what would be written counts by where it would land, under any name, and whether it exists yet. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* test_json_oddity.c - what is taken for JSON and is none: NaN, Python's words, comments, other encodings.
+/* test_json_oddity.c - what looks like JSON but is not: NaN, Python's words, comments, other encodings.
  * Invariant tested: every reader of JSON names it and its place, and a text that is not of that kind keeps the parser's
  * words. */
 #include <stdlib.h>

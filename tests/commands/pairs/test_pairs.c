@@ -32,8 +32,7 @@ static double loss_of(const char *log, size_t update)
     return loss;
 }
 
-/* ---- one run
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- one run ----------------------------------------------------------------------------------------------------- */
 
 static const char *const recalls[] = {
     "eval_text_to_image_recall_at_1", "eval_text_to_image_recall_at_5", "eval_text_to_image_recall_at_10",
@@ -100,8 +99,7 @@ static void the_plan_takes_no_step(void **state)
     support_result_free(&r);
 }
 
-/* ---- the same bits
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
 static void expect_same_checkpoint(const char *dir, const char *a, const char *b)
 {
@@ -200,8 +198,7 @@ static void a_stopped_run_continues(void **state)
     expect_same_checkpoint(dir, "t1/step-00000060", "t2/step-00000060");
 }
 
-/* ---- options
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* The contest's rows repeat a picture: with the whole split in a batch that must show in the first loss. */
 static void equal_pictures_are_no_negatives(void **state)

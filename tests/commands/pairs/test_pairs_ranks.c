@@ -16,8 +16,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- negatives of all ranks
- * --------------------------------------------------------------------------------------- */
+/* ---- negatives of all ranks -------------------------------------------------------------------------------------- */
 
 /* Weights are compared after SGD: AdamW makes a whole step of a gradient of next to nothing, which is rounding. */
 static void negatives_of_all_ranks_are_a_larger_batch(void **state)

@@ -20,8 +20,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- captions
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- captions ---------------------------------------------------------------------------------------------------- */
 
 /* Largest difference between the losses of three epochs and that of the first. */
 static double between_epochs(const char *log)
@@ -79,8 +78,7 @@ static void expanded_runs_go_on(void **state)
     json_decref(results);
 }
 
-/* ---- what cannot be done
- * ------------------------------------------------------------------------------------------ */
+/* ---- what cannot be done ----------------------------------------------------------------------------------------- */
 
 static void expect_words(support_result r, int status, const char *words)
 {
@@ -185,8 +183,7 @@ static void shapes_that_do_not_fit_are_reported(void **state)
                      1, cases[i].words);
 }
 
-/* ---- ids
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- ids --------------------------------------------------------------------------------------------------------- */
 
 /* What a tokenizer of 300 tokens says once `what` is done to it, and what is said to that. */
 static const struct {
@@ -237,8 +234,7 @@ static void ids_of_a_foreign_checkpoint_are_checked(void **state)
     }
 }
 
-/* ---- samples
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 /* They are not pairs: not of an epoch, not damage.  Of the others a run that was cut sees what one that was not
  * sees. */
@@ -277,8 +273,7 @@ static void labels_are_not_needed(void **state)
     train_pairs_expect(0, dir, 0, "--steps", "2", "--expand-captions", (char *)NULL);
 }
 
-/* ---- damage
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------------------------------------------------ */
 
 static void damaged_checkpoints_are_named(void **state)
 {

@@ -47,8 +47,7 @@ static size_t evaluations(const char *log)
     return count;
 }
 
-/* ---- this many updates
- * ---------------------------------------------------------------------------------------------- */
+/* ---- this many updates ------------------------------------------------------------------------------------------- */
 
 static void checkpoints_come_between_evaluations(void **state)
 {
@@ -160,8 +159,7 @@ static void how_often_is_a_number_from_one(void **state)
     support_result_free(&r);
 }
 
-/* ---- this many minutes
- * ---------------------------------------------------------------------------------------------- */
+/* ---- this many minutes ------------------------------------------------------------------------------------------- */
 
 /* `train` with clocks of rank `hurried` alone that make an hour of every moment: the
  * others would take it to have stalled. */
@@ -201,8 +199,7 @@ static void the_clock_of_rank_0_counts(void **state)
     expect_same_weights(dir, "first", "second", 5);
 }
 
-/* ---- signals
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 /* Signals `$1` rank `$2` of a run in `$3` as soon as it has a checkpoint. */
 static const char signalled[] =

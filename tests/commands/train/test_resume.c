@@ -120,8 +120,7 @@ static void a_misspelt_name_begins_no_run(void **state)
     support_result_free(&r);
 }
 
-/* ---- the log
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the log ----------------------------------------------------------------------------------------------------- */
 
 /* Lines are never taken back: updates that are repeated after a kill are in the log twice. */
 static void a_log_keeps_its_lines(void **state)
@@ -135,8 +134,7 @@ static void a_log_keeps_its_lines(void **state)
              "head -n -1 before.jsonl >whole.jsonl; head -c \"$(wc -c <whole.jsonl)\" twice.jsonl | cmp - whole.jsonl");
 }
 
-/* ---- checkpoints that are not usable
- * ------------------------------------------------------------------------------ */
+/* ---- checkpoints that are not usable ----------------------------------------------------------------------------- */
 
 static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
 {

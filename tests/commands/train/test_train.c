@@ -15,8 +15,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- one run
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- one run ----------------------------------------------------------------------------------------------------- */
 
 static void a_run_leaves_what_the_help_says(void **state)
 {
@@ -68,8 +67,7 @@ static void accumulation_is_a_larger_batch(void **state)
     assert_true(train_log_distance(one, four, "grad_norm") < 1e-4);
 }
 
-/* ---- ranks
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
 static void ranks_share_the_work_and_change_nothing(void **state)
 {
@@ -105,8 +103,7 @@ static void the_same_world_gives_the_same_bits(void **state)
     support_assert_same_file(a, b);
 }
 
-/* ---- resume
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- resume ------------------------------------------------------------------------------------------------------ */
 
 static void ten_and_ten_are_twenty(void **state)
 {
@@ -156,8 +153,7 @@ static void resume_refuses_another_run(void **state)
     support_result_free(&r);
 }
 
-/* ---- what cannot be done
- * ------------------------------------------------------------------------------------------ */
+/* ---- what cannot be done ----------------------------------------------------------------------------------------- */
 
 static void wrong_use_is_reported_at_once(void **state)
 {
@@ -257,8 +253,7 @@ static void the_plan_takes_no_step(void **state)
     support_result_free(&r);
 }
 
-/* ---- eval and predict
- * --------------------------------------------------------------------------------------------- */
+/* ---- eval and predict -------------------------------------------------------------------------------------------- */
 
 static json_t *prediction_of(json_t *all, const char *source)
 {

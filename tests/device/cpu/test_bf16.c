@@ -215,7 +215,7 @@ static void attend(support_trial *t, mr_type type, bf16_results *all)
                                     .d_k = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering),
                                     .d_v = bf16_give(t, type, bf16_draw(t, answering, -1, 1), answering)};
     mr_run_attention_back(t->d, &back);
-    /* Kernels sum d_out * out, as it was rounded, where the CPU has the probabilities at hand. */
+    /* Kernels sum d_out * out, as it was rounded, where the CPU still has the probabilities. */
     bf16_keep_loose(t, all, type, "d_q", back.d_q, asking);
     bf16_keep_loose(t, all, type, "d_k", back.d_k, answering);
     keep_weighted(t, all, type, "d_v", back.d_v, answering);

@@ -1,6 +1,6 @@
-/* fuzz_config.c - a stranger's config.json, as in a BridgeTower model's folder from the hub.  Promises: what is taken
- * passes the model's own check and has parameters that can be laid out; described in a config.json of ours it is taken
- * again as the same model. */
+/* fuzz_config.c - a stranger's config.json, as in a BridgeTower model's folder from the hub.
+ * Promises: what is taken passes the model's own check and has parameters that can be laid out; described in a
+ * config.json of ours it is taken again as the same model. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -126,8 +126,7 @@ static void test_copies_of_any_size(void **state)
     mr_picture_free(&other);
 }
 
-/* ---- little to see
- * ------------------------------------------------------------------------------------------------ */
+/* ---- little to see ----------------------------------------------------------------------------------------------- */
 
 static void test_a_single_tone_is_like_nothing(void **state)
 {
@@ -188,8 +187,7 @@ static void test_pictures_with_little_detail(void **state)
     mr_picture_free(&fall);
 }
 
-/* ---- every kind of file
- * ------------------------------------------------------------------------------------------- */
+/* ---- every kind of file ------------------------------------------------------------------------------------------ */
 
 /* An interlaced PNG shrinks to what the same pixels in rows shrink to. */
 static void test_every_kind_of_png(void **state)
@@ -222,7 +220,7 @@ static void test_every_kind_of_jpeg_and_webp(void **state)
     assert_memory_equal(&still, &first, sizeof still);
 }
 
-/* Black lines that are nothing but opaque: what lies under transparent pixels is not seen. */
+/* Black lines that are nothing but opaque: what is under transparent pixels is not seen. */
 static void test_transparent_pixels(void **state)
 {
     (void)state;
@@ -313,8 +311,7 @@ static void test_files_that_cannot_be_decoded(void **state)
     mr_picture_free(&photo);
 }
 
-/* ---- real pictures
- * ------------------------------------------------------------------------------------------------ */
+/* ---- real pictures ----------------------------------------------------------------------------------------------- */
 
 static mr_alike look_at_sample(const char *folder, const char *name)
 {

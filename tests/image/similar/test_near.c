@@ -182,8 +182,7 @@ static void test_kinds(void **state)
     set_free(&s);
 }
 
-/* ---- many pictures
- * ------------------------------------------------------------------------------------------------ */
+/* ---- many pictures ----------------------------------------------------------------------------------------------- */
 
 /* Hashes at random, and each tenth picture 0 to 10 bits from an earlier one: the tables find all of those. */
 static void test_every_distance_is_found(void **state)

@@ -195,7 +195,7 @@ static void test_bits_of_zip_headers(void **state)
     }
 }
 
-/* The sum over a tar's header is a checksum, too.  Of its data there is none. */
+/* The sum over a tar's header is a checksum, too.  There is none of its data. */
 static void test_bits_of_tar_headers(void **state)
 {
     enum { HEADER = 500 };

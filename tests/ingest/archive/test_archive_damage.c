@@ -14,7 +14,7 @@ enum { IMAGES = 4, FILES = IMAGES + 3 };
 static char *dir, *dst;
 static picture image;
 
-/* Places in a stored archive, by words that stand there once. */
+/* Places in a stored archive, by words that occur there once. */
 static const support_entry others[] = {
     {.path = "ds/README.md", .bytes = "# the readme", .len = 12},
     {.path = "ds/other.csv", .bytes = "not,the,table", .len = 13},

@@ -1,6 +1,6 @@
 /* test_class_tar.c - ImageNet's class tars, in another archive and in a folder: the same tree, and every bad one a
- * sentence that names it.  Invariant tested: only nNNNNNNNN.tar is opened inside an archive, on one level, as a
- * plain tar and within the limits. */
+ * sentence that names it.
+ * Invariant tested: only nNNNNNNNN.tar is opened in an archive, on one level, as a plain tar and within the limits. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

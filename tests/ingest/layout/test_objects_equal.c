@@ -1,5 +1,5 @@
-/* test_objects_equal.c - the same 200 pictures as COCO, YOLO, Pascal VOC, CreateML and tables.  Invariant tested:
- * the objects of all of them are equal within half a pixel, which is what VOC's whole numbers cost. */
+/* test_objects_equal.c - the same 200 pictures as COCO, YOLO, Pascal VOC, CreateML and tables.
+ * Invariant tested: the objects of all of them are equal within half a pixel, the cost of VOC's whole numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,7 @@ static const char *split_of(size_t number)
     return number < TRAIN ? "train" : "valid";
 }
 
-/* ---- one writer a format
- * ------------------------------------------------------------------------------------------ */
+/* ---- one writer a format ----------------------------------------------------------------------------------------- */
 
 static void put_picture(const char *root, const char *folder, size_t i)
 {
@@ -225,8 +224,7 @@ static void write_parts(const char *root)
     }
 }
 
-/* ---- comparison
- * --------------------------------------------------------------------------------------------------- */
+/* ---- comparison -------------------------------------------------------------------------------------------------- */
 
 static void compare(const char *format, size_t i, const mr_objects *found, const mr_manifest *m)
 {

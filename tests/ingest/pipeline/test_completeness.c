@@ -17,7 +17,7 @@ typedef struct tree {
     char *dir; /* the test's folder: the tree is in DIR/source and DIR/source.tar */
     char title[200];
     unsigned images; /* made so far: each is a picture of its own */
-    char run[400];   /* options of the run at hand */
+    char run[400];   /* options of the current run */
     unsigned line;
 } tree;
 

@@ -24,8 +24,7 @@ static support_result ingest(const char *source, const char *target, const char 
     return support_millrace("ingest", source, target, option, "--quiet", dry, (char *)NULL);
 }
 
-/* ---- plans of random samples
- * -------------------------------------------------------------------------------------- */
+/* ---- plans of random samples ------------------------------------------------------------------------------------- */
 
 enum { FILES = 300, SAMPLES = 900, SPLITS = 3 };
 

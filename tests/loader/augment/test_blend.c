@@ -1,6 +1,6 @@
-/* test_blend.c - mixup and cutmix: shares, boxes and pixels, alone and in batches.  Invariant tested: pairs and
- * shares depend on seed, epoch and place alone, so any number of ranks gets the same; pixels are those of a plain
- * computation on the loader's own batches without mixing.  Covers loader/augment/blend.c. */
+/* test_blend.c - mixup and cutmix: shares, boxes and pixels, alone and in batches.  Covers loader/augment/blend.c.
+ * Invariant tested: pairs and shares depend on seed, epoch and place alone, so any number of ranks gets the same;
+ * pixels are those of a plain computation on the loader's own batches without mixing. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

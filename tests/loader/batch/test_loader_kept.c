@@ -43,8 +43,7 @@ static size_t lent_hashes(const mr_dataset *ds, const mr_loader_options *o, uint
     return count;
 }
 
-/* ---- keeping
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- keeping ----------------------------------------------------------------------------------------------------- */
 
 static void keep_all(const mr_dataset *ds, mr_loader_options o, account *memory)
 {
@@ -88,8 +87,7 @@ static void every_batch_may_be_kept(void **state)
     mr_dataset_free(ds);
 }
 
-/* ---- waiting
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 static void a_wait_ends(void **state)
 {
@@ -123,8 +121,7 @@ static void a_wait_ends(void **state)
     mr_dataset_free(ds);
 }
 
-/* ---- elsewhere
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- elsewhere --------------------------------------------------------------------------------------------------- */
 
 static void assert_same_from(const mr_dataset *ds, mr_loader *l, mr_loader_options o, const mr_cursor *from)
 {
@@ -200,8 +197,7 @@ static void a_failure_is_left_behind(void **state)
     mr_dataset_free(ds);
 }
 
-/* ---- options of another size
- * -------------------------------------------------------------------------------------- */
+/* ---- options of another size ------------------------------------------------------------------------------------- */
 
 static void options_may_be_of_another_size(void **state)
 {

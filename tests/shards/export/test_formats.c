@@ -21,8 +21,7 @@ typedef enum kind { LABELS, BOXES, POLYGONS, ORIENTED, KEYPOINTS, KINDS } kind;
 
 static const char *const splits[] = {"train", "val", "night.2"};
 
-/* ---- drawing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
 static mr_milli below(mr_random *r, unsigned pixels)
 {
@@ -110,8 +109,7 @@ static void draw(mr_random *r, kind k, const char *dir)
     }
 }
 
-/* ---- comparing
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 typedef struct state {
     mr_dataset *before, *after;

@@ -1,5 +1,5 @@
 /* test_seek_loader.c - batches with seek indexes, with wrong ones, and without.
- * Invariant tested: not a bit of any batch depends on what lies beside the shards; a good seek index is used, and what
+ * Invariant tested: not a bit of any batch depends on what is beside the shards; a good seek index is used, and what
  * is wrong with a bad one is counted and nothing else. */
 #include <fcntl.h>
 #include <stdlib.h>

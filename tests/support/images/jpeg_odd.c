@@ -113,13 +113,13 @@ const odd_case odd_cases[] = {
     {"no averages", PROGRESSIVE, ODD_DAMAGED, 0, true, SOS, 0, 0, ODD_DROP, 0, 0, NULL},
     {"a scan that others refine is not there", PROGRESSIVE, ODD_DAMAGED, 0, true, SOS, 1, 0, ODD_DROP, 0, 0, NULL},
     {"a scan twice", PROGRESSIVE, ODD_DAMAGED, 0, true, SOS, -1, 0, ODD_DOUBLE, 0, 0, NULL},
-    {"a scan's marker is none", PROGRESSIVE | ODD_SCANS, ODD_DAMAGED, 0, true, SOS, 1, 0, ODD_SPLICE, 1, B("\xfe")},
-    {"the last scan's marker is none", PROGRESSIVE | ODD_SCANS, ODD_DAMAGED, 0, true, SOS, -1, 0, ODD_SPLICE, 1,
+    {"a scan's marker is replaced", PROGRESSIVE | ODD_SCANS, ODD_DAMAGED, 0, true, SOS, 1, 0, ODD_SPLICE, 1, B("\xfe")},
+    {"the last scan's marker is replaced", PROGRESSIVE | ODD_SCANS, ODD_DAMAGED, 0, true, SOS, -1, 0, ODD_SPLICE, 1,
      B("\xfe")},
     {"a component without a scan", ODD_SCANS, ODD_DAMAGED, 0, true, SOS, -1, 0, ODD_DROP, 0, 0, NULL},
     {"a second scan of all", HUFFMAN_ONE, ODD_DAMAGED, 0, true, SOS, 0, 0, ODD_DOUBLE, 0, 0, NULL},
-    {"a table's marker is none", HUFFMAN, ODD_DAMAGED, 0, true, DHT, 0, 0, ODD_SPLICE, 1, B("\xfe")},
-    {"a quantiser's marker is none", ALL, ODD_DAMAGED, 0, true, DQT, 0, 0, ODD_SPLICE, 1, B("\xfe")},
+    {"a table's marker is replaced", HUFFMAN, ODD_DAMAGED, 0, true, DHT, 0, 0, ODD_SPLICE, 1, B("\xfe")},
+    {"a quantiser's marker is replaced", ALL, ODD_DAMAGED, 0, true, DQT, 0, 0, ODD_SPLICE, 1, B("\xfe")},
     {"a broken table after the scan", ALL, ODD_DAMAGED, 0, false, EOI, 0, 0, ODD_SPLICE, 0, B("\xff\xc4\0\5\0\0\0")},
 
     /* No file that can be read. */
@@ -127,7 +127,7 @@ const odd_case odd_cases[] = {
     {"an unknown marker", ALL, ODD_REFUSED, 0, false, DQT, 0, 0, ODD_SPLICE, 0, B("\xff\2")},
     {"an unknown marker at the end", ALL, ODD_REFUSED, 0, false, EOI, 0, 0, ODD_SPLICE, 0, B("\xff\xbf\0\4hi")},
     {"a second picture inside", ALL, ODD_REFUSED, 0, false, DQT, 0, 0, ODD_SPLICE, 0, B("\xff\xd8")},
-    {"a frame's marker is none", PROGRESSIVE, ODD_REFUSED, 0, true, SOF2, 0, 0, ODD_SPLICE, 1, B("\xfe")},
+    {"a frame's marker is replaced", PROGRESSIVE, ODD_REFUSED, 0, true, SOF2, 0, 0, ODD_SPLICE, 1, B("\xfe")},
 };
 const size_t odd_case_count = MR_COUNT(odd_cases);
 

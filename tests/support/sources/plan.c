@@ -139,8 +139,7 @@ void support_assert_plan(const char *source, const mr_layout_options *o, const c
     free(text);
 }
 
-/* ---- a folder of the test's own
- * ----------------------------------------------------------------------------------- */
+/* ---- a folder of the test's own ---------------------------------------------------------------------------------- */
 
 char *plan_dir;
 

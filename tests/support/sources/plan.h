@@ -24,8 +24,7 @@ void support_touch(const char *dir, const char *const *names);
 /* Compares the outcome with a text, and frees it. */
 void support_assert_plan(const char *source, const mr_layout_options *o, const char *expected);
 
-/* ---- a folder of the test's own
- * ----------------------------------------------------------------------------------- */
+/* ---- a folder of the test's own ---------------------------------------------------------------------------------- */
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 

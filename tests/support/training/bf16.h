@@ -2,8 +2,12 @@
  * Invariant: inputs are numbers of bf16, so both see the same; a result of bf16 is that of float32, rounded, within one
  * unit of its last digit (sums may be in another order).
  *
- *      static void op(support_trial *t, mr_type type, bf16_results *all) { ... bf16_keep(t, all, type, "y", type, y,
- * n); } static void on_both(support_trial *t) { bf16_both(t, op); } */
+ *      static void op(support_trial *t, mr_type type, bf16_results *all)
+ *      {
+ *          ...
+ *          bf16_keep(t, all, type, "y", type, y, n);
+ *      }
+ *      static void on_both(support_trial *t) { bf16_both(t, op); } */
 #ifndef MR_SUPPORT_BF16_H
 #define MR_SUPPORT_BF16_H
 

@@ -46,8 +46,7 @@ void train_path_free(char **path)
     free(*path);
 }
 
-/* ---- runs
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 static const char *const labels[] = {
     "train",   "data", "--model", "vit", "--image-size", "24", "--patch", "8",    "--hidden", "16", "--layers", "2",
@@ -117,8 +116,7 @@ support_result train_command(int status, const char *dir, unsigned ranks, const 
     return r;
 }
 
-/* ---- what they left
- * ----------------------------------------------------------------------------------------------- */
+/* ---- what they left ---------------------------------------------------------------------------------------------- */
 
 static json_int_t step_of(const json_t *line)
 {

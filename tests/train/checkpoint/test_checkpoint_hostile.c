@@ -248,7 +248,7 @@ static void test_older_state(void **state)
     free(path);
 }
 
-/* Puts the digest of what stands there now into state.json: the file is believed no more for that. */
+/* Puts the digest of the present bytes into state.json: the file must be refused all the same. */
 static void seal_tensors(const char *out)
 {
     char *path = support_path("%s/step-00000010/model.safetensors", out);

@@ -12,8 +12,7 @@
 #include "tests/support/training/checkpoint.h"
 #include "tests/support/training/train.h"
 
-/* ---- readers of a run that goes on
- * -------------------------------------------------------------------------------- */
+/* ---- readers of a run that goes on ------------------------------------------------------------------------------- */
 
 /* The only checkpoint, with a state.json that takes longer to read than it takes to remove the files beside it. */
 static mr_status replace(const char *out, uint64_t update)
@@ -62,8 +61,7 @@ static void a_run_that_goes_on_is_read(void **state)
     free(out);
 }
 
-/* ---- a second run
- * -------------------------------------------------------------------------------------------------- */
+/* ---- a second run ------------------------------------------------------------------------------------------------ */
 
 static void expect_claimed(const char *out, bool fresh, const char *words)
 {

@@ -13,7 +13,7 @@
 
 /* ---- runs that were killed -------------------------------------------------------------------------------------- */
 
-/* The steps of the lines, "1 2 e2 3": e before an evaluation's, ? for what is none of ours. */
+/* The steps of the lines, "1 2 e2 3": e before an evaluation's, ? for any other line. */
 static char *steps_in(const char *path)
 {
     char *out = calloc(1, 1 << 12), line[1 << 12];

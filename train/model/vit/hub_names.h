@@ -1,7 +1,8 @@
 /* hub_names.h - a parameter of ours as a tensor of transformers or timm: its name, its shape, its elements.
  * Invariant: elements are moved, never computed, and writing is the reverse of reading.
  *
- * ours, as vit_jax: kernels [in, out], patches [y, x, colour, out]; theirs: weights [out, in], [out, colour, y, x] */
+ *      ours, as vit_jax: kernels [in, out], patches [y, x, colour, out]
+ *      theirs:           weights [out, in], patches [out, colour, y, x] */
 #ifndef MR_VIT_HUB_NAMES_H
 #define MR_VIT_HUB_NAMES_H
 

@@ -1,5 +1,5 @@
 /* test_createml.c - CreateML: where its json may lie, what is listed and what is not, and bad files.
- * Invariant tested: every image that is listed or lies beside the json is a sample or in a note.
+ * Invariant tested: every image that is listed or is beside the json is a sample or in a note.
  * Covers tables/createml.c. */
 #include <stdlib.h>
 #include <string.h>

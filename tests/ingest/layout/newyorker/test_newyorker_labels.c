@@ -65,7 +65,7 @@ static void test_label_column(void **state)
     assert_string_equal(p.plan.classes[1].name, "the crowd");
     support_plan_done(&p);
 
-    options.label_column = "n"; /* numbers are those of their classes, and -1 is none */
+    options.label_column = "n"; /* numbers are those of their classes, and -1 means no class */
     p = support_plan_ok(NEWYORKER, dir, &options);
     assert_int_equal(p.plan.class_count, 11);
     assert_int_equal(p.plan.samples[0].label, 10);

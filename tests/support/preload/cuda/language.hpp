@@ -121,7 +121,7 @@ enum { EMULATED_WARP = LANES_WARP, EMULATED_NUMBERS = 12 };
 
 typedef float emulated_numbers_of_lane[EMULATED_NUMBERS];
 
-/* Two sides in turns: a lane that writes one has waited until all others have read it. */
+/* Two sides alternate: a lane that writes one has waited until all others have read it. */
 static emulated_numbers_of_lane emulated_board[2][LANES_MOST];
 static unsigned char emulated_side[LANES_MOST];
 

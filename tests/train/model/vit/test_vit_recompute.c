@@ -22,7 +22,7 @@ static mr_model_config small(uint32_t layers, bool every_token)
                              .every_token = every_token};
 }
 
-/* One pass there and back over `count` drawn samples, and a step down the gradient. */
+/* One forward and backward pass over `count` drawn samples, and a step down the gradient. */
 static void step(support_model *s, mr_random *r, size_t count)
 {
     float images[BATCH * 3 * IMAGE * IMAGE];
