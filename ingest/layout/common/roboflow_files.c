@@ -5,6 +5,7 @@
 
 #include "ingest/layout/common/roboflow_files.h"
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
 
@@ -157,28 +158,18 @@ void mr_rf_group(const mr_tree *t, mr_sample *sample)
 
 /* ---- READMEs -------------------------------------------------------------------------------------------------- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 /* "License: CC BY 4.0" on a line of its own; the first that is not empty. */
 static mr_status find_licence(const mr_buf *text, mr_plan *plan, mr_error *err)
 {
     static const char word[] = "License:";
     const size_t word_len = sizeof word - 1;
-    const char *at = (const char *)text->data, *end = at + text->len, *next;
     mr_buf licence = {0};
-    for (; at < end && !licence.len; at = next) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
-        next = newline ? newline + 1 : end;
-        if ((size_t)(stop - at) <= word_len || memcmp(at, word, word_len))
+    for (mr_lines l = mr_lines_of(text->data, text->len); !licence.len && mr_lines_next(&l);) {
+        if (l.len <= word_len || memcmp(l.line, word, word_len))
             continue;
-        for (at += word_len; at < stop && is_blank(*at); at++)
-            ;
-        while (stop > at && is_blank(stop[-1]))
-            stop--;
-        mr_text_escape(&licence, at, (size_t)(stop - at));
+        const char *at = l.line + word_len, *end = l.line + l.len;
+        at += strspn(at, " \t");
+        mr_text_escape(&licence, at, (size_t)(end - at));
     }
     mr_buf_text(&licence);
     if (licence.failed || !licence.len) {

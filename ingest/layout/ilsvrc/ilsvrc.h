@@ -90,14 +90,6 @@ const mr_ilsvrc_synset *mr_ilsvrc_words(const mr_ilsvrc_state *st, const char *s
 mr_status mr_ilsvrc_text(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, mr_buf *lent, mr_error *err);
 mr_status mr_ilsvrc_keep(mr_ilsvrc_state *st, mr_buf *text, mr_error *err); /* takes the buffer over */
 
-typedef struct mr_ilsvrc_lines { /* the lines of a text, without their ends */
-    const char *at, *end;
-    const char *line;
-    size_t len, number; /* from 1 */
-} mr_ilsvrc_lines;
-
-bool mr_ilsvrc_line(mr_ilsvrc_lines *l); /* the next line that is not blank; false: no more */
-
 /* The boxes of a row as objects: "x1 y1 x2 y2" of class `label`, or a synset before each.  What cannot be read is
  * counted. */
 void mr_ilsvrc_boxes(const mr_ilsvrc_row *row, const mr_plan *plan, int32_t label, mr_objects *out);

@@ -6,9 +6,11 @@
  *      n02119789 1 kit_fox                     states it
  *
  * Invariant: an id comes from a file that states it, never from the order of a list, and all files agree on it. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 #include "ingest/layout/ilsvrc/mat.h"
@@ -17,7 +19,7 @@ typedef struct stated { /* an id that a line states; 0: it states none */
     size_t id;
     const char *synset; /* MR_SYNSET_LEN bytes */
     const char *file;
-    size_t line;
+    uint64_t line;
 } stated;
 
 typedef struct listed {
@@ -49,12 +51,13 @@ static size_t take_id(const char **words, size_t *len)
     return id <= MR_ILSVRC_IDS_MAX ? id : 0;
 }
 
-static mr_status take_line(const char *name, const mr_ilsvrc_lines *l, mr_ilsvrc_state *st, listed *f, mr_error *err)
+static mr_status take_line(const char *name, const mr_lines *l, mr_ilsvrc_state *st, listed *f, mr_error *err)
 {
     const char *words = l->line + MR_SYNSET_LEN;
     if (l->len < MR_SYNSET_LEN || !mr_name_is_synset(l->line, MR_SYNSET_LEN) ||
         (l->len > MR_SYNSET_LEN && *words != ' ' && *words != '\t'))
-        return mr_fail(err, MR_BAD_DATA, "%s: line %zu does not begin with a synset (n and 8 digits)", name, l->number);
+        return mr_fail(err, MR_BAD_DATA, "%s: line %" PRIu64 " does not begin with a synset (n and 8 digits)", name,
+                       l->number);
     words += l->len > MR_SYNSET_LEN ? strspn(words, " \t") : 0;
     size_t len = l->len - (size_t)(words - l->line), id = take_id(&words, &len);
     if (!MR_GROW(f->ids, f->count, f->capacity))
@@ -156,8 +159,8 @@ static mr_status read_lines(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *s
     const mr_entry *e = mr_source_entry(t->source, entry);
     bool mat = mr_name_ends(e->path, e->path_len, ".mat");
     MR_TRY(mat ? read_mat(t, entry, st, &text, err) : mr_ilsvrc_text(t, entry, st, &text, err));
-    mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
-    while (mr_ilsvrc_line(&l))
+    mr_lines l = mr_lines_of(text.data, text.len);
+    while (mr_lines_next(&l))
         MR_TRY(take_line(e->path, &l, st, f, err));
     end_file(f, mat || mr_name_ends(e->path, e->path_len, "map_clsloc.txt"));
     return MR_OK;

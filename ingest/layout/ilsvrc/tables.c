@@ -8,9 +8,11 @@
  *
  * Invariant: a row is found by the image's name alone, whatever its folder; if two rows for one name differ, neither is
  * used. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 #include "ingest/tables/csv.h"
@@ -50,25 +52,9 @@ mr_status mr_ilsvrc_text(const mr_tree *t, uint32_t entry, mr_ilsvrc_state *st, 
     return MR_OK;
 }
 
-bool mr_ilsvrc_line(mr_ilsvrc_lines *l)
+static mr_status bad_line(const char *name, const mr_lines *l, const char *wanted, mr_error *err)
 {
-    while (l->at < l->end) {
-        const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at)), *stop = newline ? newline : l->end;
-        l->line = l->at;
-        l->at = newline ? newline + 1 : l->end;
-        l->number++;
-        while (stop > l->line && strchr(" \t\r", stop[-1]))
-            stop--;
-        l->len = (size_t)(stop - l->line);
-        if (l->len)
-            return true;
-    }
-    return false;
-}
-
-static mr_status bad_line(const char *name, const mr_ilsvrc_lines *l, const char *wanted, mr_error *err)
-{
-    return mr_fail(err, MR_BAD_DATA, "%s: line %zu: not %s", name, l->number, wanted);
+    return mr_fail(err, MR_BAD_DATA, "%s: line %" PRIu64 ": not %s", name, l->number, wanted);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -129,8 +115,8 @@ static mr_status read_tiny(const mr_tree *t, uint32_t entry, bool labels, mr_ils
     const char *name = mr_source_entry(t->source, entry)->path;
     mr_buf text = {0};
     MR_TRY(mr_ilsvrc_text(t, entry, st, &text, err));
-    mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
-    while (mr_ilsvrc_line(&l)) {
+    mr_lines l = mr_lines_of(text.data, text.len);
+    while (mr_lines_next(&l)) {
         size_t key = strcspn(l.line, " \t\r\n");
         size_t at = key < l.len ? key + strspn(l.line + key, " \t") : l.len;
         const char *synset = labels ? l.line + at : NULL;
@@ -144,7 +130,7 @@ static mr_status read_tiny(const mr_tree *t, uint32_t entry, bool labels, mr_ils
 }
 
 /* The synset of a line of the ground truth; NULL: not a number, or not one of a synset. */
-static const char *synset_of_line(const mr_ilsvrc_state *st, const mr_ilsvrc_lines *l)
+static const char *synset_of_line(const mr_ilsvrc_state *st, const mr_lines *l)
 {
     size_t id = 0;
     if (l->len > 6 || strspn(l->line, "0123456789") < l->len)
@@ -165,8 +151,8 @@ static mr_status read_ground_truth(const mr_tree *t, uint32_t entry, mr_ilsvrc_s
     size_t count = 0, capacity = 0;
     MR_TRY(read_text(t, entry, &text, err));
     mr_buf_text(&text);
-    mr_ilsvrc_lines l = {.at = (const char *)text.data, .end = (const char *)text.data + text.len};
-    while (mr_ilsvrc_line(&l)) {
+    mr_lines l = mr_lines_of(text.data, text.len);
+    while (mr_lines_next(&l)) {
         const char *synset = synset_of_line(st, &l);
         if (l.number != count + 1 || l.number > 99999999)
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu is empty", name, count + 1);
@@ -175,7 +161,7 @@ static mr_status read_ground_truth(const mr_tree *t, uint32_t entry, mr_ilsvrc_s
         if (!MR_GROW(synsets, count, capacity))
             return mr_fail_memory(err, "reading a table");
         synsets[count++] = synset;
-        mr_buf_printf(&keys, "ILSVRC2012_val_%08zu", l.number);
+        mr_buf_printf(&keys, "ILSVRC2012_val_%08" PRIu64, l.number);
     }
     size_t kept = st->text_count;
     MR_TRY(mr_ilsvrc_keep(st, &keys, err));

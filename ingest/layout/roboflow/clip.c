@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/text.h"
 #include "ingest/layout/roboflow/roboflow.h"
 
@@ -23,25 +24,6 @@ void mr_rf_clip_free(struct mr_rf_clip *clip)
         free(clip->captions[i]);
     free(clip->captions);
     free(clip);
-}
-
-/* The next line that is not blank, without the blanks around it; false: no more. */
-static bool next_line(const char **at, const char *end, const char **line, size_t *len)
-{
-    while (*at < end) {
-        const char *newline = memchr(*at, '\n', (size_t)(end - *at)), *stop = newline ? newline : end, *begin = *at;
-        *at = newline ? newline + 1 : end;
-        while (begin < stop && (*begin == ' ' || *begin == '\t' || *begin == '\r'))
-            begin++;
-        while (stop > begin && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r'))
-            stop--;
-        if (stop > begin) {
-            *line = begin;
-            *len = (size_t)(stop - begin);
-            return true;
-        }
-    }
-    return false;
 }
 
 static char *caption_text(const char *line, size_t len)
@@ -75,20 +57,18 @@ static mr_status mark_present(const mr_tree *t, const mr_plan *plan, const mr_sp
 static mr_status give_captions(const mr_buf *text, const char *name, const uint8_t *present, size_t folders,
                                size_t classes, char **captions, mr_error *err)
 {
-    const char *at = (const char *)text->data, *end = at + text->len, *line;
-    size_t lines = 0, label = 0, len;
-    while (text->len && next_line(&at, end, &line, &len))
+    size_t lines = 0, label = 0;
+    for (mr_lines l = mr_lines_of(text->data, text->len); mr_lines_next(&l);)
         lines++;
     if (lines != folders)
         return mr_fail(
             err, MR_BAD_DATA,
             "%s: %zu captions, where %zu class folders hold images: it is unknown which caption belongs to which class",
             name, lines, folders);
-    at = (const char *)text->data;
-    while (text->len && next_line(&at, end, &line, &len)) {
+    for (mr_lines l = mr_lines_of(text->data, text->len); mr_lines_next(&l);) {
         while (label < classes && !present[label])
             label++;
-        captions[label] = caption_text(line, len);
+        captions[label] = caption_text(l.line, l.len);
         if (!captions[label++])
             return mr_fail_memory(err, "reading captions");
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/layout/folder_names.h"
@@ -93,37 +94,6 @@ static mr_status add_images(const sets *s, const list *l, const char *name, size
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-typedef struct lines {
-    const char *at, *end;
-} lines;
-
-/* The next line that is not blank, without the blanks around it; lines end with LF, CR LF or CR. */
-static bool next_line(lines *l, const char **line, size_t *len)
-{
-    while (l->at < l->end) {
-        const char *begin = l->at, *stop = begin;
-        while (stop < l->end && *stop != '\n' && *stop != '\r')
-            stop++;
-        l->at = stop < l->end ? stop + 1 : stop;
-        while (begin < stop && (*begin == ' ' || *begin == '\t'))
-            begin++;
-        while (stop > begin && (stop[-1] == ' ' || stop[-1] == '\t'))
-            stop--;
-        *line = begin;
-        *len = (size_t)(stop - begin);
-        if (stop > begin)
-            return true;
-    }
-    return false;
-}
-
-static lines lines_of(const mr_buf *text)
-{
-    size_t mark = text->len >= 3 && !memcmp(text->data, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    const char *at = (const char *)text->data;
-    return (lines){at ? at + mark : NULL, at ? at + text->len : NULL};
-}
-
 static size_t first_word(const char *line, size_t len)
 {
     size_t word = 0;
@@ -174,16 +144,14 @@ static mr_status read_list(const sets *s, uint32_t entry, mr_buf *text)
 static mr_status take_list(const sets *s, const list *l)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    const char *line;
-    size_t len;
     uint32_t split = MR_NO_ENTRY;
     MR_TRY(read_list(s, l->entry, &text));
-    lines at = lines_of(&text);
-    for (bool first = true; next_line(&at, &line, &len); first = false) {
+    mr_lines at = mr_lines_of(text.data, text.len);
+    for (bool first = true; mr_lines_next(&at); first = false) {
         if (first)
             MR_TRY(mr_plan_split_get(s->plan, s->options, l->split, l->split_len, &split, s->err));
         s->lists->any = true;
-        MR_TRY(take_line(s, l, line, len, split));
+        MR_TRY(take_line(s, l, at.line, at.len, split));
     }
     return MR_OK;
 }
@@ -193,17 +161,16 @@ static mr_status has_flags(const sets *s, const list *l, bool *yes)
 {
     MR_AUTO(mr_buf_free) mr_buf head = {0};
     uint64_t size = mr_source_entry(s->tree->source, l->entry)->size;
-    size_t len = size < HEAD ? (size_t)size : HEAD, line_len, found, kept = s->lists->count;
-    const char *line;
+    size_t len = size < HEAD ? (size_t)size : HEAD, found, kept = s->lists->count;
     *yes = false;
     if (!len || !mr_buf_reserve(&head, len))
         return len ? mr_fail_memory(s->err, "reading image lists") : MR_OK;
     MR_TRY(mr_source_pread(s->tree->source, l->entry, head.data, len, 0, s->err));
     head.len = len;
-    lines at = lines_of(&head);
-    if (!next_line(&at, &line, &line_len) || !is_flagged(line, line_len))
+    mr_lines at = mr_lines_of(head.data, head.len);
+    if (!mr_lines_next(&at) || !is_flagged(at.line, at.len))
         return MR_OK;
-    MR_TRY(add_images(s, l, line, line_len, MR_NO_ENTRY, &found));
+    MR_TRY(add_images(s, l, at.line, at.len, MR_NO_ENTRY, &found));
     s->lists->count = kept;
     *yes = !found;
     return MR_OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/yolo/yolo.h"
@@ -170,13 +171,12 @@ static uint32_t first_image(const mr_tree *t, const char *path, size_t len)
 static uint32_t first_listed(const mr_tree *t, uint32_t list, mr_buf *path)
 {
     char head[4096];
-    uint64_t size = mr_source_entry(t->source, list)->size, number = 0;
+    uint64_t size = mr_source_entry(t->source, list)->size;
     size_t len = size < sizeof head ? (size_t)size : sizeof head;
-    const char *at = head, *line;
-    if (!len || mr_source_pread(t->source, list, head, len, 0, NULL) != MR_OK ||
-        !mr_yolo_list_line(head, &at, head + len, &line, &len, &number))
+    mr_lines l = mr_lines_of(head, len);
+    if (!len || mr_source_pread(t->source, list, head, len, 0, NULL) != MR_OK || !mr_lines_next(&l))
         return MR_NO_ENTRY;
-    return mr_yolo_find_listed(t, list, line, len, path);
+    return mr_yolo_find_listed(t, list, l.line, l.len, path);
 }
 
 static void look_at_value(const mr_tree *t, const mr_yolo_settings *s, const mr_yaml_node *node, mr_yolo_dirs *dirs)

@@ -66,7 +66,7 @@ static bool read_number(const char *text, size_t len, double *out)
 
 static bool is_blank(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == ',';
+    return c == ' ' || c == '\t' || c == ',';
 }
 
 static bool next_word(const char **at, const char *end, const char **word, size_t *len)
@@ -226,21 +226,15 @@ static bool is_head(const char *text, size_t len)
     return (len > 11 && !memcmp(text, "imagesource", 11)) || (len > 3 && !memcmp(text, "gsd", 3));
 }
 
-static size_t mark_len(const char *text, size_t len)
-{
-    return len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
-}
-
 bool mr_yolo_is_text(const char *text, size_t len)
 {
-    const char *at = text + mark_len(text, len), *end = text + len, *word;
+    mr_lines l = mr_lines_of(text, len);
     size_t word_len;
     double number;
-    while (at < end && (is_blank(*at) || *at == '\n'))
-        at++;
-    const char *newline = memchr(at, '\n', (size_t)(end - at));
-    end = newline ? newline : end;
-    if (is_head(at, (size_t)(end - at)))
+    if (!mr_lines_next(&l))
+        return false;
+    const char *at = l.line, *end = at + l.len, *word;
+    if (is_head(at, l.len))
         return true;
     for (int i = 0; i < 9; i++) {
         if (!next_word(&at, end, &word, &word_len))
@@ -253,12 +247,8 @@ bool mr_yolo_is_text(const char *text, size_t len)
 
 mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out)
 {
-    while (r->at < r->end) {
-        const char *newline = memchr(r->at, '\n', (size_t)(r->end - r->at)), *end = newline ? newline : r->end;
-        const char *begin = r->at;
-        r->at = newline ? newline + 1 : r->end;
-        if (!r->line++)
-            begin += mark_len(begin, (size_t)(end - begin));
+    while (mr_lines_next(&r->lines)) {
+        const char *begin = r->lines.line, *end = begin + r->lines.len;
         while (begin < end && is_blank(*begin))
             begin++;
         while (end > begin && is_blank(end[-1]))

@@ -10,6 +10,7 @@
 #ifndef MR_YOLO_LABEL_H
 #define MR_YOLO_LABEL_H
 
+#include "base/lines.h"
 #include "ingest/layout/layout.h"
 
 enum { MR_YOLO_CLASSES = 65536 };
@@ -34,9 +35,8 @@ typedef struct mr_yolo_line {
     size_t len;
 } mr_yolo_line;
 
-typedef struct mr_yolo_reader { /* zero but for `at` and `end` */
-    const char *at, *end;
-    uint64_t line; /* number of the current line, from 1 */
+typedef struct mr_yolo_reader { /* zero but for `lines` */
+    mr_lines lines;
     double *numbers;
     size_t count, capacity;
     char why[200]; /* MR_BAD_DATA: what is wrong with it */

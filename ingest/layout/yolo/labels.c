@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "ingest/layout/yolo/yolo.h"
 
@@ -137,11 +138,12 @@ static int probe(const mr_tree *t, uint32_t entry)
     size_t len = size < sizeof head ? (size_t)size : sizeof head;
     if (!len || mr_source_pread(t->source, entry, head, len, 0, NULL) != MR_OK)
         return 0;
-    const char *last = len < size ? memrchr(head, '\n', len) : head + len;
-    if (!last)
+    while (len < size && len && head[len - 1] != '\n' && head[len - 1] != '\r')
+        len--;
+    if (!len)
         return -1;
-    const mr_yolo_rules rules = {.text = mr_yolo_is_text(head, (size_t)(last - head)), .any = true};
-    MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.at = head, .end = last};
+    const mr_yolo_rules rules = {.text = mr_yolo_is_text(head, len), .any = true};
+    MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.lines = mr_lines_of(head, len)};
     mr_yolo_line line;
     mr_status status;
     int lines = 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "base/json/json.h"
@@ -48,19 +49,16 @@ static mr_status take_name(mr_yolo_build *b, const char *name, uint64_t line, si
 mr_status mr_yolo_name_list(mr_yolo_build *b, uint32_t entry)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    size_t name_len, len, number = 0;
-    uint64_t at_line = 0, before = 0;
-    const char *name = mr_tree_path(b->tree, entry, &name_len), *line;
+    size_t name_len, number = 0;
+    const char *name = mr_tree_path(b->tree, entry, &name_len);
     if (mr_source_entry(b->tree->source, entry)->size > LIST_MAX)
         return mr_fail(b->err, MR_BAD_DATA, "%s: longer than 1 MiB, the limit for a class list", name);
     MR_TRY(mr_source_read(b->tree->source, entry, &text, b->err));
-    const char *begin = mr_buf_text(&text), *at = begin;
-    while (mr_yolo_list_line(begin, &at, begin + text.len, &line, &len, &at_line)) {
-        if (at_line != before + 1)
+    for (mr_lines l = mr_lines_of(text.data, text.len); mr_lines_next(&l);) {
+        if (l.number != number + 1)
             return mr_fail(b->err, MR_BAD_DATA,
                            "%s: has a blank line before the last class, whose number is therefore unknown", name);
-        before = at_line;
-        MR_TRY(take_name(b, name, at_line, number++, line, len));
+        MR_TRY(take_name(b, name, l.number, number++, l.line, l.len));
     }
     b->plan->used[entry] = MR_USE_TAKEN;
     if (number && !b->named_by)
@@ -161,17 +159,17 @@ static mr_status read_label_folders(mr_yolo_build *b, const mr_yolo_dir *d)
 static bool names_no_image(const mr_yolo_build *b, uint32_t entry)
 {
     char head[4096];
-    uint64_t size = mr_source_entry(b->tree->source, entry)->size, number = 0;
+    uint64_t size = mr_source_entry(b->tree->source, entry)->size;
     size_t len = size < sizeof head ? (size_t)size : sizeof head;
-    const char *at = head, *end = head + len, *line;
+    mr_lines l = mr_lines_of(head, len);
     if (mr_source_pread(b->tree->source, entry, head, len, 0, NULL) != MR_OK || memchr(head, '\0', len))
         return false;
-    while (mr_yolo_list_line(head, &at, end, &line, &len, &number)) {
-        const char *space = memchr(line, ' ', len);
-        if (mr_name_is_image(line, len) || (space && mr_name_is_image(line, (size_t)(space - line))))
+    while (mr_lines_next(&l)) {
+        const char *space = memchr(l.line, ' ', l.len);
+        if (mr_name_is_image(l.line, l.len) || (space && mr_name_is_image(l.line, (size_t)(space - l.line))))
             return false;
     }
-    return number > 0;
+    return l.number > 0;
 }
 
 /* Other names that such a list has, where no file with a sure one is there. */

@@ -36,15 +36,14 @@ static mr_status check_label(mr_yolo_build *b, uint32_t label, bool *text, uint6
         return MR_OK;
     }
     MR_TRY(mr_source_read(b->tree->source, label, &bytes, b->err));
-    MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.at = mr_buf_text(&bytes)};
-    reader.end = reader.at + bytes.len;
-    *text = *text || mr_yolo_is_text(reader.at, bytes.len);
+    MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.lines = mr_lines_of(bytes.data, bytes.len)};
+    *text = *text || mr_yolo_is_text((const char *)bytes.data, bytes.len);
     const mr_yolo_rules rules = {b->plan, b->st->keypoints, b->st->dims, *text, false};
     mr_yolo_line line;
     mr_status status;
     while ((status = mr_yolo_next(&reader, &rules, &line)) == MR_OK) {
         ++*lines;
-        count_line(b->st, &line, label, reader.line);
+        count_line(b->st, &line, label, reader.lines.number);
     }
     if (status == MR_END)
         mr_texts_keep(&b->st->texts, label, bytes.data, bytes.len);
@@ -52,7 +51,7 @@ static mr_status check_label(mr_yolo_build *b, uint32_t label, bool *text, uint6
         return mr_fail_memory(b->err, "reading labels");
     if (status == MR_BAD_DATA) {
         mr_text_escape(why, name, len);
-        mr_buf_printf(why, ": line %" PRIu64 ": %s", reader.line, reader.why);
+        mr_buf_printf(why, ": line %" PRIu64 ": %s", reader.lines.number, reader.why);
     }
     return MR_OK;
 }
@@ -208,7 +207,7 @@ static mr_status collect_classes(mr_yolo_build *b)
         if (!claim.text && !mr_yolo_is_text(text, bytes.len))
             continue;
         const mr_yolo_rules rules = {.text = true};
-        MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.at = text, .end = text + bytes.len};
+        MR_AUTO(mr_yolo_reader_free) mr_yolo_reader reader = {.lines = mr_lines_of(text, bytes.len)};
         mr_yolo_line line;
         while (mr_yolo_next(&reader, &rules, &line) == MR_OK)
             MR_TRY(mr_class_set_add(&set, b->plan, line.name, line.name_len, b->err));

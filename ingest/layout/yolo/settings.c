@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/layout/yolo/yolo.h"
@@ -74,17 +75,16 @@ static uint32_t find_list(const mr_tree *t, const char *name)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
     char head[4096];
-    const char *at = head, *line;
-    uint64_t number = 0;
     uint32_t entry = mr_tree_find(t, name, strlen(name));
     if (entry == MR_NO_ENTRY)
         return entry;
     uint64_t size = mr_source_entry(t->source, entry)->size;
     size_t len = size < sizeof head ? (size_t)size : sizeof head;
-    if (mr_source_pread(t->source, entry, head, len, 0, NULL) != MR_OK ||
-        !mr_yolo_list_line(head, &at, head + len, &line, &len, &number) || !mr_name_is_image(line, len))
+    mr_lines l = mr_lines_of(head, len);
+    if (mr_source_pread(t->source, entry, head, len, 0, NULL) != MR_OK || !mr_lines_next(&l) ||
+        !mr_name_is_image(l.line, l.len))
         return MR_NO_ENTRY;
-    return mr_yolo_find_listed(t, entry, line, len, &path) == MR_NO_ENTRY ? MR_NO_ENTRY : entry;
+    return mr_yolo_find_listed(t, entry, l.line, l.len, &path) == MR_NO_ENTRY ? MR_NO_ENTRY : entry;
 }
 
 bool mr_yolo_settings_found(const mr_tree *t, const char **name, size_t *len)
@@ -117,26 +117,25 @@ static mr_status read_data(const mr_tree *t, mr_yolo_settings *s, mr_error *err)
     if (mr_source_entry(t->source, s->entry)->size > MR_YAML_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: longer than 1 MiB, the limit for a settings file", s->name);
     MR_TRY(mr_source_read(t->source, s->entry, &bytes, err));
-    uint64_t number = 0, written = 0;
-    const char *begin = mr_buf_text(&bytes), *at = begin, *line;
-    size_t len;
-    while (mr_yolo_list_line(begin, &at, begin + bytes.len, &line, &len, &number)) {
-        const char *equals = memchr(line, '=', len), *key_end = equals, *value = equals ? equals + 1 : NULL;
+    uint64_t written = 0;
+    for (mr_lines l = mr_lines_of(bytes.data, bytes.len); mr_lines_next(&l);) {
+        const char *line = l.line, *equals = memchr(line, '=', l.len), *key_end = equals,
+                   *value = equals ? equals + 1 : NULL;
         if (*line == '#' || *line == ';')
             continue;
         if (!equals)
-            return mr_fail(err, MR_BAD_DATA, "%s: line %" PRIu64 ": not KEY = VALUE", s->name, number);
+            return mr_fail(err, MR_BAD_DATA, "%s: line %" PRIu64 ": not KEY = VALUE", s->name, l.number);
         while (key_end > line && strchr(" \t", key_end[-1]))
             key_end--;
-        while (value < line + len && strchr(" \t", *value))
+        while (value < line + l.len && strchr(" \t", *value))
             value++;
-        for (; written + 1 < number; written++)
+        for (; written + 1 < l.number; written++)
             mr_buf_add_text(&text, "\n");
         size_t key = (size_t)(key_end - line);
         bool classes = key == 7 && !memcmp(line, "classes", 7), valid = key == 5 && !memcmp(line, "valid", 5);
         add_quoted(&text, classes ? "nc" : valid ? "val" : line, classes ? 2 : valid ? 3 : key);
         mr_buf_add_text(&text, ": ");
-        add_quoted(&text, value, (size_t)(line + len - value));
+        add_quoted(&text, value, (size_t)(line + l.len - value));
         mr_buf_add_text(&text, "\n");
         written++;
     }
@@ -220,30 +219,6 @@ void mr_yolo_resolve(const mr_tree *t, const mr_yaml *yaml, const char *value, m
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
-
-bool mr_yolo_list_line(const char *text, const char **at, const char *end, const char **line, size_t *len,
-                       uint64_t *number)
-{
-    if (*at == text && end - text >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3))
-        *at += 3;
-    while (*at < end) {
-        const char *begin = *at, *stop = begin;
-        while (stop < end && *stop != '\n' && *stop != '\r')
-            stop++;
-        *at = stop < end ? stop + 1 : end;
-        *at += stop < end && *stop == '\r' && *at < end && **at == '\n';
-        ++*number;
-        while (begin < stop && (*begin == ' ' || *begin == '\t'))
-            begin++;
-        while (stop > begin && (stop[-1] == ' ' || stop[-1] == '\t'))
-            stop--;
-        *line = begin;
-        *len = (size_t)(stop - begin);
-        if (*len)
-            return true;
-    }
-    return false;
-}
 
 /* From the list's folder, from the root, and without the first folders of a path that leads elsewhere. */
 static uint32_t find_path(const mr_tree *t, uint32_t list, const char *text, mr_buf *path)

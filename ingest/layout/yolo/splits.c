@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/layout/folder_names.h"
@@ -123,13 +124,10 @@ static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
     if (mr_source_entry(b->tree->source, list)->size > LIST_MAX)
         return mr_fail(b->err, MR_BAD_DATA, "%s: longer than 64 MiB, the limit for an image list", name);
     MR_TRY(mr_source_read(b->tree->source, list, &text, b->err));
-    const char *begin = mr_buf_text(&text), *at = begin, *line;
-    size_t len;
-    uint64_t number = 0;
-    while (mr_yolo_list_line(begin, &at, begin + text.len, &line, &len, &number)) {
-        uint32_t found = mr_yolo_find_listed(b->tree, list, line, len, &path);
+    for (mr_lines l = mr_lines_of(text.data, text.len); mr_lines_next(&l);) {
+        uint32_t found = mr_yolo_find_listed(b->tree, list, l.line, l.len, &path);
         if (found == MR_NO_ENTRY || !is_image(b->tree, found))
-            mr_note_add(b->plan->notes, MR_NOTE_MISSING, line, len, 0, "%s names it: no such image", name);
+            mr_note_add(b->plan->notes, MR_NOTE_MISSING, l.line, l.len, 0, "%s names it: no such image", name);
         else if (split != MR_NO_ENTRY)
             MR_TRY(add_item(b, split, found));
         else {

@@ -65,8 +65,7 @@ static mr_status open_label(const mr_tree *t, const mr_plan *plan, const mr_samp
 {
     const mr_yolo_state *st = plan->state;
     MR_TRY(mr_texts_read(&st->texts, t->source, (uint32_t)(sample->aux >> 1), &l->bytes, err));
-    l->reader.at = mr_buf_text(&l->bytes);
-    l->reader.end = l->reader.at + l->bytes.len;
+    l->reader.lines = mr_lines_of(l->bytes.data, l->bytes.len);
     l->rules = (mr_yolo_rules){plan, st->keypoints, st->dims, sample->aux & 1, false};
     return MR_OK;
 }

@@ -41,9 +41,6 @@ bool mr_yolo_settings_found(const mr_tree *t, const char **name, size_t *len);
 void mr_yolo_resolve(const mr_tree *t, const mr_yaml *yaml, const char *value, mr_buf *out);
 /* The file that a line of a list means, a path from the list's folder or from the root; MR_NO_ENTRY. */
 uint32_t mr_yolo_find_listed(const mr_tree *t, uint32_t list, const char *line, size_t len, mr_buf *path);
-/* The next line that is not blank, without blanks, CR and byte order mark; false: there is none.  *number: from 1. */
-bool mr_yolo_list_line(const char *text, const char **at, const char *end, const char **line, size_t *len,
-                       uint64_t *number);
 
 /* ---- dirs.c ------------------------------------------------------------------------------------------------------ */
 

@@ -13,9 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_plan plan = {.classes = classes, .class_count = size ? data[0] & 2 : 0};
     const mr_yolo_rules rules = {&plan, size && data[0] & 4 ? 3 : 0, 2 + (size ? data[0] & 1 : 0), size && data[0] & 8,
                                  size && data[0] & 16};
-    mr_yolo_reader r = {.at = (const char *)data + !!size, .end = (const char *)data + size};
+    const char *text = (const char *)data + !!size;
+    mr_yolo_reader r = {.lines = mr_lines_of(text, size - !!size)};
     mr_yolo_line line;
-    (void)mr_yolo_is_text(r.at, (size_t)(r.end - r.at));
+    (void)mr_yolo_is_text(text, size - !!size);
     mr_status status;
     while ((status = mr_yolo_next(&r, &rules, &line)) == MR_OK) {
         FUZZ_MUST(line.count >= 4 && line.count == r.count && line.len > 0);

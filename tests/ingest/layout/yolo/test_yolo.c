@@ -219,6 +219,25 @@ static void test_bad_lines(void **state)
     }
 }
 
+/* Three boxes on one line would have as many numbers as a polygon. */
+static void test_line_ends(void **state)
+{
+    static const char *const ends[] = {"\n", "\r\n", "\r"};
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(ends); i++) {
+        char *dir = support_tmpdir(), text[80];
+        support_put(dir, "data.yaml", "train: images\n" NAMES);
+        support_put(dir, "images/a.jpg", "");
+        snprintf(text, sizeof text, "0 .5 .5 .2 .2%s1 .5 .5 .1 .1%s1 .5 .5 .4 .4%s", ends[i], ends[i], ends[i]);
+        support_put(dir, "labels/a.txt", text);
+        support_plan p = support_plan_ok(YOLO, dir, NULL);
+        assert_string_equal(p.plan.variant, "detection");
+        support_assert_meta(&p, 0, ",\"yolo\":[\"0 .5 .5 .2 .2\",\"1 .5 .5 .1 .1\",\"1 .5 .5 .4 .4\"]");
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+    }
+}
+
 static void test_bad_yaml(void **state)
 {
     (void)state;
@@ -334,7 +353,7 @@ int main(void)
         cmocka_unit_test(test_darknet),   cmocka_unit_test(test_roboflow),      cmocka_unit_test(test_ultralytics),
         cmocka_unit_test(test_tasks),     cmocka_unit_test(test_without_names), cmocka_unit_test(test_bad_lines),
         cmocka_unit_test(test_bad_yaml),  cmocka_unit_test(test_long_files),    cmocka_unit_test(test_split_map),
-        cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_detection), cmocka_unit_test(test_line_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

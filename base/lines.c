@@ -1,0 +1,40 @@
+/* lines.c - see lines.h.
+ * Invariant: every byte is looked at once, except by the trimming of a line. */
+#include <string.h>
+
+#include "base/lines.h"
+
+mr_lines mr_lines_of(const void *text, size_t len)
+{
+    const char *at = text;
+    if (!at)
+        return (mr_lines){0};
+    size_t mark = len >= 3 && !memcmp(at, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    return (mr_lines){.at = at + mark, .end = at + len};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool mr_lines_next(mr_lines *l)
+{
+    while (l->at < l->end) {
+        const char *begin = l->at, *stop = begin;
+        while (stop < l->end && *stop != '\n' && *stop != '\r')
+            stop++;
+        l->at = stop < l->end ? stop + 1 : l->end;
+        l->at += stop < l->end && *stop == '\r' && l->at < l->end && *l->at == '\n';
+        l->number++;
+        while (begin < stop && is_blank(*begin))
+            begin++;
+        while (stop > begin && is_blank(stop[-1]))
+            stop--;
+        l->line = begin;
+        l->len = (size_t)(stop - begin);
+        if (l->len)
+            return true;
+    }
+    return false;
+}
