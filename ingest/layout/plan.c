@@ -8,11 +8,6 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/layout.h"
 
-typedef struct mr_class_place {
-    const char *name; /* the class's name, whose text does not move */
-    int32_t class;
-} class_place;
-
 static bool same(const char *text, const char *bytes, size_t len)
 {
     return strlen(text) == len && !memcmp(text, bytes, len);
@@ -221,7 +216,7 @@ mr_status mr_plan_review(const mr_tree *t, const mr_plan *plan, const mr_layout_
                        "rows name none of the images",
                        o->label_column);
     note_merged(t, plan);
-    return MR_OK;
+    return mr_plan_classes_note(plan, err);
 }
 
 mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err)
@@ -242,21 +237,7 @@ const char *mr_plan_variant(const mr_plan *plan)
     return plan->variant_text ? plan->variant_text : plan->variant;
 }
 
-/* ---- classes -------------------------------------------------------------------------------------------------- */
-
-mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err)
-{
-    mr_buf text = {0};
-    mr_text_escape(&text, name, len);
-    mr_buf_text(&text);
-    if (text.failed || plan->class_count >= INT32_MAX ||
-        !MR_GROW(plan->classes, plan->class_count, plan->class_capacity)) {
-        mr_buf_free(&text);
-        return mr_fail_memory(err, "listing the classes");
-    }
-    plan->classes[plan->class_count++] = (mr_class){.name = (char *)text.data, .has_id = has_id, .id = id};
-    return MR_OK;
-}
+/* ---- samples -------------------------------------------------------------------------------------------------- */
 
 uint64_t mr_plan_mask(mr_plan *plan, const mr_tree *t, const mr_mask *mask)
 {
@@ -264,96 +245,6 @@ uint64_t mr_plan_mask(mr_plan *plan, const mr_tree *t, const mr_mask *mask)
     plan->used[mask->entry] = MR_USE_MASK;
     return e->size + e->size / 3 + e->path_len + 48;
 }
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const mr_class *)a)->name, ((const mr_class *)b)->name);
-}
-
-void mr_plan_classes_sort(mr_plan *plan)
-{
-    free(plan->places);
-    plan->places = NULL;
-    if (!plan->class_count)
-        return;
-    qsort(plan->classes, plan->class_count, sizeof *plan->classes, by_name);
-    size_t kept = 1;
-    for (size_t i = 1; i < plan->class_count; i++)
-        if (strcmp(plan->classes[kept - 1].name, plan->classes[i].name))
-            plan->classes[kept++] = plan->classes[i];
-        else
-            free(plan->classes[i].name);
-    plan->class_count = kept;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    return strcmp(((const class_place *)a)->name, ((const class_place *)b)->name);
-}
-
-mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err)
-{
-    class_place *places = mr_realloc(plan->places, plan->class_count + 1, sizeof *places);
-    if (!places)
-        return mr_fail_memory(err, "listing the classes");
-    for (size_t i = 0; i < plan->class_count; i++)
-        places[i] = (class_place){plan->classes[i].name, (int32_t)i};
-    qsort(places, plan->class_count, sizeof *places, by_place);
-    plan->places = places;
-    plan->place_count = plan->class_count;
-    return MR_OK;
-}
-
-static int compare(const char *bytes, size_t len, const char *name)
-{
-    size_t name_len = strlen(name);
-    int cmp = memcmp(bytes, name, len < name_len ? len : name_len);
-    return cmp ? cmp : (len > name_len) - (len < name_len);
-}
-
-static const char *name_at(const mr_plan *plan, size_t n)
-{
-    return plan->places ? plan->places[n].name : plan->classes[n].name;
-}
-
-/* Binary search: chosen names could make a hash table slow. */
-static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
-{
-    size_t low = 0, high = plan->places ? plan->place_count : plan->class_count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int cmp = compare(name, len, name_at(plan, mid));
-        if (!cmp)
-            return plan->places ? plan->places[mid].class : (int32_t)mid;
-        if (cmp < 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return -1;
-}
-
-/* Whether the path text of these bytes is the bytes themselves. */
-static bool is_plain(const char *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F || bytes[i] == '\\')
-            return false;
-    return mr_utf8_valid(bytes, len);
-}
-
-int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len)
-{
-    if (is_plain(name, len))
-        return find_text(plan, name, len);
-    mr_buf text = {0};
-    mr_text_escape(&text, name, len);
-    int32_t found = text.failed ? -1 : find_text(plan, (const char *)text.data, text.len);
-    mr_buf_free(&text);
-    return found;
-}
-
-/* ---- samples -------------------------------------------------------------------------------------------------- */
 
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err)
 {

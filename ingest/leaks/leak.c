@@ -2,23 +2,59 @@
  * --near-duplicates by pixels alone.
  * Invariant: a leak is reported once, with one file of each of two splits; samples stay in the split that the source
  * gives them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "ingest/leaks/leaks.h"
 #include "ingest/leaks/leak_parts.h"
+
+/* Two samples of one split with equal bytes, of which at most one can have the right label. */
+typedef struct contradiction {
+    uint32_t sample, other;
+    size_t count;
+} contradiction;
+
+/* In a run of equal keys, whose members are sorted by split. */
+static void find_contradictions(const mr_ingest *in, const mr_leak_member *run, size_t count, contradiction *found)
+{
+    for (size_t i = 1; i < count; i++) {
+        uint32_t sample = run[i - 1].sample, other = run[i].sample;
+        if (run[i - 1].split != run[i].split || !mr_leak_other_label(in, sample, other))
+            continue;
+        if (!found->count++ || other < found->other) {
+            found->sample = sample;
+            found->other = other;
+        }
+    }
+}
+
+static void report_contradictions(mr_ingest *in, const contradiction *found)
+{
+    char what[96] = "equal bytes, but different labels", number[32];
+    if (!found->count)
+        return;
+    if (found->count > 1)
+        snprintf(what, sizeof what, "equal bytes, but different labels (%s such images in total)",
+                 mr_text_count(found->count, number));
+    mr_leak_note(in, MR_NOTE_INFO, found->sample, found->other, what);
+}
 
 /* Reports runs of equal keys that span splits: the members are sorted, so the first and last are in different ones. */
 static void report_equal_bytes(mr_ingest *in, const mr_leak_member *members, size_t count)
 {
+    contradiction found = {0};
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && memcmp(members[i].key, members[end].key, 16) == 0;)
             end++;
         uint32_t a = members[i].sample, b = members[end - 1].sample;
+        find_contradictions(in, members + i, end - i, &found);
         if (members[i].split != members[end - 1].split)
             mr_leak_note(in, MR_NOTE_LEAK, a, b,
                          mr_leak_other_label(in, a, b) ? "equal bytes (with different labels)" : "equal bytes");
     }
+    report_contradictions(in, &found);
 }
 
 /* Reports equal bytes, and lists the files of one name. */

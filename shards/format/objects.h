@@ -106,6 +106,8 @@ mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects 
     X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their image")                             \
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REVERSED, "reversed", "boxes whose sides were in the wrong order (xmax < xmin); \"objects\" has them in order")  \
+    X(FRACTIONS, "fractions", "boxes within the first pixel of their image, as if they were in fractions of it")       \
+    X(UNNAMED, "without_class", "objects without a class")                                                             \
     X(REPEATED, "repeated", "objects with the same class and box as another object of the same image")                 \
     X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
     X(TURNED, "turned", "objects in images that EXIF rotates; \"objects\" places them in the image as stored")         \

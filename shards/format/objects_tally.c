@@ -27,6 +27,17 @@ static bool leaves(const mr_object *o, const mr_stored *p)
                           box[1] + box[3] > height + TOLERANCE);
 }
 
+/* No annotator draws such a box, but 0.1, 0.2, 0.5, 0.5 of an image is one, also where a format counts from 1. */
+static bool is_fraction(const mr_object *o)
+{
+    bool is = o->has_box;
+    for (int i = 0; i < 2; i++) {
+        mr_milli from = o->box[i], length = o->box[2 + i];
+        is = is && from >= -TOLERANCE && length > 0 && from + length <= TOLERANCE;
+    }
+    return is;
+}
+
 static int by_label_and_box(const void *a, const void *b)
 {
     const mr_object *x = *(const mr_object *const *)a, *y = *(const mr_object *const *)b;
@@ -76,6 +87,8 @@ bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sa
     for (size_t i = 0; i < o->count; i++) {
         odd[MR_OBJECT_LEAVES] += leaves(&o->items[i], picture);
         odd[MR_OBJECT_EMPTY] += o->items[i].has_box && (o->items[i].box[2] <= 0 || o->items[i].box[3] <= 0);
+        odd[MR_OBJECT_FRACTIONS] += is_fraction(&o->items[i]);
+        odd[MR_OBJECT_UNNAMED] += o->items[i].label < 0;
     }
     odd[MR_OBJECT_UNREADABLE] = o->unreadable;
     odd[MR_OBJECT_REVERSED] = o->reversed;

@@ -20,6 +20,28 @@ static void test_equal_bytes_are_proof(void **state)
         "", 1, 1);
 }
 
+/* In one split they are no leak, but one of the labels is wrong. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    leak_put("train/daisy/a.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("train/daisy/b.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("train/rose/c.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("valid/rose/d.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
+    support_result r = support_millrace("ingest", leak_source, "--dry-run", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_null(strstr(r.out, "equal bytes, but"));
+    support_result_free(&r);
+    leak_put("train/rose/e.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
+    leak_put("valid/daisy/f.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
+    r = support_millrace("ingest", leak_source, "--dry-run", (char *)NULL);
+    support_assert_status(&r, 0);
+    if (!strstr(r.out, "train/rose/e.jpg: equal bytes, but different labels (2 such images in total), in train: also "
+                       "train/daisy/b.jpg\n"))
+        fail_msg("%s", r.out);
+    support_result_free(&r);
+}
+
 /* ---- groups ---------------------------------------------------------------------------------------------------- */
 
 /* ---- labels of other exports ----------------------------------------------------------------------------------- */
@@ -125,7 +147,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, leak_set_up, leak_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_equal_bytes_are_proof), TEST(test_several_labels), TEST(test_coco_exports),
+        TEST(test_equal_bytes_are_proof), TEST(test_contradictions), TEST(test_several_labels), TEST(test_coco_exports),
         TEST(test_files_without_a_label), TEST(test_words),          TEST(test_real_exports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

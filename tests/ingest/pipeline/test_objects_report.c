@@ -101,6 +101,7 @@ static void check_counts(const json_t *doc)
     expect_number(doc, "leave_picture", 1);
     expect_number(doc, "empty", 1);
     expect_number(doc, "repeated", 1);
+    expect_number(doc, "without_class", 2);
 }
 
 static void check_report(const char *dst)

@@ -1,0 +1,175 @@
+/* plan_classes.c - the classes of a plan: added, sorted, found by name.
+ * Invariant: a class's name is path text, and its number is its place among the classes. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+#include "ingest/layout/layout.h"
+
+typedef struct mr_class_place {
+    const char *name; /* the class's name, whose text does not move */
+    int32_t class;
+} class_place;
+
+mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err)
+{
+    mr_buf text = {0};
+    mr_text_escape(&text, name, len);
+    mr_buf_text(&text);
+    if (text.failed || plan->class_count >= INT32_MAX ||
+        !MR_GROW(plan->classes, plan->class_count, plan->class_capacity)) {
+        mr_buf_free(&text);
+        return mr_fail_memory(err, "listing the classes");
+    }
+    plan->classes[plan->class_count++] = (mr_class){.name = (char *)text.data, .has_id = has_id, .id = id};
+    return MR_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const mr_class *)a)->name, ((const mr_class *)b)->name);
+}
+
+void mr_plan_classes_sort(mr_plan *plan)
+{
+    free(plan->places);
+    plan->places = NULL;
+    if (!plan->class_count)
+        return;
+    qsort(plan->classes, plan->class_count, sizeof *plan->classes, by_name);
+    size_t kept = 1;
+    for (size_t i = 1; i < plan->class_count; i++)
+        if (strcmp(plan->classes[kept - 1].name, plan->classes[i].name))
+            plan->classes[kept++] = plan->classes[i];
+        else
+            free(plan->classes[i].name);
+    plan->class_count = kept;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return strcmp(((const class_place *)a)->name, ((const class_place *)b)->name);
+}
+
+mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err)
+{
+    class_place *places = mr_realloc(plan->places, plan->class_count + 1, sizeof *places);
+    if (!places)
+        return mr_fail_memory(err, "listing the classes");
+    for (size_t i = 0; i < plan->class_count; i++)
+        places[i] = (class_place){plan->classes[i].name, (int32_t)i};
+    qsort(places, plan->class_count, sizeof *places, by_place);
+    plan->places = places;
+    plan->place_count = plan->class_count;
+    return MR_OK;
+}
+
+static int compare(const char *bytes, size_t len, const char *name)
+{
+    size_t name_len = strlen(name);
+    int cmp = memcmp(bytes, name, len < name_len ? len : name_len);
+    return cmp ? cmp : (len > name_len) - (len < name_len);
+}
+
+static const char *name_at(const mr_plan *plan, size_t n)
+{
+    return plan->places ? plan->places[n].name : plan->classes[n].name;
+}
+
+/* Binary search: chosen names could make a hash table slow. */
+static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
+{
+    size_t low = 0, high = plan->places ? plan->place_count : plan->class_count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int cmp = compare(name, len, name_at(plan, mid));
+        if (!cmp)
+            return plan->places ? plan->places[mid].class : (int32_t)mid;
+        if (cmp < 0)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return -1;
+}
+
+/* Whether the path text of these bytes is the bytes themselves. */
+static bool is_plain(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F || bytes[i] == '\\')
+            return false;
+    return mr_utf8_valid(bytes, len);
+}
+
+int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len)
+{
+    if (is_plain(name, len))
+        return find_text(plan, name, len);
+    mr_buf text = {0};
+    mr_text_escape(&text, name, len);
+    int32_t found = text.failed ? -1 : find_text(plan, (const char *)text.data, text.len);
+    mr_buf_free(&text);
+    return found;
+}
+
+/* ---- names that are nearly the same --------------------------------------------------------------------------- */
+
+typedef struct trimmed {
+    const char *name; /* without the spaces around it */
+    size_t len;
+    size_t class;
+} trimmed;
+
+static trimmed trim(const mr_class *classes, size_t class)
+{
+    const char *name = classes[class].name, *end = name + strlen(name);
+    while (isspace((unsigned char)*name))
+        name++;
+    while (end > name && isspace((unsigned char)end[-1]))
+        end--;
+    return (trimmed){name, (size_t)(end - name), class};
+}
+
+static int by_letters(const trimmed *x, const trimmed *y)
+{
+    int order = strncasecmp(x->name, y->name, x->len < y->len ? x->len : y->len);
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+static int by_letters_and_class(const void *a, const void *b)
+{
+    const trimmed *x = a, *y = b;
+    int order = by_letters(x, y);
+    return order ? order : (x->class > y->class) - (x->class < y->class);
+}
+
+mr_status mr_plan_classes_note(const mr_plan *plan, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) trimmed *names = mr_alloc(plan->class_count + 1, sizeof *names);
+    const char *first = NULL, *other = NULL;
+    size_t count = 0;
+    char number[32], total[64] = "";
+    if (!names)
+        return mr_fail_memory(err, "listing the classes");
+    for (size_t i = 0; i < plan->class_count; i++)
+        names[i] = trim(plan->classes, i);
+    qsort(names, plan->class_count, sizeof *names, by_letters_and_class);
+    for (size_t i = 1; i < plan->class_count; i++)
+        if (by_letters(&names[i - 1], &names[i]) == 0 && !count++) {
+            first = plan->classes[names[i - 1].class].name;
+            other = plan->classes[names[i].class].name;
+        }
+    if (count > 1)
+        snprintf(total, sizeof total, " (%s such names in total)", mr_text_count(count, number));
+    if (count && strcmp(first, other) == 0)
+        mr_note_add(plan->notes, MR_NOTE_INFO, first, strlen(first), 0, "two classes have this name%s", total);
+    else if (count)
+        mr_note_add(plan->notes, MR_NOTE_INFO, other, strlen(other), 0,
+                    "this class differs from \"%s\" only in case or spaces%s", first, total);
+    return MR_OK;
+}
