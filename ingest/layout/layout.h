@@ -49,6 +49,7 @@ typedef struct mr_plan {
     uint8_t *used;      /* mr_use of each entry */
     bool by_folder;     /* a sample's class is its folder */
     bool flat;          /* by_folder, and without split folders */
+    bool answers;       /* labels answer questions: equal images may have different ones */
     mr_notes *notes;
     void *state; /* the layout's own, see free_state */
 } mr_plan;

@@ -10,7 +10,7 @@
 #include "ingest/leaks/leaks.h"
 #include "ingest/leaks/leak_parts.h"
 
-/* Two samples of one split with equal bytes, of which at most one can have the right label. */
+/* Two files of one split with equal bytes, of which at most one has the right label. */
 typedef struct contradiction {
     uint32_t sample, other;
     size_t count;
@@ -19,7 +19,7 @@ typedef struct contradiction {
 /* In a run of equal keys, whose members are sorted by split. */
 static void find_contradictions(const mr_ingest *in, const mr_leak_member *run, size_t count, contradiction *found)
 {
-    for (size_t i = 1; i < count; i++) {
+    for (size_t i = 1; i < count && !in->plan.answers; i++) {
         uint32_t sample = run[i - 1].sample, other = run[i].sample;
         if (run[i - 1].split != run[i].split || !mr_leak_other_label(in, sample, other))
             continue;

@@ -214,7 +214,9 @@ void mr_label_census_note(const mr_label_census *c, const mr_label_gaps *gaps, c
                           mr_notes *notes)
 {
     MR_AUTO(mr_buf_free) mr_buf kinds = {0};
-    size_t minus = c->minus_is_none ? gaps->minus_one : 0, all = gaps->empty + gaps->words + minus;
+    size_t minus = c->minus_is_none ? gaps->minus_one : 0, absent = c->labels ? gaps->absent : 0;
+    size_t all = absent + gaps->empty + gaps->words + minus;
+    add_kind(&kinds, "absent", absent);
     add_kind(&kinds, "empty", gaps->empty);
     add_kind(&kinds, "-1", minus);
     add_kind(&kinds, "NaN, None and the like", gaps->words);

@@ -29,6 +29,7 @@ int mr_value_order(const char *a, const char *b);
 
 typedef struct mr_label_gaps { /* missing labels */
     size_t empty, minus_one, words;
+    size_t absent; /* not even empty; counts where other labels are there */
 } mr_label_gaps;
 
 typedef struct mr_label_census { /* a zeroed one is empty */

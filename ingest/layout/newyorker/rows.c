@@ -139,6 +139,7 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
                .labels = {.asked = o->label_column},
                .err = err,
                .fields = {{.name = "contest_number"}, {.name = o->label_column ? o->label_column : "label"}}};
+    plan->answers = true;
     mr_status status = mr_newyorker_choose(t, o->config, &config, err);
     if (status != MR_OK)
         return status;

@@ -17,7 +17,6 @@ static const char *const label_words[] = {
     "label",    "labels",         "class",       "classes",    "class_name", "class_id", "classname",
     "category", "category_name",  "category_id", "species",    "breed",      "target",   "diagnosis",
     "dx",       "finding_labels", "tags",        "label_name", "labelname",  "label_id", NULL};
-static const char *const split_words[] = {"split", "subset", "partition", "set", "data_split", "usage", NULL};
 static const char *const text_words[] = {"caption", "captions", "text", "description", "sentence", "comment", NULL};
 static const char *const other_words[] = {"",    "id",     "index",   "width", "height",
                                           "url", "source", "license", "size",  NULL};
@@ -302,17 +301,7 @@ static mr_status named_labels(mr_sheet *s, mr_error *err)
     return MR_OK;
 }
 
-/* ---- split and texts ------------------------------------------------------------------------------------------- */
-
-static bool all_splits(const mr_sheet *s, size_t column)
-{
-    for (size_t r = 0; r < s->csv.rows; r++) {
-        const char *cell = mr_sheet_cell(s, r, column);
-        if (*cell && !mr_split_word(cell, strlen(cell)))
-            return false;
-    }
-    return s->csv.rows > 0;
-}
+/* ---- other columns ------------------------------------------------------------------------------------------- */
 
 int mr_sheet_column_among(const mr_sheet *s, const char *const *words)
 {
@@ -343,9 +332,7 @@ bool mr_sheet_denies(const mr_sheet *s, size_t row)
 
 mr_status mr_sheet_find_others(mr_sheet *s, const mr_layout_options *o, mr_notes *notes, mr_error *err)
 {
-    s->split = mr_sheet_column_among(s, split_words);
-    if (s->split >= 0 && strcmp(s->csv.header[s->split], "split") != 0 && !all_splits(s, (size_t)s->split))
-        s->split = -1;
+    MR_TRY(mr_sheet_find_split(s, notes, err));
     s->confidence = find_confidence(s);
     s->text = o->text_column ? mr_csv_column(&s->csv, o->text_column) : mr_sheet_column_among(s, text_words);
     if (o->text_column && s->text < 0)

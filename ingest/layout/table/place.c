@@ -31,7 +31,7 @@ static void reject(mr_placing *p, size_t picture, const char *why, size_t first,
 const char *mr_placing_split(const mr_placing *p, const mr_sheet *s, size_t row, uint32_t entry)
 {
     if (s->split >= 0)
-        return mr_sheet_cell(s, row, (size_t)s->split);
+        return mr_sheet_split(s, row);
     const char *folder = s->word ? NULL : mr_picture_split(p->tree, entry);
     return s->word ? s->word : folder ? folder : "train";
 }
@@ -203,7 +203,7 @@ static mr_status place_row(mr_placing *p, size_t number, size_t row)
     size_t len = strlen(cell);
     char why[MR_SHEET_FAULT];
     if (s->split >= 0) {
-        const char *split = mr_sheet_cell(s, row, (size_t)s->split);
+        const char *split = mr_sheet_split(s, row);
         word = mr_split_word(split, strlen(split));
     }
     mr_picture_match match = s->beside ? find_beside(p, s, cell, found) : mr_picture_find(p->index, cell, word, found);

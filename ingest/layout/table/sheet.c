@@ -270,7 +270,7 @@ bool mr_sheet_fault_of(const mr_sheet *s, size_t row, char why[MR_SHEET_FAULT])
         snprintf(why, MR_SHEET_FAULT, "row %zu: its %s", row + 1,
                  s->boxes.form == MR_BOX_VIA ? "shape is neither a rectangle nor a polygon"
                                              : "box is not four numbers");
-    if (!*why && s->split >= 0 && !*mr_sheet_cell(s, row, (size_t)s->split))
+    if (!*why && s->split >= 0 && !*mr_sheet_split(s, row))
         snprintf(why, MR_SHEET_FAULT, "row %zu has no split in column %.80s", row + 1, s->csv.header[s->split]);
     return *why;
 }

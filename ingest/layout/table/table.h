@@ -81,6 +81,7 @@ typedef struct mr_sheet {
     mr_csv csv;
     const char *word;            /* the split that its name stands for; NULL: none */
     int path, split, text;       /* columns; -1: none */
+    const char *flagged[2];      /* the splits of rows with 0 and 1 in that column; NULL: it names splits */
     int confidence;              /* Open Images: a label of 0 is one that the image does not have; 0: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
@@ -146,7 +147,17 @@ bool mr_sheet_claims(const mr_sheet *sheet);
 /* The columns of labels, split and texts.  MR_MISUSE: a given column is missing, or several look like labels. */
 mr_status mr_sheet_find_others(mr_sheet *sheet, const mr_layout_options *o, mr_notes *notes, mr_error *err);
 
-/* via.c, of sheets of MR_BOX_VIA: the box of a rectangle, or around a polygon. */
+/* ---- split_column.c ------------------------------------------------------------------------------------------- */
+
+/* Sets sheet->split: the column named "split" or the like whose cells are words for splits, or one of flags, such as
+ * is_valid, which is noted.  MR_MISUSE: several flag splits. */
+mr_status mr_sheet_find_split(mr_sheet *sheet, mr_notes *notes, mr_error *err);
+/* The row's split in that column, as the source calls it; empty: none. */
+const char *mr_sheet_split(const mr_sheet *sheet, size_t row);
+
+/* ---- via.c ---------------------------------------------------------------------------------------------------- */
+
+/* Sheets of MR_BOX_VIA: the box of a rectangle, or around a polygon. */
 mr_box_row mr_via_box(const mr_sheet *sheet, size_t row, double out[4]);
 /* Adds the polygon, if it is one, to the last object. */
 void mr_via_polygon(const mr_sheet *sheet, size_t row, mr_objects *out);

@@ -20,7 +20,9 @@ mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t 
     if (len > NAME_MAX_BYTES || memchr(text, '\0', len) || memchr(text, '\n', len))
         return mr_fail(err, MR_BAD_DATA, "%s: not a label: one number or one line of at most %d bytes", file,
                        NAME_MAX_BYTES);
-    if (len || *file) /* a sample without a .cls says nothing */
+    if (!len && !*file)
+        l->gaps.absent++;
+    else
         MR_TRY(mr_label_census_add(&l->census, text, len, &l->gaps, err));
     mr_buf_add(&l->texts, text, len);
     mr_buf_add(&l->texts, "", 1);

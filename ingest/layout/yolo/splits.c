@@ -246,10 +246,19 @@ static unsigned rank_of(const mr_yolo_dir *d)
     return rank;
 }
 
-mr_status mr_yolo_splits(mr_yolo_build *b)
+static bool has_items(const mr_yolo_build *b, size_t count, uint32_t split)
 {
-    bool taken[MR_YOLO_DIRS_MAX] = {false};
-    MR_TRY(add_named(b, taken));
+    size_t i = 0;
+    while (i < count && b->items[i].split != split)
+        i++;
+    return i < count;
+}
+
+/* Folders that data.yaml does not name are splits of their own; one whose split data.yaml takes from elsewhere is not
+ * added to that: its images stay unlisted. */
+static mr_status add_others(mr_yolo_build *b, const bool *taken)
+{
+    size_t named = b->count;
     for (unsigned rank = 0; rank <= MR_COUNT(keys) && !b->lists; rank++)
         for (size_t i = 0; i < b->dirs.count; i++) {
             const mr_yolo_dir *d = &b->dirs.items[i];
@@ -257,8 +266,17 @@ mr_status mr_yolo_splits(mr_yolo_build *b)
             if (taken[i] || rank_of(d) != rank)
                 continue;
             MR_TRY(get_split(b, d->name ? d->name : keys[0], d->name ? d->name_len : strlen(keys[0]), &split));
-            MR_TRY(add_folder(b, d->path, d->len, split));
+            if (!has_items(b, named, split))
+                MR_TRY(add_folder(b, d->path, d->len, split));
         }
+    return MR_OK;
+}
+
+mr_status mr_yolo_splits(mr_yolo_build *b)
+{
+    bool taken[MR_YOLO_DIRS_MAX] = {false};
+    MR_TRY(add_named(b, taken));
+    MR_TRY(add_others(b, taken));
     if (b->options->keep_unlisted)
         MR_TRY(add_unlisted(b));
     size_t kept = 0;

@@ -29,6 +29,30 @@ static void test_split_column(void **state)
                   "train 2.jpg c - - ,\"columns\":{\"label\":\"c\",\"split\":\"train\"}\n");
 }
 
+static void test_split_flags(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
+    plan_file("labels.csv", "fname,label,is_valid\n1.jpg,a,True\n2.jpg,b,False\n");
+    plan_is(NULL,
+            "layout table 42: variant csv, licence -, classes a b\n"
+            "val 1.jpg a - - ,\"columns\":{\"label\":\"a\",\"is_valid\":\"True\"}\n"
+            "train 2.jpg b - - ,\"columns\":{\"label\":\"b\",\"is_valid\":\"False\"}\n"
+            "note notes labels.csv: column is_valid gives the splits: rows with 1 or true are in val, the others in "
+            "train\n");
+    plan_file("labels.csv", "file,label,Is Train\n1.jpg,a,0\n2.jpg,b,1\n");
+    plan_says(NULL, NULL, "test 1.jpg a - - ");
+    plan_says(NULL, NULL, "train 2.jpg b - - ");
+    plan_file("labels.csv", "file,label,is_test\n1.jpg,a,0\n2.jpg,b,2\n"); /* no flags */
+    plan_says(NULL, NULL, "train 2.jpg b - - ");
+    plan_file("labels.csv", "file,label,is_good\n1.jpg,a,0\n2.jpg,b,1\n");
+    plan_says(NULL, NULL, "train 2.jpg b - - ");
+    plan_file("labels.csv", "file,label,is_valid,split\n1.jpg,a,1,train\n2.jpg,b,0,test\n");
+    plan_says(NULL, NULL, "test 2.jpg b - - ");
+    plan_file("labels.csv", "file,label,is_valid,is_test\n1.jpg,a,1,0\n2.jpg,b,0,0\n");
+    plan_says(NULL, NULL, "labels.csv: the columns is_valid and is_test both say whether a row is in a split");
+}
+
 static void test_several_classes(void **state)
 {
     (void)state;
@@ -262,11 +286,12 @@ static void test_large_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ids_and_splits),  TEST(test_split_column),  TEST(test_several_classes), TEST(test_several_columns),
-        TEST(test_captions),        TEST(test_numbers),       TEST(test_texts),           TEST(test_rows),
-        TEST(test_foreign_paths),   TEST(test_apart),         TEST(test_two_meanings),    TEST(test_masks),
-        TEST(test_nothing_matches), TEST(test_class_folders), TEST(test_two_splits),      TEST(test_split_folders),
-        TEST(test_large_tables),
+        TEST(test_ids_and_splits),  TEST(test_split_column),    TEST(test_split_flags),
+        TEST(test_several_classes), TEST(test_several_columns), TEST(test_captions),
+        TEST(test_numbers),         TEST(test_texts),           TEST(test_rows),
+        TEST(test_foreign_paths),   TEST(test_apart),           TEST(test_two_meanings),
+        TEST(test_masks),           TEST(test_nothing_matches), TEST(test_class_folders),
+        TEST(test_two_splits),      TEST(test_split_folders),   TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ static void numbered_tars_are_folders(void **state)
             "val val/00000.tar/2.jpg - - - -\n"
             "test deep-00000.tar/1.jpg - - - -\n"
             "test deep-00000.tar/2.jpg - - - -\n"
+            "note notes .cls: samples without a label: 5 (absent: 5), which are kept without one\n"
             "unused train-000000.tar/1.seg.png\n"
             "unused train-000000.tar/README\n"
             "unused train-000001.tar/k/2.x.jpg\n");
@@ -222,7 +223,8 @@ static void a_forged_meta_is_only_json(void **state)
     plan_file("train-000000.tar/2.json", "{\"source\":\"x\",\"label\":0,\"class\":\"c\",\"captions\":[]}");
     plan_is(NULL, "layout webdataset 97: variant shards, licence -, classes c\n"
                   "train train-000000.tar/1.jpg - - - ,\"columns\":{\"source\":\"x\",\"columns\":1,\"label\":0}\n"
-                  "train train-000000.tar/2.jpg c - - ,\"captions\":[]\n");
+                  "train train-000000.tar/2.jpg c - - ,\"captions\":[]\n"
+                  "note notes .cls: samples without a label: 1 (absent: 1), which are kept without one\n");
 }
 
 /* Objects, and several labels, of a meta of millrace's own are read before they are believed. */

@@ -103,6 +103,24 @@ static void upper_case(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* data.yaml says what a split is; a folder of its name is not added. */
+static void a_split_from_elsewhere(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"images/train/a.jpg", "labels/train/a.txt", "images/val/b.jpg",
+                                        "labels/val/b.txt", NULL};
+    char *dir = support_tmpdir();
+    put_all(dir, names);
+    support_put(dir, "data.yaml", "names: [cat]\ntrain: images/train\nval: images/train\n");
+    expect_boxes(dir, "train images/train/a.jpg -1 0\nval images/train/a.jpg -1 0\n");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/val/b.jpg", "not in any split"));
+    support_plan_done(&p);
+    support_put(dir, "data.yaml", "names: [cat]\ntrain: images/train\n");
+    expect_boxes(dir, "train images/train/a.jpg -1 0\nval images/val/b.jpg -1 0\n");
+    support_tmpdir_remove(dir);
+}
+
 static void darknet_lists(void **state)
 {
     (void)state;
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test(captions_are_not_labels),
         cmocka_unit_test(upper_case),
         cmocka_unit_test(darknet_lists),
+        cmocka_unit_test(a_split_from_elsewhere),
         cmocka_unit_test(dota),
         cmocka_unit_test(two_label_files),
         IN_TMPDIR(masks),

@@ -1,0 +1,87 @@
+/* split_column.c - the column that says in which split an image is.
+ * Invariant: a column of flags counts only where its header says which split it flags, and is then noted. */
+#include <string.h>
+#include <strings.h>
+
+#include "ingest/layout/folder_names.h"
+#include "ingest/layout/table/table.h"
+
+static const char *const words[] = {"split", "subset", "partition", "set", "data_split", "usage", NULL};
+
+static bool all_splits(const mr_sheet *s, size_t column)
+{
+    for (size_t r = 0; r < s->csv.rows; r++) {
+        const char *cell = mr_sheet_cell(s, r, column);
+        if (*cell && !mr_split_word(cell, strlen(cell)))
+            return false;
+    }
+    return s->csv.rows > 0;
+}
+
+/* ---- flags ----------------------------------------------------------------------------------------------------- */
+
+/* 0 or 1; -1: neither. */
+static int flag_of(const char *cell)
+{
+    static const char *const flags[2][3] = {{"0", "0.0", "false"}, {"1", "1.0", "true"}};
+    for (int flag = 0; flag < 2; flag++)
+        for (size_t i = 0; i < MR_COUNT(flags[flag]); i++)
+            if (!strcasecmp(cell, flags[flag][i]))
+                return flag;
+    return -1;
+}
+
+static bool all_flags(const mr_sheet *s, size_t column)
+{
+    for (size_t r = 0; r < s->csv.rows; r++)
+        if (flag_of(mr_sheet_cell(s, r, column)) < 0)
+            return false;
+    return s->csv.rows > 0;
+}
+
+/* The split that a header such as "is_valid" or "Is Test" names; NULL: none. */
+static const char *flagged_split(const char *header)
+{
+    if (strncasecmp(header, "is", 2) != 0 || !strchr("_- ", header[2]) || !header[2])
+        return NULL;
+    return mr_split_word(header + 3, strlen(header + 3));
+}
+
+/* What is not in the training split is held out for a test, as in CUB's is_training_image; what is not flagged as held
+ * out is for training, as in fastai's is_valid. */
+static mr_status find_flags(mr_sheet *s, mr_notes *notes, mr_error *err)
+{
+    for (size_t c = 0; c < s->csv.columns; c++) {
+        const char *split = flagged_split(s->csv.header[c]);
+        if (!split || (int)c == s->path || !all_flags(s, c))
+            continue;
+        if (s->split >= 0)
+            return mr_fail(err, MR_MISUSE,
+                           "%s: the columns %s and %s both say whether a row is in a split; name the splits in one "
+                           "column called split",
+                           s->name, s->csv.header[s->split], s->csv.header[c]);
+        s->split = (int)c;
+        s->flagged[1] = split;
+        s->flagged[0] = strcmp(split, "train") == 0 ? "test" : "train";
+    }
+    if (s->split >= 0)
+        mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "column %.80s gives the splits: rows with 1 or true are in %s, the others in %s",
+                    s->csv.header[s->split], s->flagged[1], s->flagged[0]);
+    return MR_OK;
+}
+
+mr_status mr_sheet_find_split(mr_sheet *s, mr_notes *notes, mr_error *err)
+{
+    s->split = mr_sheet_column_among(s, words);
+    if (s->split >= 0 && strcmp(s->csv.header[s->split], "split") != 0 && !all_splits(s, (size_t)s->split))
+        s->split = -1;
+    return s->split >= 0 ? MR_OK : find_flags(s, notes, err);
+}
+
+const char *mr_sheet_split(const mr_sheet *s, size_t row)
+{
+    const char *cell = mr_sheet_cell(s, row, (size_t)s->split);
+    int flag = s->flagged[1] ? flag_of(cell) : -1;
+    return flag < 0 ? cell : s->flagged[flag];
+}
