@@ -392,7 +392,15 @@ bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes)
 
 bool mr_path_is_hidden(const char *path, size_t len)
 {
-    return path[0] == '.' || memmem(path, len, "/.", 2) != NULL;
+    const char *end = path + len;
+    for (const char *part = path, *stop; part < end; part = stop + 1) {
+        const char *slash = memchr(part, '/', (size_t)(end - part));
+        stop = slash ? slash : end;
+        size_t n = (size_t)(stop - part);
+        if (n && *part == '.' && (n > 2 || memcmp(part, "..", n) != 0)) /* . and .. are no names */
+            return true;
+    }
+    return false;
 }
 
 bool mr_name_is_synset(const char *name, size_t len)

@@ -145,7 +145,7 @@ bool mr_name_is_synset(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 /* In any of them; the list ends with NULL. */
 bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes);
-bool mr_path_is_hidden(const char *path, size_t len); /* it, or a folder above it, begins with a dot */
+bool mr_path_is_hidden(const char *path, size_t len); /* it, or a folder above it, has a name that begins with a dot */
 
 /* ---- for ranks: rank 0 lists, the others use its listing ------------------------------------------------------- */
 

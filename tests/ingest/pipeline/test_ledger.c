@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/random.h"
 #include "ingest/layout/layout.h"
+#include "tests/support/sources/archive.h"
 #include "tests/support/sources/hub.h"
 #include "tests/support/images/image.h"
 #include "tests/support/support.h"
@@ -355,9 +356,28 @@ static void fates_add_up(void **state)
     assert_true(settled > 10);
 }
 
+/* An image whose name leads out of the archive is lost: ".." is no hidden folder. */
+static void unsafe_names_are_rejects(void **state)
+{
+    picture p = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 3});
+    const support_entry entries[] = {{.path = "train/a/1.jpg", .bytes = p.bytes, .len = p.len},
+                                     {.path = "train/b/2.jpg", .bytes = p.bytes, .len = p.len},
+                                     {.path = "../3.jpg", .bytes = p.bytes, .len = p.len},
+                                     {.path = "../.cache/4.jpg", .bytes = p.bytes, .len = p.len}};
+    char *tar = support_path("%s/x.tar", (char *)*state);
+    support_archive(tar, "tar", entries, MR_COUNT(entries));
+    support_result r = support_millrace("ingest", tar, "--dry-run", (char *)NULL);
+    support_assert_status(&r, 1);
+    if (!strstr(r.err, "1 of 3 images are rejected"))
+        fail_msg("%s", r.err);
+    support_result_free(&r);
+    free(tar);
+    picture_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {IN_TMPDIR(nothing_is_lost), IN_TMPDIR(companions_are_counted),
-                                       IN_TMPDIR(fates_add_up)};
+                                       IN_TMPDIR(fates_add_up), IN_TMPDIR(unsafe_names_are_rejects)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
