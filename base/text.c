@@ -297,3 +297,9 @@ bool mr_text_parse_size(const char *text, uint64_t *out)
     *out = (uint64_t)(value * factor + 0.5);
     return true;
 }
+
+bool mr_text_is_lfs_pointer(const void *bytes, size_t len)
+{
+    static const char version[] = "version https://git-lfs";
+    return len >= sizeof version - 1 && !memcmp(bytes, version, sizeof version - 1);
+}

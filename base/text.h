@@ -27,6 +27,10 @@ void mr_json_add_shown(mr_buf *out, const char *bytes, size_t len);
 /* Appends a quoted JSON string of a path: escaped first. */
 void mr_json_add_path(mr_buf *out, const char *bytes, size_t len);
 
+/* Whether a file begins as the small text that git leaves where it has not fetched a large file.  Source: "Git LFS
+ * Specification", docs/spec.md of git-lfs. */
+bool mr_text_is_lfs_pointer(const void *bytes, size_t len);
+
 /* The word of `words` (NULL-terminated) nearest to `word`; NULL if none is near enough to suggest. */
 const char *mr_text_nearest(const char *word, const char *const *words);
 

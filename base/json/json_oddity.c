@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -44,14 +46,13 @@ static bool starts(const mr_json_place *p, const char *with, size_t len)
 
 static const char *encoding(const mr_json_place *p)
 {
-    static const char lfs[] = "version https://git-lfs";
     size_t first = 0;
     if (starts(p, "\xFF\xFE", 2) || starts(p, "\xFE\xFF", 2) ||
         (p->begins && p->len >= 2 && !p->text[0] != !p->text[1]))
         return "this is UTF-16: save it as UTF-8";
     if (starts(p, "\x1F\x8B", 2))
         return "this is gzip-compressed: decompress it";
-    if (starts(p, lfs, sizeof lfs - 1))
+    if (p->begins && mr_text_is_lfs_pointer(p->text, p->len))
         return "this is a Git LFS pointer, not the file itself: run `git lfs pull`";
     while (first < p->len && is_blank(p->text[first]))
         first++;

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/scope.h"
+#include "base/text.h"
 #include "image/codec/codec.h"
 
 static const mr_codec *const codecs[] = {
@@ -71,6 +72,8 @@ static const char *name_text(const uint8_t *bytes, size_t len)
     }
     if (starts(bytes, len, "<!doctype html") || starts(bytes, len, "<html") || starts(bytes, len, "<head"))
         return "HTML";
+    if (mr_text_is_lfs_pointer(bytes, len))
+        return "a Git LFS pointer (git lfs pull fetches the file)";
     if (starts(bytes, len, "<svg"))
         return "SVG";
     if (starts(bytes, len, "<?xml"))
@@ -96,7 +99,7 @@ static const char *name_other(const uint8_t *bytes, size_t len)
         if (mr_codec_jpeg.claims(bytes + i, len - i))
             return "JPEG preceded by other bytes";
     const char *text = name_text(bytes, len < 256 ? len : 256);
-    return text ? text : "unknown content";
+    return text;
 }
 
 const mr_codec *mr_codec_find(const uint8_t *bytes, size_t len, const char **what)
@@ -126,7 +129,7 @@ static mr_status find(const uint8_t *bytes, size_t len, const mr_codec **out, mr
     const char *what;
     const mr_codec *codec = mr_codec_find(bytes, len, &what);
     if (!codec)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s: millrace stores JPEG, PNG and WebP", what);
+        return mr_fail(err, MR_BAD_SAMPLE, "%s: millrace stores JPEG, PNG and WebP", what ? what : "unknown content");
     if (len > MR_RECORD_MAX)
         return mr_fail(err, MR_BAD_SAMPLE, "%s of %zu bytes: a record holds at most 4 GiB", codec->name, len);
     *out = codec;

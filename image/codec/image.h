@@ -87,7 +87,7 @@ typedef struct mr_codec { /* a new codec is one file and one word in MR_CODECS *
 MR_CODECS(MR_CODEC_DECLARE)
 
 /* The codec of the bytes, by their first bytes; NULL: not supported.  *what, unless NULL: the codec's name, or what the
- * bytes look like ("GIF", "TIFF", "HTML", "an empty file", "unknown content"). */
+ * bytes look like ("GIF", "TIFF", "HTML", "an empty file"); NULL: like nothing that is known. */
 const mr_codec *mr_codec_find(const uint8_t *bytes, size_t len, const char **what);
 const mr_codec *mr_codec_by_id(unsigned id);
 

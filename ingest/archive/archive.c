@@ -15,6 +15,7 @@
 #include "base/files/file.h"
 #include "base/scope.h"
 #include "base/cli/term.h"
+#include "image/codec/image.h"
 
 /* A program that keeps writing after its tar must not block us forever. */
 enum { PROGRAM_PADDING_MAX = 1 << 20 };
@@ -260,13 +261,15 @@ mr_status mr_unpack_entries(unpack *u, mr_error *err)
     archive_input *in = u->input;
     if (!mr_archive_input_begin(in))
         return mr_fail_errno(err, errno, "%s", u->name);
+    const char *what = NULL;
+    mr_codec_find(in->block, in->ready, &what);
     if (!in->seekable && mr_archive_input_must_seek(in))
         MR_TRY(keep_stream(u, err));
     int r = mr_archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
         MR_TRY(mr_archive_input_blame(in, err));
-        return mr_fail(err, MR_BAD_DATA, "%s: not a readable archive: %s", u->name,
-                       mr_archive_input_why(u->archive, in));
+        return mr_fail(err, MR_BAD_DATA, "%s: not a readable archive: %s%s%s", u->name,
+                       mr_archive_input_why(u->archive, in), what ? "; it looks like " : "", what ? what : "");
     }
     /* Names must not depend on the user's locale: UTF-8 in, UTF-8 out, other bytes as they are.  In a UTF-8 locale
      * libarchive would compose the letters of a tar's names; in "C" it does not.  It never composes those of zip and

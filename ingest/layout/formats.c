@@ -188,7 +188,13 @@ static bool is_archive(const mr_head *h)
     return false;
 }
 
+static bool is_lfs_pointer(const mr_head *h)
+{
+    return mr_text_is_lfs_pointer(h->bytes, h->len);
+}
+
 static const row rows[] = {
+    {{"Git LFS pointer", "Git LFS pointers", "fetch the files themselves: git lfs pull", false, false}, is_lfs_pointer},
     {{"PASCAL-Part annotation", "PASCAL-Part annotations",
       "ingest the VOC tree of its images (JPEGImages/, Annotations/ with XML files), or convert the parts to COCO "
       "first",

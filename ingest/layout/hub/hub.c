@@ -59,8 +59,7 @@ static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *b
 /* Where git has not fetched a large file it leaves a small text that names it. */
 static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *err)
 {
-    static const char pointer[] = "version https://git-lfs";
-    char head[sizeof pointer - 1];
+    char head[64];
     uint64_t size = mr_source_entry(t->source, f->entry)->size;
     if (size == 0)
         return mr_fail(err, MR_BAD_DATA, "%.*s: is empty, so the download was not finished; download it again",
@@ -68,7 +67,7 @@ static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *er
     if (size < sizeof head)
         return MR_OK; /* for the program to say */
     mr_status status = mr_source_pread(t->source, f->entry, head, sizeof head, 0, err);
-    if (status == MR_OK && memcmp(head, pointer, sizeof head) == 0)
+    if (status == MR_OK && mr_text_is_lfs_pointer(head, sizeof head))
         return mr_fail(err, MR_BAD_DATA, "%.*s: is a Git LFS pointer, not the file; fetch the file with: git lfs pull",
                        (int)f->path.len, f->path.text);
     return status;

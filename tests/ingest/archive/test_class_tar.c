@@ -149,8 +149,9 @@ static void test_bad_class_tars(void **state)
     } trials[] = {
         {gz.data, gz.len, "train.tar: n01440764.tar: not a readable archive: it is compressed"},
         {zip.data, zip.len, "train.tar: n01440764.tar: not a readable archive"},
-        {"", 0, "train.tar: n01440764.tar: not a readable archive"},
-        {"some text", 9, "train.tar: n01440764.tar: not a readable archive"},
+        {"", 0, "it looks like an empty file"},
+        {"some text", 9, "train.tar: n01440764.tar: not a readable archive: Unrecognized archive format"},
+        {"<html>", 6, "Unrecognized archive format; it looks like HTML"},
         {good.data, 1024 + 1024, "train.tar: n01440764.tar: ends without a tar's end mark"},
         {good.data, 1024 + 514, "train.tar: n01440764.tar: cannot be read to its end"},
         {third.data, third.len, "n01440764/n01440764.tar: an archive nested more than two deep is not opened"},

@@ -12,6 +12,7 @@ static void test_hints(void **state)
         const char *name, *text, *words;
     } trials[] = {
         {"data/train.tfrecord-00000-of-00002", "x", "is a TFRecord file"},
+        {"labels.csv", "version https://git-lfs.github.com/spec/v1", "is a Git LFS pointer"},
         {"train/data-00000-of-00001.arrow", "ARROW1  ", "is an Arrow file"},
         {"annotations.xml", "<?xml version=\"1.0\"?>\n<annotations>\n  <version>1.1</version>",
          "is a CVAT annotation file"},
