@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/archive/archive.h"
 
 enum { ENTRIES = 256, HEAD = 4096, UNPACKED_MAX = 64 << 20 };

@@ -3,6 +3,7 @@
  * Sources: KITTI's object development kit (15 values in a line, 16 with a score), DOTA's page "Data format" (lines
  * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files. */
 #include "ingest/layout/format_text.h"
+#include "ingest/source/names.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/format_text.h"
 
 typedef struct row {

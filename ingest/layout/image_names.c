@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/formats.h"
 
 enum { CLASSES_MAX = 1024, IMAGES_LEAST = 4 };

@@ -4,6 +4,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/pipeline/ledger_parts.h"
 

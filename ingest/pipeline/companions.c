@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "ingest/pipeline/ledger.h"
+#include "ingest/source/names.h"
 
 const char *const mr_fate_words[MR_FATE_COUNT] = {
 #define X(word, json) [MR_FATE_##word] = json,

@@ -5,6 +5,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/pipeline/ingest_state.h"
 
 /* A link may stand for an image or a class folder, which would be missing. */

@@ -8,6 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/pipeline/ledger_parts.h"
 
 enum { NOTED_UNLISTED = 1, NOTED_REJECTED = 2, NOTED_MISSING = 4 };

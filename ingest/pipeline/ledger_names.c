@@ -3,6 +3,7 @@
 #include "ingest/pipeline/ledger_parts.h"
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 
 bool mr_is_named_image(const mr_ingest *in, uint32_t n)
 {

@@ -11,6 +11,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/pipeline/ledger_parts.h"
 
 static bool holds_kept(const mr_book *b, const char *path, size_t len)

@@ -15,6 +15,7 @@
 #include "base/files/file.h"
 #include "base/files/path.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/source/hub_cache.h"
 
 enum { MAX_DEPTH = 64 };

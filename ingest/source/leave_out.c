@@ -6,6 +6,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/source/list.h"
 
 /* The file itself, or a folder above it. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/source/list.h"
 
 enum { HOPS_MAX = 40 }; /* links that lead to links; the kernel's limit */

@@ -138,15 +138,6 @@ void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
  * to the sentence. */
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err);
 
-/* By its ending: jpg jpeg jif png webp, and the kinds that are rejected by name (gif bmp tif tiff ...). */
-bool mr_name_is_image(const char *name, size_t len);
-/* A WordNet id, as ImageNet names its classes: n and 8 digits. */
-bool mr_name_is_synset(const char *name, size_t len);
-bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
-/* In any of them; the list ends with NULL. */
-bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes);
-bool mr_path_is_hidden(const char *path, size_t len); /* it, or a folder above it, has a name that begins with a dot */
-
 /* ---- for ranks: rank 0 lists, the others use its listing ------------------------------------------------------- */
 
 mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err);

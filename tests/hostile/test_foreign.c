@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "ingest/source/names.h"
 #include "ingest/source/source.h"
 #include "tests/support/support.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/coco_objects.h"
 
 /* ---- annotation files ----------------------------------------------------------------------------------------- */

@@ -121,5 +121,7 @@ mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_i
 mr_status mr_coco_leave_out(mr_coco_build *b, mr_coco_group *g);
 /* Adds the images of group n, after all groups are open: the name of its split depends on them. */
 mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
+/* missing.c: all `count` images of the split are missing; `first`: one of them. */
+void mr_coco_note_missing(mr_coco_build *b, const mr_coco_group *g, const mr_coco_image *first, uint64_t count);
 
 #endif

@@ -6,14 +6,15 @@
 
 #include "ingest/layout/coco/coco.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/coco_classes.h"
 
 /* Where the file of an image may be, best claim first:
  *
- *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names
- * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the JSON names, from the root
+ *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the split's mr_coco_group.folder
+ *      CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the JSON names, from the root
  *      CLAIM_LOOSE     NAME  annotations/NAME  data/NAME           next to everything else; and in the folder of the
- *                      JSON, and in images/ and data/ there
+ *                                                                  JSON, and in images/ and data/ there
  *
  * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
  * best claim wins, however many files of the same name exist elsewhere; folders of other splits are never searched. */
@@ -216,6 +217,7 @@ typedef struct merge {
     uint32_t where[1 + MR_COCO_KINDS];
     uint32_t next[MR_COCO_KINDS];
     uint64_t missing;
+    const mr_coco_image *first; /* the first that is missing */
 } merge;
 
 static const char *part_name(const mr_coco_build *b, const mr_coco_part *part)
@@ -290,7 +292,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder);
         return MR_OK;
     }
-    m->missing++;
+    m->first = m->missing++ ? m->first : image;
     if (g->any)
         mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0, "image id %s of split %s: %s",
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder,
@@ -345,10 +347,7 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
         note_pngs(b, g);
     }
     if (status == MR_OK && !g->any && m.missing)
-        mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
-                    "none of the %" PRIu64 " images of this split exist (looked in %s/, images/%s/, images/ and "
-                    "beside the annotation files)",
-                    m.missing, g->folder, g->folder);
+        mr_coco_note_missing(b, g, m.first, m.missing);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/coco/coco.h"
 
 enum { PATH_MAX_LEN = 4200 };

@@ -5,6 +5,7 @@
 
 #include "ingest/layout/coco/coco.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/coco_classes.h"
 
 /* ---- classes -------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* class_folders.c - the class folders of a split folder, at any depth.
  * Invariant: what starts with '.' is never looked at. */
 #include "ingest/layout/common/folders.h"
+#include "ingest/source/names.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 
 enum { README_MAX = 1 << 20 };
 enum { LOOK_AT = 256 }; /* entries of a folder that are checked for a kind of name */

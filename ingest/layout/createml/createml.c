@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/roboflow_files.h"
 
 /* ---- bid --------------------------------------------------------------------------------------------------------- */

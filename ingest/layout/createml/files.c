@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/roboflow_files.h"
 
 enum { HEAD = 16384, HEADS_MAX = 64 }; /* bytes of a file; files of a folder that are read */

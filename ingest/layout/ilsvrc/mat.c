@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/source/source.h"
 
 enum { HEADER = 128, ENDIAN_AT = 126, TAG = 8, FIELDS_MAX = 64 };

@@ -7,6 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 
 enum { NAMED = 4 }; /* classes or images that a note names */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 #include "ingest/layout/folder_names.h"
 

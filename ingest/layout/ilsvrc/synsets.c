@@ -12,6 +12,7 @@
 
 #include "base/lines.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 #include "ingest/layout/ilsvrc/mat.h"
 

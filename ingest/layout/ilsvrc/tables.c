@@ -14,6 +14,7 @@
 
 #include "base/lines.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 #include "ingest/tables/csv.h"
 

@@ -8,6 +8,7 @@
 
 #include "ingest/layout/imagenette/table.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/roboflow_files.h"
 
 enum { LOOK_AT = 256 };

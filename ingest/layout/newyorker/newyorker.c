@@ -4,6 +4,7 @@
  *      all_contest_images/497.jpeg ...     matching/train.jsonl val.jsonl test.jsonl     ranking_1/train.jsonl ...
  *                                          a train.jsonl in the root itself is the config "default"                */
 #include "ingest/layout/newyorker/newyorker.h"
+#include "ingest/source/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/labels.h"
 #include "ingest/layout/newyorker/newyorker.h"
 

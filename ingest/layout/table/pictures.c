@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/table.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/table.h"
 #include "ingest/tables/csv_form.h"

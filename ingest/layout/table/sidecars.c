@@ -7,6 +7,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/formats.h"
 
 enum { TEXT_MAX = 1 << 20, LOOK_AT = 64, HEAD = 512 };

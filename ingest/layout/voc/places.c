@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/voc/voc.h"
 

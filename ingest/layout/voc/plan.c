@@ -6,6 +6,7 @@
 
 #include "base/scope.h"
 #include "shards/manifest/format.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/class_set.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/image_names.h"

@@ -10,6 +10,7 @@
 #include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/voc/voc.h"
 

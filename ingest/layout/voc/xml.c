@@ -4,6 +4,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/voc/voc.h"
 
 static void keep(mr_voc_build *b, uint32_t xml, const mr_buf *bytes)

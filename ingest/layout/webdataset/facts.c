@@ -10,6 +10,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "base/json/json.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/webdataset/webdataset.h"
 
 static void free_document(json_t **document)

@@ -1,5 +1,6 @@
 /* groups.c - the files of one key; see groups.h. */
 #include "ingest/layout/webdataset/groups.h"
+#include "ingest/source/names.h"
 
 #include <string.h>
 #include <strings.h>

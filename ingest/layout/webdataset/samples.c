@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "shards/format/objects.h"
 #include "shards/manifest/format.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/captions.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/webdataset/groups.h"
@@ -40,55 +41,6 @@ static const char *path_of(const build *b, uint32_t entry)
 
 /* ---- splits --------------------------------------------------------------------------------------------------- */
 
-/* The part of one folder's name that names a split: in "train-000012.tar" and "imagenet-train-000012.tar" it is
- * "train".  `several`: it names more than one. */
-static bool split_part(const build *b, const char **name, size_t *len, bool *several)
-{
-    if (mr_webdataset_facts_split(&b->facts, *name, *len))
-        return true;
-    size_t shard = mr_webdataset_shard(*name, *len);
-    size_t whole = shard ? shard : *len;
-    if (shard && mr_webdataset_facts_split(&b->facts, *name, shard)) {
-        *len = shard;
-        return true;
-    }
-    if (mr_split_map_find(b->options, *name, whole) || mr_split_word(*name, whole)) {
-        *len = whole;
-        return true;
-    }
-    mr_split_token token = mr_split_token_of(*name, shard);
-    if (token.several) {
-        *several = true;
-        return false;
-    }
-    if (token.split) {
-        *name += token.at;
-        *len = token.len;
-    }
-    return token.split != NULL;
-}
-
-/* The split that a folder's path names, "train" where none does, or one of its names names several. */
-static bool find_split(const build *b, const char *dir, size_t dir_len, const char **name, size_t *len, bool *several)
-{
-    *several = false;
-    for (size_t at = 0, end; at < dir_len; at = end + 1) {
-        const char *slash = memchr(dir + at, '/', dir_len - at);
-        end = slash ? (size_t)(slash - dir) : dir_len;
-        *name = dir;
-        *len = end; /* a path that --split-map names */
-        if (mr_split_map_find(b->options, *name, *len))
-            return true;
-        *name = dir + at;
-        *len = end - at;
-        if (split_part(b, name, len, several))
-            return true;
-    }
-    *name = "train";
-    *len = 5;
-    return false;
-}
-
 /* Train, val, test, others: the order that readers of the summary expect. */
 static int place_of(const build *b, const char *name, size_t len)
 {
@@ -106,7 +58,7 @@ static bool open_split(build *b, const char *dir, size_t dir_len, mr_status *sta
 {
     const char *name;
     size_t len;
-    bool several, named = find_split(b, dir, dir_len, &name, &len, &several);
+    bool several, named = mr_webdataset_split(&b->facts, b->options, dir, dir_len, &name, &len, &several);
     if (place_of(b, name, len) != b->place)
         return false;
     if (!named && (b->split_known || several))
@@ -380,7 +332,7 @@ static mr_status look_for_splits(build *b, const char *dir, size_t dir_len)
     bool several;
     if (!has_image(b, dir, dir_len))
         return MR_OK;
-    b->split_known = b->split_known || find_split(b, dir, dir_len, &name, &len, &several);
+    b->split_known = b->split_known || mr_webdataset_split(&b->facts, b->options, dir, dir_len, &name, &len, &several);
     if (mr_webdataset_shard(base, dir_len - (size_t)(base - dir)))
         b->plan->variant = "shards";
     return MR_OK;

@@ -9,6 +9,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/captions.h"
 
 enum { LOOK_AT = 512, HEAD = 16 };

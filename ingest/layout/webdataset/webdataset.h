@@ -1,6 +1,6 @@
 /* webdataset.h - what the files of the layout webdataset share: webdataset.c (bid, meta), samples.c (plan),
- * names.c (of samples and shards), groups.c (the files of a key), labels.c (classes), facts.c (names).
- * Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
+ * splits.c (of folders), names.c (of samples and shards), groups.c (the files of a key), labels.c (classes), facts.c
+ * (names). Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
  *
  *      train-000000.tar/0001.jpg  0001.cls  0001.json  0001.txt      a numbered tar is a folder of the tree
  *      train/0001.jpg ...                                            as `export --to tar` writes it                 */
@@ -67,6 +67,11 @@ typedef struct mr_webdataset_labels { /* zero but for `column.asked`, and `highe
     mr_label_gaps gaps;
     int32_t highest; /* the highest number in our own metas with several labels */
 } mr_webdataset_labels;
+
+/* splits.c: the split that a folder's path names, as the source calls it.  False: none of its names does, or *several:
+ * one names several; the split is "train" then. */
+bool mr_webdataset_split(const mr_webdataset_facts *facts, const mr_layout_options *o, const char *dir, size_t dir_len,
+                         const char **name, size_t *len, bool *several);
 
 enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is the number of its class */
 

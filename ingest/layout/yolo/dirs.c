@@ -7,6 +7,7 @@
 
 #include "base/lines.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/yolo/yolo.h"
 

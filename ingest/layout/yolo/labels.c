@@ -9,6 +9,7 @@
 
 #include "base/lines.h"
 #include "base/scope.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/yolo/yolo.h"
 
 enum { LOOK_AT = 512, PROBES = 8, HEAD = 4096 };

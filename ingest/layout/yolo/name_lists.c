@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "base/json/json.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/yolo/yolo.h"
 
 enum { LIST_MAX = 1 << 20 };

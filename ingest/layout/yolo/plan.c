@@ -8,6 +8,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/manifest/format.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/common/class_set.h"
 #include "ingest/layout/common/roboflow_files.h"
 #include "ingest/layout/yolo/yolo.h"

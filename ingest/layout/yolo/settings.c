@@ -9,6 +9,7 @@
 #include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/yolo/yolo.h"
 
 enum { HEAD = 64 << 10 };

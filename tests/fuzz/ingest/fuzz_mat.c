@@ -3,6 +3,7 @@
  * file is refused with a reason. */
 #include "tests/fuzz/fuzz.h"
 #include "ingest/layout/ilsvrc/mat.h"
+#include "ingest/source/names.h"
 
 static void check_line(const char *line, size_t len)
 {

@@ -311,9 +311,9 @@ static void test_ranks(void **state)
         char *root = support_path("%s/ranks-%s", (char *)*state, formats[i].name);
         char *one = support_path("%s/%zu.one", (char *)*state, i), *two = support_path("%s/%zu.two", (char *)*state, i);
         formats[i].write(root);
-        support_expect(0, "ingest", "--quiet", "--shard-size", "16KiB", root, one, (char *)NULL);
+        support_expect(0, "ingest", "--quiet", "--shard-size", "256KiB", root, one, (char *)NULL);
         support_result r = support_mpirun(2, (const char *const[]){support_millrace_path(), "ingest", "--quiet",
-                                                                   "--shard-size", "16KiB", root, two, NULL});
+                                                                   "--shard-size", "256KiB", root, two, NULL});
         support_assert_status(&r, 0);
         assert_true(support_dataset_hash(one) == support_dataset_hash(two));
         support_result_free(&r);

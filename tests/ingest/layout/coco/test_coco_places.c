@@ -163,12 +163,32 @@ static void test_folder_without_year(void **state)
     support_plan_done(&p);
 }
 
+static void test_other_case(void **state)
+{
+    char *dir = *state;
+    put_json(dir, TRAIN, "sub/a.jpg");
+    support_put(dir, "images/ba.jpg", "b");
+    support_plan p = support_plan_at(COCO, dir, "", NULL);
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017", "exist, such as sub/a.jpg (looked in train2017/"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017", "beside the annotation files)"));
+    support_plan_done(&p);
+    support_put(dir, "images/A.JPG", "a");
+    p = support_plan_at(COCO, dir, "", NULL);
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017",
+                                 "; images/A.JPG is there, but letters must have the same case"));
+    support_plan_done(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence),      cmocka_unit_test(test_ambiguous),
-        IN_TMPDIR(test_ambiguous_below_a_root), IN_TMPDIR(test_numbers_collide),
-        IN_TMPDIR(test_mixed_places_are_told),  IN_TMPDIR(test_folder_without_year),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_ambiguous),
+        IN_TMPDIR(test_ambiguous_below_a_root),
+        IN_TMPDIR(test_numbers_collide),
+        IN_TMPDIR(test_mixed_places_are_told),
+        IN_TMPDIR(test_folder_without_year),
+        IN_TMPDIR(test_other_case),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
