@@ -25,7 +25,7 @@ bool mr_path_is_hidden(const char *path, size_t len)
         const char *slash = memchr(part, '/', (size_t)(end - part));
         stop = slash ? slash : end;
         size_t n = (size_t)(stop - part);
-        if (n && *part == '.' && (n > 2 || memcmp(part, "..", n) != 0)) /* . and .. are no names */
+        if (n && *part == '.' && (n > 2 || memcmp(part, "..", n) != 0)) /* . and .. name no file of their own */
             return true;
     }
     return false;

@@ -90,6 +90,8 @@ typedef struct mr_hub_schema {
 /* Marks the entry as used. Begin with a zeroed struct; mr_hub_schema_free() in any case. */
 mr_status mr_hub_schema_read(const mr_tree *t, const mr_hub_file *file, mr_plan *plan, mr_hub_schema *s, mr_error *err);
 void mr_hub_schema_free(mr_hub_schema *s);
+/* Notes columns that may mean more than what is read of them: a split, or a label of another name. */
+mr_status mr_hub_schema_note(mr_hub_schema *s, const mr_hub_file *file, mr_notes *notes, mr_error *err);
 /* MR_BAD_DATA: the labels of `file` differ in meaning from those of the first one. */
 mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file,
                               mr_error *err);

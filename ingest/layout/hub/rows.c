@@ -327,6 +327,7 @@ static mr_status plan_file(build *b, bool first)
     } else if (status == MR_OK) {
         b->first = s;
         s = (mr_hub_schema){0};
+        status = mr_hub_schema_note(&b->first, b->file, b->plan->notes, b->err);
         b->field.name = b->first.column ? b->first.column : "";
     }
     mr_hub_schema_free(&s);

@@ -5,7 +5,9 @@
  *       "label": {"column": "label", "kind": "names", "names": ["cat", "dog"]}}         or null */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "ingest/layout/hub/hub.h"
 
@@ -117,4 +119,36 @@ mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s
                    (int)file->path.len, file->path.text, s->column ? s->column : "none",
                    first->column ? first->column : "none",
                    s->kind == MR_HUB_NAMES && first->kind == MR_HUB_NAMES ? ", or have other class names" : "");
+}
+
+/* Whether a part of the name is a word for labels: "fine_label", "Category". */
+static bool is_like_label(const char *name)
+{
+    static const char *const words[] = {"label", "class", "category", "target", "species"};
+    for (size_t i = 0; i < MR_COUNT(words); i++)
+        if (strcasestr(name, words[i]))
+            return true;
+    return false;
+}
+
+mr_status mr_hub_schema_note(mr_hub_schema *s, const mr_hub_file *file, mr_notes *notes, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) char *names = strdup(mr_buf_text(&s->columns));
+    MR_AUTO(mr_buf_free) mr_buf likely = {0};
+    char *rest = NULL;
+    if (!names)
+        return mr_fail_memory(err, "reading a schema");
+    for (const char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+        name += strspn(name, " ");
+        if (!strcasecmp(name, "split"))
+            mr_note_add(notes, MR_NOTE_INFO, file->path.text, file->path.len, 0,
+                        "column %s is not read: a file's split is that of its name", name);
+        if (is_like_label(name))
+            mr_buf_printf(&likely, "%s%s", likely.len ? ", " : "", name);
+    }
+    if (!s->column && !s->objects && likely.len)
+        mr_note_add(notes, MR_NOTE_INFO, file->path.text, file->path.len, 0,
+                    "no column is called label: samples have none; --label-column accepts one of: %s",
+                    mr_buf_text(&likely));
+    return mr_buf_status(&likely, err, "reading a schema");
 }

@@ -14,9 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const mr_yolo_rules rules = {&plan, size && data[0] & 4 ? 3 : 0, 2 + (size ? data[0] & 1 : 0), size && data[0] & 8,
                                  size && data[0] & 16};
     const char *text = (const char *)data + !!size;
-    mr_yolo_reader r = {.lines = mr_lines_of(text, size - !!size)};
+    const size_t len = size ? size - 1 : 0;
+    mr_yolo_reader r = {.lines = mr_lines_of(text, len)};
     mr_yolo_line line;
-    (void)mr_yolo_is_text(text, size - !!size);
+    (void)mr_yolo_is_text(text, len);
     mr_status status;
     while ((status = mr_yolo_next(&r, &rules, &line)) == MR_OK) {
         FUZZ_MUST(line.count >= 4 && line.count == r.count && line.len > 0);

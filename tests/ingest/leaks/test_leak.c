@@ -20,7 +20,7 @@ static void test_equal_bytes_are_proof(void **state)
         "", 1, 1);
 }
 
-/* In one split they are no leak, but one of the labels is wrong. */
+/* Within one split they are not a leak, but one of the labels is wrong. */
 static void test_contradictions(void **state)
 {
     (void)state;

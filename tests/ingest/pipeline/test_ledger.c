@@ -356,7 +356,7 @@ static void fates_add_up(void **state)
     assert_true(settled > 10);
 }
 
-/* An image whose name leads out of the archive is lost: ".." is no hidden folder. */
+/* An image whose name leads out of the archive is lost: ".." is not a hidden folder. */
 static void unsafe_names_are_rejects(void **state)
 {
     picture p = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 3});

@@ -6,9 +6,10 @@
 #include "tests/support/sources/hub.h"
 #include "tests/support/images/image.h"
 
-#define SCHEMA(label) "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":" label "}"
-#define TEXTS         SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
-#define NUMBERS       SCHEMA("{\"column\":\"label\",\"kind\":\"numbers\"}")
+#define SCHEMA(label)                                                                                                  \
+    "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\",\"Split\",\"fine_label\"],\"label\":" label "}"
+#define TEXTS   SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
+#define NUMBERS SCHEMA("{\"column\":\"label\",\"kind\":\"numbers\"}")
 
 /* ---- labels and texts ----------------------------------------------------------------------------------------- */
 
@@ -28,7 +29,15 @@ static void test_labels(void **state)
         {NUMBERS, {"0", "1.5", "1"}, 0, "3 classes: 0, 1, 1.5"},
         {NUMBERS, {"true", "false", "null"}, 0, "2 classes: false, true"},
         {NUMBERS, {"0", "[1]", "1"}, 1, "row 1: \"label\" is a list or an object, not a label"},
-        {SCHEMA("null"), {"0", "1", "2"}, 0, "layout hub"},
+        {SCHEMA("null"),
+         {"0", "1", "2"},
+         0,
+         "train.parquet: no column is called label: samples have none; "
+         "--label-column accepts one of: label, fine_label"},
+        {SCHEMA("null"),
+         {"0", "1", "2"},
+         0,
+         "train.parquet: column Split is not read: a file's split is that of its name"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"),
          {"1", "null", "-1"},
          0,
