@@ -26,7 +26,8 @@ typedef struct build {
     mr_webdataset_state *state;
     mr_webdataset_labels labels;
     mr_webdataset_facts facts;
-    mr_jsonl_field field; /* --label-column */
+    mr_jsonl_field field; /* --label-column, else "label" */
+    size_t unread;        /* samples whose JSON has that label, which is not read without --label-column */
     bool split_known;     /* some folder names a split, so all must */
     uint32_t split;       /* of the current folder */
     int place;            /* the current splits: train, val, test, others */
@@ -177,11 +178,12 @@ static mr_status read_json(build *b, const group *g, mr_sample *sample)
         MR_TRY(mr_webdataset_json(b->tree, g->json, &json, b->err));
         mr_jsonl file = {.source = b->tree->source, .entry = g->json};
         mr_jsonl_row row = {.text = (const char *)json.data, .len = json.len, .line = 1};
-        MR_TRY(mr_jsonl_pick(&file, &row, &b->field, b->field.name != NULL, NULL, b->err));
+        MR_TRY(mr_jsonl_pick(&file, &row, &b->field, 1, NULL, b->err));
         bool own = !b->labels.column.asked && is_own(&json);
         b->state->rows[sample->aux].own = own;
         if (own)
             return read_own(b, g, &json, sample);
+        b->unread += !b->labels.column.asked && b->field.kind != MR_JSONL_ABSENT;
     } else {
         b->field.kind = MR_JSONL_ABSENT;
         mr_buf_clear(&b->field.text);
@@ -361,7 +363,8 @@ static mr_status plan_folder(build *b, const char *dir, size_t dir_len)
 mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_webdataset_state *st = plan->state = mr_alloc(1, sizeof *st);
-    build b = {.tree = t, .options = o, .plan = plan, .state = st, .err = err, .field = {.name = o->label_column}};
+    build b = {.tree = t, .options = o, .plan = plan, .state = st, .err = err};
+    b.field.name = o->label_column ? o->label_column : "label";
     b.labels.column.asked = o->label_column;
     b.labels.highest = -1;
     plan->variant = "files";
@@ -376,6 +379,9 @@ mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_pl
         status = check_odd(&b);
     if (status == MR_OK)
         status = mr_webdataset_classes(&b.labels, &b.facts, t, plan, err);
+    if (status == MR_OK && b.unread && !plan->class_count)
+        mr_note_add(plan->notes, MR_NOTE_INFO, ".json", 5, 0,
+                    "samples with a member label: %zu; without --label-column label they have none", b.unread);
     mr_buf_free(&b.field.text);
     mr_webdataset_labels_free(&b.labels);
     mr_webdataset_facts_free(&b.facts);

@@ -154,6 +154,21 @@ static void numbers_keep_their_order(void **state)
     plan_says(NULL, NULL, "classes 9 10 100000\n");
 }
 
+static void labels_in_json_are_said(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/2.jpg"));
+    plan_file("train-000000.tar/1.json", "{\"label\":3}");
+    plan_file("train-000000.tar/2.json", "{\"x\":{\"label\":3}}");
+    plan_says(NULL, NULL,
+              "note notes .json: samples with a member label: 1; without --label-column label they have none");
+    plan_says(&(mr_layout_options){.label_column = "label"}, NULL, "classes 0 1 2 3\n");
+    plan_file("train-000000.tar/1.cls", "3");
+    char *plan = support_plan(plan_dir, NULL, NULL);
+    assert_null(strstr(plan, "a member label"));
+    free(plan);
+}
+
 /* One bad file costs its sample, and is named. */
 static void bad_members_reject_their_sample(void **state)
 {
@@ -354,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_shard_has_a_split, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(labels_come_from_the_json_too, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(numbers_keep_their_order, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(labels_in_json_are_said, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(bad_members_reject_their_sample, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(captions_of_another_type_reject_their_sample, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(images_of_other_members_need_an_option, plan_set_up, plan_tear_down),
