@@ -78,7 +78,7 @@ void mr_name_pattern_hint(const mr_source *s, mr_buf *out)
     }
     look(s, g);
     bool several = g->class_count > 1 && g->class_count <= g->named / 2;
-    if (several && g->images >= IMAGES_LEAST && g->named >= g->images - g->images / 20) {
+    if (several && g->images >= IMAGES_LEAST && g->named >= g->images / 2) {
         const mr_entry *e = mr_source_entry(s, g->example);
         size_t len;
         const char *name = mr_stem(e->path, e->path_len, &len);

@@ -2,11 +2,13 @@
  * Invariant: a doubt is an error that names the folders and the options that settle it; nothing is corrected silently.
  *
  *      val/images/1.jpg                    "images" describes the files, not what they show
+ *      cars_train/1.jpg  cars_test/1.jpg   names that differ in the split alone
  *      train/animals/cat/1.jpg             no image in "animals" itself, and no two folders of this level have one
- * name: is the class "animals" or "cat"?                                          */
+ *                                          name: is the class "animals" or "cat"? */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
@@ -116,6 +118,49 @@ static void free_doubt(doubt *d)
     mr_buf_free(&d->maps);
 }
 
+/* ---- splits that are taken for classes ----------------------------------------------------------------------------
+ */
+
+typedef struct split_like { /* the name of a class folder with a word for a split in it */
+    const char *name;
+    size_t len;
+    mr_split_token token;
+} split_like;
+
+/* Whether the names differ in the split alone: "bounding_box_test", "bounding_box_train". */
+static bool are_splits(const split_like *a, const split_like *b)
+{
+    size_t end_a = a->token.at + a->token.len, end_b = b->token.at + b->token.len;
+    return a->name && strcmp(a->token.split, b->token.split) && a->token.at == b->token.at &&
+           !memcmp(a->name, b->name, a->token.at) && a->len - end_a == b->len - end_b &&
+           !memcmp(a->name + end_a, b->name + end_b, a->len - end_a);
+}
+
+static mr_status check_splits(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
+{
+    split_like last = {0};
+    mr_child class = {0};
+    while (mr_class_next(t, dir, 0, &class)) {
+        split_like now = {.name = last_part(&class, &now.len)};
+        now.token = mr_split_token_of(now.name, now.len);
+        if (!now.token.split || now.token.several)
+            continue;
+        if (are_splits(&last, &now)) {
+            MR_AUTO(mr_buf_free) mr_buf names = {0};
+            mr_text_show(&names, last.name, last.len);
+            mr_buf_add_text(&names, " and ");
+            mr_text_show(&names, now.name, now.len);
+            return mr_fail(err, MR_BAD_DATA,
+                           "%s are named like splits, and would become classes: arrange the images as "
+                           "SPLIT/CLASS/IMAGE; --layout flat stores them without classes, --class-depth 1 makes each "
+                           "folder a class",
+                           mr_buf_text(&names));
+        }
+        last = now;
+    }
+    return MR_OK;
+}
+
 /* ---- classes one level deeper --------------------------------------------------------------------------------- */
 
 typedef struct name {
@@ -213,6 +258,8 @@ mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, 
         look_for_containers(t, &dirs->items[i], &d);
     mr_status status = d.splits ? refuse_containers(&d, err) : MR_OK;
     free_doubt(&d);
+    for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
+        status = check_splits(t, &dirs->items[i], err);
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
         status = check_nesting(t, &dirs->items[i], err);
     return status;

@@ -56,6 +56,21 @@ static void file_names_never_decide_the_class(void **state)
                   "note class_notes val: class n01440764 has no image in split val\n");
 }
 
+static void folders_named_like_splits_are_not_classes(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("bounding_box_test/1.jpg", "bounding_box_train/2.jpg", "query/3.jpg"));
+    plan_says(NULL, NULL, "bounding_box_test and bounding_box_train are named like splits, and would become classes");
+    plan_says(&(mr_layout_options){.class_depth = 1}, NULL, "classes bounding_box_test bounding_box_train query\n");
+}
+
+static void one_word_of_a_split_may_be_a_class(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("bus/1.jpg", "test_tube/2.jpg", "toy_train/3.jpg", "val_bag/4.jpg"));
+    plan_says(NULL, NULL, "classes bus test_tube toy_train val_bag\n");
+}
+
 static void images_outside_of_class_folders_are_reported(void **state)
 {
     (void)state;
@@ -252,6 +267,8 @@ int main(void)
         TEST(classes_are_the_union_of_all_splits),
         TEST(classes_are_sorted_by_name_not_by_path),
         TEST(file_names_never_decide_the_class),
+        TEST(folders_named_like_splits_are_not_classes),
+        TEST(one_word_of_a_split_may_be_a_class),
         TEST(images_outside_of_class_folders_are_reported),
         TEST(folders_without_splits_are_one_split),
         TEST(one_folder_of_images_is_no_layout),
