@@ -96,9 +96,10 @@ static bool is_lines(const mr_head *h)
     return (mr_head_ends(h, ".jsonl") || mr_head_ends(h, ".ndjson")) && has_image_string(h);
 }
 
+/* Stanford Dogs has them without an ending. */
 static bool is_voc(const mr_head *h)
 {
-    return mr_head_ends(h, ".xml") && mr_head_has(h, "<annotation>");
+    return (mr_head_ends(h, ".xml") || !memchr(h->name, '.', h->name_len)) && mr_head_has(h, "<annotation>");
 }
 
 static bool is_cvat(const mr_head *h)

@@ -148,6 +148,33 @@ static int by_letters_and_class(const void *a, const void *b)
     return order ? order : (x->class > y->class) - (x->class < y->class);
 }
 
+/* Of class names that are numbers, one that is not the number of its class: "10" between "1" and "2".  False: there is
+ * none, or some name is not a number. */
+static bool find_other_number(const mr_plan *plan, size_t *class)
+{
+    bool found = false;
+    for (size_t i = 0; i < plan->class_count; i++) {
+        uint64_t number;
+        if (!mr_text_parse_u64(plan->classes[i].name, &number))
+            return false;
+        if (!found && number != i)
+            *class = i;
+        found = found || number != i;
+    }
+    return found;
+}
+
+static void note_numbers(const mr_plan *plan)
+{
+    size_t class = 0;
+    if (!plan->by_folder || !find_other_number(plan, &class))
+        return;
+    const char *name = plan->classes[class].name;
+    mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
+                "class folders that are numbers are sorted as text, as torchvision does: the label of this one is %zu",
+                class);
+}
+
 mr_status mr_plan_classes_note(const mr_plan *plan, mr_error *err)
 {
     MR_AUTO(mr_scope_free) trimmed *names = mr_alloc(plan->class_count + 1, sizeof *names);
@@ -164,6 +191,7 @@ mr_status mr_plan_classes_note(const mr_plan *plan, mr_error *err)
             first = plan->classes[names[i - 1].class].name;
             other = plan->classes[names[i].class].name;
         }
+    note_numbers(plan);
     if (count > 1)
         snprintf(total, sizeof total, " (%s such names in total)", mr_text_count(count, number));
     if (count && strcmp(first, other) == 0)

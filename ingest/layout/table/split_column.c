@@ -8,14 +8,15 @@
 
 static const char *const words[] = {"split", "subset", "partition", "set", "data_split", "usage", NULL};
 
-static bool all_splits(const mr_sheet *s, size_t column)
+/* The first cell that is not a word for a split; NULL: there is none. */
+static const char *other_cell(const mr_sheet *s, size_t column)
 {
     for (size_t r = 0; r < s->csv.rows; r++) {
         const char *cell = mr_sheet_cell(s, r, column);
         if (*cell && !mr_split_word(cell, strlen(cell)))
-            return false;
+            return cell;
     }
-    return s->csv.rows > 0;
+    return NULL;
 }
 
 /* ---- flags ----------------------------------------------------------------------------------------------------- */
@@ -74,8 +75,14 @@ static mr_status find_flags(mr_sheet *s, mr_notes *notes, mr_error *err)
 mr_status mr_sheet_find_split(mr_sheet *s, mr_notes *notes, mr_error *err)
 {
     s->split = mr_sheet_column_among(s, words);
-    if (s->split >= 0 && strcmp(s->csv.header[s->split], "split") != 0 && !all_splits(s, (size_t)s->split))
+    const char *other =
+        s->split >= 0 && strcmp(s->csv.header[s->split], "split") ? other_cell(s, (size_t)s->split) : NULL;
+    if (other) {
+        mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "column %.80s is not read as the split: \"%.40s\" is not the name of one", s->csv.header[s->split],
+                    other);
         s->split = -1;
+    }
     return s->split >= 0 ? MR_OK : find_flags(s, notes, err);
 }
 

@@ -30,11 +30,29 @@ static void test_one_name_twice(void **state)
     free(plan);
 }
 
+static void test_numbers(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("0/a.jpg", "1/b.jpg", "2/c.jpg"));
+    char *plan = support_plan(plan_dir, NULL, NULL);
+    assert_null(strstr(plan, "sorted as text"));
+    free(plan);
+    support_touch(plan_dir, NAMES("10/d.jpg"));
+    plan_says(NULL, NULL,
+              "note notes 10: class folders that are numbers are sorted as text, as torchvision does: the "
+              "label of this one is 2\n");
+    support_touch(plan_dir, NAMES("x/e.jpg"));
+    plan = support_plan(plan_dir, NULL, NULL);
+    assert_null(strstr(plan, "sorted as text"));
+    free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_case_and_spaces, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(test_one_name_twice, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(test_numbers, plan_set_up, plan_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

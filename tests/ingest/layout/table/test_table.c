@@ -45,6 +45,10 @@ static void test_split_flags(void **state)
     plan_says(NULL, NULL, "train 2.jpg b - - ");
     plan_file("labels.csv", "file,label,is_test\n1.jpg,a,0\n2.jpg,b,2\n"); /* no flags */
     plan_says(NULL, NULL, "train 2.jpg b - - ");
+    plan_file("labels.csv", "file,label,partition\n1.jpg,a,train\n2.jpg,b,2\n");
+    plan_says(NULL, NULL,
+              "note notes labels.csv: column partition is not read as the split: \"2\" is not the name of one\n");
+    plan_says(NULL, NULL, "train 2.jpg b - - ");
     plan_file("labels.csv", "file,label,is_good\n1.jpg,a,0\n2.jpg,b,1\n");
     plan_says(NULL, NULL, "train 2.jpg b - - ");
     plan_file("labels.csv", "file,label,is_valid,split\n1.jpg,a,1,train\n2.jpg,b,0,test\n");
