@@ -15,8 +15,10 @@ static const char *find_in_other_case(const mr_coco_build *b, const mr_coco_imag
     size_t len = image->name_len - (size_t)(base - image->file_name), path_len;
     for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
         const char *path = mr_tree_path(b->tree, e, &path_len);
-        if (path_len >= len && !strncasecmp(path + path_len - len, base, len) &&
-            (path_len == len || path[path_len - len - 1] == '/'))
+        if (path_len < len || (path_len > len && path[path_len - len - 1] != '/'))
+            continue;
+        const char *name = path + path_len - len;
+        if (!strncasecmp(name, base, len) && memcmp(name, base, len) != 0)
             return path;
     }
     return NULL;

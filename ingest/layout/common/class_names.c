@@ -118,8 +118,7 @@ static void free_doubt(doubt *d)
     mr_buf_free(&d->maps);
 }
 
-/* ---- splits that are taken for classes ----------------------------------------------------------------------------
- */
+/* ---- splits in the place of classes ----------------------------------------------------------------------------- */
 
 typedef struct split_like { /* the name of a class folder with a word for a split in it */
     const char *name;
@@ -141,7 +140,8 @@ static mr_status check_splits(const mr_tree *t, const mr_split_dir *dir, mr_erro
     split_like last = {0};
     mr_child class = {0};
     while (mr_class_next(t, dir, 0, &class)) {
-        split_like now = {.name = last_part(&class, &now.len)};
+        split_like now = {0};
+        now.name = last_part(&class, &now.len);
         now.token = mr_split_token_of(now.name, now.len);
         if (!now.token.split || now.token.several)
             continue;

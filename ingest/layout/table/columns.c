@@ -302,7 +302,7 @@ static mr_status named_labels(mr_sheet *s, mr_error *err)
     return MR_OK;
 }
 
-/* ---- other columns ------------------------------------------------------------------------------------------- */
+/* ---- other columns ---------------------------------------------------------------------------------------------- */
 
 int mr_sheet_column_among(const mr_sheet *s, const char *const *words)
 {

@@ -168,6 +168,7 @@ static void test_other_case(void **state)
     char *dir = *state;
     put_json(dir, TRAIN, "sub/a.jpg");
     support_put(dir, "images/ba.jpg", "b");
+    support_put(dir, "val2017/a.jpg", "c"); /* another split's */
     support_plan p = support_plan_at(COCO, dir, "", NULL);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017", "exist, such as sub/a.jpg (looked in train2017/"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017", "beside the annotation files)"));
