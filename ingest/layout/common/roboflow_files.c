@@ -5,9 +5,9 @@
 
 #include "ingest/layout/common/roboflow_files.h"
 
-#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/tables/lines.h"
 #include "ingest/source/names.h"
 
 enum { README_MAX = 1 << 20 };

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lines.h"
 #include "base/scope.h"
+#include "ingest/tables/lines.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/ilsvrc/ilsvrc.h"
 #include "ingest/layout/ilsvrc/mat.h"

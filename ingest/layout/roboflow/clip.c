@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lines.h"
 #include "base/text.h"
+#include "ingest/tables/lines.h"
 #include "ingest/layout/roboflow/roboflow.h"
 
 enum { TOKENS_MAX = 64 << 20 };

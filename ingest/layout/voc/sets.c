@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/tables/lines.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/voc/voc.h"

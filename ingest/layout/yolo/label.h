@@ -10,7 +10,7 @@
 #ifndef MR_YOLO_LABEL_H
 #define MR_YOLO_LABEL_H
 
-#include "base/lines.h"
+#include "ingest/tables/lines.h"
 #include "ingest/layout/layout.h"
 
 enum { MR_YOLO_CLASSES = 65536 };

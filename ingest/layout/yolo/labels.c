@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/lines.h"
 #include "base/scope.h"
+#include "ingest/tables/lines.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/yolo/yolo.h"
 

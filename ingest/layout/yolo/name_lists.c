@@ -8,10 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "base/json/json.h"
+#include "ingest/tables/lines.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/yolo/yolo.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/lines.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/tables/lines.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/yolo/yolo.h"
 

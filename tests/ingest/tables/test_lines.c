@@ -2,7 +2,7 @@
  * Invariant tested: however the lines of a file end, they are the same lines with the same numbers. */
 #include <string.h>
 
-#include "base/lines.h"
+#include "ingest/tables/lines.h"
 #include "tests/support/support.h"
 
 /* "1:a 3:b": number and text of each line. */

@@ -2,7 +2,7 @@
  * Invariant: every byte is looked at once, except by the trimming of a line. */
 #include <string.h>
 
-#include "base/lines.h"
+#include "ingest/tables/lines.h"
 
 mr_lines mr_lines_of(const void *text, size_t len)
 {
