@@ -148,8 +148,8 @@ static int by_letters_and_class(const void *a, const void *b)
     return order ? order : (x->class > y->class) - (x->class < y->class);
 }
 
-/* Of class names that are numbers, one that is not the number of its class: "10" between "1" and "2".  False: there is
- * none, or some name is not a number. */
+/* A class whose name is a number, but not that of the class: "10" between "1" and "2".  False: there is none, or not
+ * all names are numbers. */
 static bool find_other_number(const mr_plan *plan, size_t *class)
 {
     bool found = false;
