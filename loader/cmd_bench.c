@@ -12,9 +12,6 @@
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
 
-const char *const mr_bench_stage_words[] = {
-    [MR_BENCH_READ] = "read", [MR_BENCH_DECODE] = "decode", [MR_BENCH_INPUT] = "input", NULL};
-
 static const mr_option options[] = {
     {"stage", 0, MR_ARG_WORD, MR_FIELD(mr_bench_request, bench.stage), .words = mr_bench_stage_words,
      .standard = "input",

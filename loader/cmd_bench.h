@@ -15,9 +15,11 @@ typedef struct mr_bench_request {
     bool json;
 } mr_bench_request;
 
+/* ---- cmd_bench_print.c ----------------------------------------------------------------------------------------- */
+
 extern const char *const mr_bench_stage_words[]; /* by MR_BENCH_*; ends with NULL */
 
-/* cmd_bench_print.c: the result of all ranks as one JSON object or as text. */
+/* The result of all ranks as one JSON object or as text. */
 mr_status mr_bench_print(const mr_bench_request *q, const mr_bench_result *r, unsigned world, mr_error *err);
 
 #endif

@@ -12,6 +12,9 @@
 
 #define SPREAD 1.5 /* upper quartile of the turns to the lower: beyond it medians mean little */
 
+const char *const mr_bench_stage_words[] = {
+    [MR_BENCH_READ] = "read", [MR_BENCH_DECODE] = "decode", [MR_BENCH_INPUT] = "input", NULL};
+
 /* Name of a stage's limit, in JSON and in text. */
 static const char *const limits[] = {
     [MR_BENCH_READ] = "plain pread", [MR_BENCH_DECODE] = "plain full decode", [MR_BENCH_INPUT] = "plain full decode"};
