@@ -298,6 +298,19 @@ bool mr_text_parse_size(const char *text, uint64_t *out)
     return true;
 }
 
+static bool is_among(char c, const char *chars)
+{
+    return c && strchr(chars, c);
+}
+
+void mr_text_trim(const char **text, size_t *len, const char *blanks)
+{
+    for (; *len && is_among(**text, blanks); --*len)
+        ++*text;
+    while (*len && is_among((*text)[*len - 1], blanks))
+        --*len;
+}
+
 bool mr_text_is_lfs_pointer(const void *bytes, size_t len)
 {
     static const char version[] = "version https://git-lfs";

@@ -27,6 +27,9 @@ void mr_json_add_shown(mr_buf *out, const char *bytes, size_t len);
 /* Appends a quoted JSON string of a path: escaped first. */
 void mr_json_add_path(mr_buf *out, const char *bytes, size_t len);
 
+/* Takes any of `blanks` away from both ends of the text. */
+void mr_text_trim(const char **text, size_t *len, const char *blanks);
+
 /* Whether a file begins as the small text that git leaves where it has not fetched a large file.  Source: "Git LFS
  * Specification", docs/spec.md of git-lfs. */
 bool mr_text_is_lfs_pointer(const void *bytes, size_t len);

@@ -98,8 +98,7 @@ static const char *name_other(const uint8_t *bytes, size_t len)
     for (size_t i = 1; i + 2 < len && i <= 64; i++)
         if (mr_codec_jpeg.claims(bytes + i, len - i))
             return "JPEG preceded by other bytes";
-    const char *text = name_text(bytes, len < 256 ? len : 256);
-    return text;
+    return name_text(bytes, len < 256 ? len : 256);
 }
 
 const mr_codec *mr_codec_find(const uint8_t *bytes, size_t len, const char **what)

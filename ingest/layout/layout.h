@@ -180,7 +180,8 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
 /* Checks across layouts.  MR_MISUSE: a split map found no split, or a label column no label.  Notes splits of the
  * source that are stored as one, and what mr_plan_classes_note() notes. */
 mr_status mr_plan_review(const mr_tree *t, const mr_plan *plan, const mr_layout_options *o, mr_error *err);
-/* Notes classes whose names are equal, or differ only in the case of ASCII letters or in the spaces around them. */
+/* Notes classes whose names are equal, or differ only in the case of ASCII letters or in the spaces around them, and
+ * class folders that are numbers, whose labels are others. */
 mr_status mr_plan_classes_note(const mr_plan *plan, mr_error *err);
 const char *mr_plan_variant(const mr_plan *plan); /* NULL: it has no name */
 

@@ -1,6 +1,5 @@
 /* plan_classes.c - the classes of a plan: added, sorted, found by name.
  * Invariant: a class's name is path text, and its number is its place among the classes. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,12 +126,9 @@ typedef struct trimmed {
 
 static trimmed trim(const mr_class *classes, size_t class)
 {
-    const char *name = classes[class].name, *end = name + strlen(name);
-    while (isspace((unsigned char)*name))
-        name++;
-    while (end > name && isspace((unsigned char)end[-1]))
-        end--;
-    return (trimmed){name, (size_t)(end - name), class};
+    trimmed t = {classes[class].name, strlen(classes[class].name), class};
+    mr_text_trim(&t.name, &t.len, " ");
+    return t;
 }
 
 static int by_letters(const trimmed *x, const trimmed *y)

@@ -52,25 +52,14 @@ static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
     return MR_OK;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* The line of `len` bytes at pos, without whitespace around it or a byte order mark; pos moves past it. */
 static void take_line(mr_jsonl *j, size_t len, mr_jsonl_row *row)
 {
-    const char *text = (const char *)j->buf.data + j->pos, *end = text + len;
-    *row = (mr_jsonl_row){.line = ++j->line};
-    if (j->buf_at + j->pos == 0 && len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3))
-        text += 3;
-    while (text < end && is_space(*text))
-        text++;
-    while (end > text && is_space(end[-1]))
-        end--;
-    row->text = text;
-    row->len = (size_t)(end - text);
-    row->at = j->buf_at + (uint64_t)(text - (const char *)j->buf.data);
+    const char *text = (const char *)j->buf.data + j->pos;
+    size_t mark = j->buf_at + j->pos == 0 && len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    *row = (mr_jsonl_row){.line = ++j->line, .text = text + mark, .len = len - mark};
+    mr_text_trim(&row->text, &row->len, " \t\r\n");
+    row->at = j->buf_at + (uint64_t)(row->text - (const char *)j->buf.data);
     j->pos += len;
 }
 

@@ -2,6 +2,7 @@
  * Invariant: every byte is looked at once, except by the trimming of a line. */
 #include <string.h>
 
+#include "base/text.h"
 #include "ingest/tables/lines.h"
 
 mr_lines mr_lines_of(const void *text, size_t len)
@@ -13,11 +14,6 @@ mr_lines mr_lines_of(const void *text, size_t len)
     return (mr_lines){.at = at + mark, .end = at + len};
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 bool mr_lines_next(mr_lines *l)
 {
     while (l->at < l->end) {
@@ -27,12 +23,9 @@ bool mr_lines_next(mr_lines *l)
         l->at = stop < l->end ? stop + 1 : l->end;
         l->at += stop < l->end && *stop == '\r' && l->at < l->end && *l->at == '\n';
         l->number++;
-        while (begin < stop && is_blank(*begin))
-            begin++;
-        while (stop > begin && is_blank(stop[-1]))
-            stop--;
         l->line = begin;
         l->len = (size_t)(stop - begin);
+        mr_text_trim(&l->line, &l->len, " \t");
         if (l->len)
             return true;
     }

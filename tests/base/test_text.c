@@ -124,11 +124,32 @@ static void test_utf8(void **state)
     assert_int_equal(mr_utf8_cut("", 0), 0);
 }
 
+static void test_trim(void **state)
+{
+    static const struct {
+        const char *text, *blanks, *trimmed;
+    } cases[] = {{" a b\t", " \t", "a b"}, {"a", " ", "a"},      {" \t ", " \t", ""}, {"", " ", ""},
+                 {",a,", " \t,", "a"},     {"\na", " \t", "\na"}};
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        const char *text = cases[i].text;
+        size_t len = strlen(text), wanted = strlen(cases[i].trimmed);
+        mr_text_trim(&text, &len, cases[i].blanks);
+        assert_int_equal(len, wanted);
+        assert_memory_equal(text, cases[i].trimmed, wanted);
+    }
+    const char *nul = "\0 ";
+    size_t len = 2;
+    mr_text_trim(&nul, &len, " ");
+    assert_int_equal(len, 1); /* a NUL is not a blank */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sentences_are_printable),
         cmocka_unit_test(test_long_sentences),
+        cmocka_unit_test(test_trim),
         cmocka_unit_test(test_path_text),
         cmocka_unit_test(test_empty_path),
         cmocka_unit_test(test_utf8),

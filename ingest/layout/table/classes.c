@@ -19,25 +19,16 @@ static bool is_on(const char *cell)
            strcmp(cell, "0.0") != 0 && *cell != '-' && *cell != 'f' && *cell != 'F';
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* The next part of the cell between separators, without blanks around it; len 0: an empty one. */
 static void next_part(mr_table_labels *l, const char **text, size_t *len)
 {
     char separators[sizeof MR_LABEL_END + 8];
     snprintf(separators, sizeof separators, "%s%s", l->sheet->at ? MR_LABEL_END : "", l->separators);
     size_t part = *separators ? strcspn(l->at, separators) : strlen(l->at);
-    const char *begin = l->at, *end = l->at + part;
-    l->at = *end ? end + 1 : end;
-    while (begin < end && is_blank(*begin))
-        begin++;
-    while (end > begin && is_blank(end[-1]))
-        end--;
-    *text = begin;
-    *len = (size_t)(end - begin);
+    *text = l->at;
+    *len = part;
+    l->at += part + (l->at[part] != '\0');
+    mr_text_trim(text, len, " \t\r\n");
 }
 
 bool mr_table_label(mr_table_labels *l, const char **text, size_t *len)

@@ -213,11 +213,11 @@ enum { FLAG_NONE, FLAG_ON, FLAG_OFF, FLAG_MINUS };
 
 static int flag_of(const char *cell)
 {
-    static const char *const on[] = {"1", "1.0", "true", NULL}, *const off[] = {"", "0", "0.0", "false", NULL},
-                             *const minus[] = {"-1", "-1.0", NULL};
-    if (among(cell, on))
+    static const char *const minus[] = {"-1", "-1.0", NULL};
+    int flag = mr_sheet_flag(cell);
+    if (flag == 1)
         return FLAG_ON;
-    if (among(cell, off) || mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE)
+    if (flag == 0 || mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE)
         return FLAG_OFF;
     return among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
 }

@@ -21,8 +21,7 @@ static const char *other_cell(const mr_sheet *s, size_t column)
 
 /* ---- flags ----------------------------------------------------------------------------------------------------- */
 
-/* 0 or 1; -1: neither. */
-static int flag_of(const char *cell)
+int mr_sheet_flag(const char *cell)
 {
     static const char *const flags[2][3] = {{"0", "0.0", "false"}, {"1", "1.0", "true"}};
     for (int flag = 0; flag < 2; flag++)
@@ -35,7 +34,7 @@ static int flag_of(const char *cell)
 static bool all_flags(const mr_sheet *s, size_t column)
 {
     for (size_t r = 0; r < s->csv.rows; r++)
-        if (flag_of(mr_sheet_cell(s, r, column)) < 0)
+        if (mr_sheet_flag(mr_sheet_cell(s, r, column)) < 0)
             return false;
     return s->csv.rows > 0;
 }
@@ -89,6 +88,6 @@ mr_status mr_sheet_find_split(mr_sheet *s, mr_notes *notes, mr_error *err)
 const char *mr_sheet_split(const mr_sheet *s, size_t row)
 {
     const char *cell = mr_sheet_cell(s, row, (size_t)s->split);
-    int flag = s->flagged[1] ? flag_of(cell) : -1;
+    int flag = s->flagged[1] ? mr_sheet_flag(cell) : -1;
     return flag < 0 ? cell : s->flagged[flag];
 }

@@ -152,6 +152,7 @@ mr_status mr_sheet_find_others(mr_sheet *sheet, const mr_layout_options *o, mr_n
 /* Sets sheet->split: the column named "split" or the like whose cells are words for splits, or one of flags, such as
  * is_valid, which is noted.  MR_MISUSE: several flag splits. */
 mr_status mr_sheet_find_split(mr_sheet *sheet, mr_notes *notes, mr_error *err);
+int mr_sheet_flag(const char *cell); /* 1, 1.0 or true: 1; 0, 0.0 or false: 0; else -1 */
 /* The row's split in that column, as the source calls it; empty: none. */
 const char *mr_sheet_split(const mr_sheet *sheet, size_t row);
 

@@ -248,14 +248,10 @@ bool mr_yolo_is_text(const char *text, size_t len)
 mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out)
 {
     while (mr_lines_next(&r->lines)) {
-        const char *begin = r->lines.line, *end = begin + r->lines.len;
-        while (begin < end && is_blank(*begin))
-            begin++;
-        while (end > begin && is_blank(end[-1]))
-            end--;
-        if (begin == end || (rules->text && is_head(begin, (size_t)(end - begin))))
+        *out = (mr_yolo_line){.text = r->lines.line, .len = r->lines.len};
+        mr_text_trim(&out->text, &out->len, " \t,");
+        if (!out->len || (rules->text && is_head(out->text, out->len)))
             continue;
-        *out = (mr_yolo_line){.text = begin, .len = (size_t)(end - begin)};
         r->count = 0;
         return rules->text ? read_text(r, rules, out) : read_parts(r, rules, out);
     }
