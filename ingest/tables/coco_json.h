@@ -42,6 +42,7 @@ typedef struct mr_coco_category {
 enum { /* what at least one annotation has */
        MR_COCO_HAS_CAPTION = 1,
        MR_COCO_HAS_SEGMENTS = 2, /* segments_info: panoptic */
+       MR_COCO_HAS_PLACE = 4,    /* a bbox, a segmentation or keypoints that are not empty */
 };
 
 typedef struct mr_coco_file {

@@ -19,14 +19,14 @@ enum { TEXT_ID_MAX = 4096, LICENCES_MAX = 4096 };
 
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
-static const char *const field_words[] = {"",         "id",   "image_id", "category_id", "file_name",
-                                          "coco_url", "name", "bbox",     "caption",     "segments_info"};
-static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 8, 4, 4, 7, 13}; /* there are millions of keys */
+static const char *const field_words[] = {"",     "id",   "image_id", "category_id",   "file_name",    "coco_url",
+                                          "name", "bbox", "caption",  "segments_info", "segmentation", "keypoints"};
+static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 8, 4, 4, 7, 13, 12, 9}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
     /* the members that are read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME | 1u << COCO_URL,
-    [ANNOTATIONS] =
-        1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << BBOX | 1u << CAPTION | 1u << SEGMENTS_INFO,
+    [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << BBOX | 1u << CAPTION |
+                    1u << SEGMENTS_INFO | 1u << SEGMENTATION | 1u << KEYPOINTS,
     [CATEGORIES] = 1u << ID | 1u << NAME,
     [LICENSES] = 1u << NAME,
 };
@@ -116,9 +116,11 @@ static mr_status take_bbox(mr_coco_parser *p, const mr_json_token *t)
         p->bbox_count++;
         return t->kind == MR_JSON_NUMBER ? MR_OK : spoil(p, "\"bbox\" holds something that is not a number");
     }
-    if (t->kind == MR_JSON_LIST_END)
+    if (t->kind == MR_JSON_LIST_END) {
+        p->file->has |= p->bbox_count ? MR_COCO_HAS_PLACE : 0;
         return !p->bbox_count || p->bbox_count == 4 ? MR_OK
                                                     : spoil(p, "\"bbox\" has %u numbers, not four", p->bbox_count);
+    }
     p->bbox_count = 0;
     return t->kind == MR_JSON_LIST || t->kind == MR_JSON_NULL ? MR_OK : spoil(p, "\"bbox\" is not a list");
 }
@@ -373,9 +375,16 @@ static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)
 {
     if (t->kind == MR_JSON_KEY)
         key_field(p, t->text, t->len);
-    else if (p->field && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
+    else if (p->field && p->field < SEGMENTATION && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
         return take_field(p, t);
     return p->field == BBOX && t->kind == MR_JSON_LIST_END ? take_bbox(p, t) : MR_OK;
+}
+
+static mr_status take_inner(mr_coco_parser *p, const mr_json_token *t)
+{
+    if (p->field >= SEGMENTATION)
+        p->file->has |= MR_COCO_HAS_PLACE;
+    return p->field == BBOX ? take_bbox(p, t) : MR_OK;
 }
 
 mr_status mr_coco_take(void *parser, const mr_json_token *t)
@@ -390,6 +399,6 @@ mr_status mr_coco_take(void *parser, const mr_json_token *t)
     case 3:
         return take_member(parser, t);
     default:
-        return ((mr_coco_parser *)parser)->field == BBOX ? take_bbox(parser, t) : MR_OK;
+        return take_inner(parser, t);
     }
 }

@@ -11,7 +11,20 @@
 enum { MR_COCO_LEVELS = 4, MR_COCO_DEPTH_MAX = 200 };
 
 enum mr_coco_section { OTHER, IMAGES, ANNOTATIONS, CATEGORIES, INFO, LICENSES, SECTIONS };
-enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, COCO_URL, NAME, BBOX, CAPTION, SEGMENTS_INFO };
+enum mr_coco_field {
+    NO_FIELD,
+    ID,
+    IMAGE_ID,
+    CATEGORY_ID,
+    FILE_NAME,
+    COCO_URL,
+    NAME,
+    BBOX,
+    CAPTION,
+    SEGMENTS_INFO,
+    SEGMENTATION,
+    KEYPOINTS
+};
 
 typedef struct mr_coco_parser {
     unsigned fields; /* fields of the current section; 0: it is not read */

@@ -108,6 +108,7 @@ mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects 
     X(REVERSED, "reversed", "boxes whose sides were in the wrong order (xmax < xmin); \"objects\" has them in order")  \
     X(FRACTIONS, "fractions", "boxes within the first pixel of their image, as if they were in fractions of it")       \
     X(UNNAMED, "without_class", "objects without a class")                                                             \
+    X(UNPLACED, "without_place", "objects without a box, polygon or keypoints")                                        \
     X(REPEATED, "repeated", "objects with the same class and box as another object of the same image")                 \
     X(UNREADABLE, "unreadable", "objects whose box, polygon or mask is not valid, which \"objects\" lacks")            \
     X(TURNED, "turned", "objects in images that EXIF rotates; \"objects\" places them in the image as stored")         \

@@ -38,6 +38,11 @@ static bool is_fraction(const mr_object *o)
     return is;
 }
 
+static bool is_unplaced(const mr_object *o)
+{
+    return !o->has_box && !o->ring_count && !o->keypoint_count;
+}
+
 static int by_label_and_box(const void *a, const void *b)
 {
     const mr_object *x = *(const mr_object *const *)a, *y = *(const mr_object *const *)b;
@@ -89,6 +94,7 @@ bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sa
         odd[MR_OBJECT_EMPTY] += o->items[i].has_box && (o->items[i].box[2] <= 0 || o->items[i].box[3] <= 0);
         odd[MR_OBJECT_FRACTIONS] += is_fraction(&o->items[i]);
         odd[MR_OBJECT_UNNAMED] += o->items[i].label < 0;
+        odd[MR_OBJECT_UNPLACED] += is_unplaced(&o->items[i]);
     }
     odd[MR_OBJECT_UNREADABLE] = o->unreadable;
     odd[MR_OBJECT_REVERSED] = o->reversed;

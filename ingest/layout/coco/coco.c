@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/common/coco_objects.h"
+#include "ingest/layout/common/label_list.h"
 
 /* ---- annotation files ----------------------------------------------------------------------------------------- */
 
@@ -150,6 +151,14 @@ static mr_status add_part(const mr_source *s, const mr_coco_part *part, uint32_t
     return MR_OK;
 }
 
+static mr_status add_labels(const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf list = {0};
+    MR_TRY(mr_coco_labels(plan, sample->aux, &list, err));
+    mr_label_list_write(plan, &list, out);
+    return MR_OK;
+}
+
 static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     const mr_coco_state *st = plan->state;
@@ -167,6 +176,8 @@ static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
     for (size_t i = 0; i < g->count && status == MR_OK; i++)
         if (parts[i].kind != MR_COCO_IMAGE_INFO)
             status = add_part(t->source, &parts[i], where[i], out, err);
+    if (status == MR_OK && sample->flags & MR_FLAG_MULTI_LABEL)
+        status = add_labels(plan, sample, out, err);
     return status == MR_OK ? mr_buf_status(out, err, "writing COCO meta") : status;
 }
 
@@ -177,7 +188,7 @@ static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
 {
     const mr_coco_state *st = plan->state;
     (void)picture;
-    if (sample->aux == MR_COCO_UNLISTED)
+    if (sample->aux == MR_COCO_UNLISTED || st->labels)
         return MR_OK;
     const uint32_t *where = st->where + sample->aux;
     const mr_coco_group *g = &st->groups[*where++];

@@ -1,4 +1,4 @@
-/* coco.h - what coco.c (bid, meta) and its plan (plan.c, images.c) share.
+/* coco.h - what coco.c (bid, meta) and its plan (plan.c, images.c, labels.c) share.
  *
  *   parts    instances_train2017  captions_train2017 | instances_val2017 ...      annotation files by split, kind
  *   groups   0: parts 0..1                           | 1: parts 2..           one a split of the source
@@ -72,6 +72,7 @@ typedef struct mr_coco_state {
     const char *dir;       /* "annotations" or "" */
     const char *absent;    /* a file of --annotations that is not there; NULL: none */
     bool named;            /* parts have COCO's own names */
+    bool labels;           /* annotations have categories and mark nothing in the image: these are its labels */
 } mr_coco_state;
 
 typedef struct mr_coco_build { /* while plan() runs */
@@ -121,6 +122,11 @@ mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_i
 mr_status mr_coco_leave_out(mr_coco_build *b, mr_coco_group *g);
 /* Adds the images of group n, after all groups are open: the name of its split depends on them. */
 mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
+/* labels.c: whether the annotations of all files say what an image shows, and not where; then sets the labels of the
+ * samples.  Needs the classes. */
+mr_status mr_coco_label_samples(const mr_coco_build *b);
+/* The labels of a sample, int32_t, ascending; replaces out's contents.  Thread-safe. */
+mr_status mr_coco_labels(const mr_plan *plan, uint64_t aux, mr_buf *out, mr_error *err);
 /* missing.c: all `count` images of the split are missing; `first`: one of them. */
 void mr_coco_note_missing(mr_coco_build *b, const mr_coco_group *g, const mr_coco_image *first, uint64_t count);
 

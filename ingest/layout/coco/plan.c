@@ -192,7 +192,8 @@ static mr_status name_variant(const mr_coco_build *b)
     for (int kind = 0; kind < MR_COCO_KINDS; kind++)
         for (size_t i = 0; i < b->st->part_count; i++)
             if (b->st->parts[i].file && b->st->parts[i].kind == kind) {
-                mr_buf_printf(&name, "%s%s", name.len ? "+" : "", mr_coco_kinds[kind]);
+                mr_buf_printf(&name, "%s%s", name.len ? "+" : "",
+                              b->st->labels && kind == MR_COCO_INSTANCES ? "labels" : mr_coco_kinds[kind]);
                 break;
             }
     return mr_plan_variant_set(b->plan, &name, b->err);
@@ -213,6 +214,8 @@ static mr_status plan_samples(mr_coco_build *b)
             status = mr_coco_leave_out(b, &st->groups[i]);
     if (status == MR_OK)
         status = plan_classes(b);
+    if (status == MR_OK)
+        status = mr_coco_label_samples(b);
     return status == MR_OK ? plan_unlisted(b) : status;
 }
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/manifest/format.h"
+#include "ingest/layout/common/label_list.h"
 #include "ingest/layout/table/table.h"
 
 enum { NUMBER_MAX = 9999 };
@@ -207,12 +207,6 @@ int32_t mr_table_class(const mr_table_state *st, const mr_plan *plan, const char
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static int by_label(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void add_labels_of(const mr_table_state *st, const mr_plan *plan, const mr_sheet *sheet, size_t row, mr_buf *out)
 {
     mr_table_labels l = {.sheet = sheet, .row = row, .separators = st->separators};
@@ -232,14 +226,7 @@ mr_status mr_table_row_labels(const mr_table_state *st, const mr_plan *plan, con
     for (size_t r = row + 1; r; r = all ? mr_sheet_next_row(sheet, r) : 0)
         add_labels_of(st, plan, sheet, r - 1, out);
     MR_TRY(mr_buf_status(out, err, "reading labels"));
-    size_t count = out->len / sizeof(int32_t), kept = count > 0;
-    int32_t *labels = (int32_t *)(void *)out->data;
-    if (count > 1)
-        qsort(labels, count, sizeof *labels, by_label);
-    for (size_t i = 1; i < count; i++)
-        if (labels[i] != labels[i - 1])
-            labels[kept++] = labels[i];
-    out->len = kept * sizeof *labels;
+    mr_label_list_settle(out);
     return MR_OK;
 }
 
@@ -248,17 +235,9 @@ static mr_status judge_labels(const mr_table_state *st, const mr_plan *plan, con
                               mr_sample *s, mr_buf *scratch, mr_error *err)
 {
     MR_TRY(mr_table_row_labels(st, plan, sheet, row, true, scratch, err));
-    const int32_t *labels = (const int32_t *)(const void *)scratch->data;
-    size_t count = scratch->len / sizeof *labels;
-    s->label = count == 1 ? labels[0] : -1;
-    if (count == 0 && !sheet->flags)
-        s->flags = MR_FLAG_UNANNOTATED;
-    else if (count != 1)
-        s->flags = MR_FLAG_MULTI_LABEL;
-    for (size_t i = 0; i < count && count > 1; i++) {
-        s->labels += (uint32_t)mr_hash64(&labels[i], sizeof labels[i]);
-        s->meta_bytes += 12 + strlen(plan->classes[labels[i]].name);
-    }
+    mr_label_list_judge(plan, scratch, s);
+    if (!scratch->len)
+        s->flags = sheet->flags ? MR_FLAG_MULTI_LABEL : MR_FLAG_UNANNOTATED;
     return MR_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "shards/manifest/format.h"
+#include "ingest/layout/common/label_list.h"
 
 enum {
     SCORE = 42,
@@ -205,18 +206,7 @@ mr_status mr_table_add_labels(const mr_plan *plan, const mr_sheet *s, size_t row
 {
     MR_AUTO(mr_buf_free) mr_buf labels = {0};
     MR_TRY(mr_table_row_labels(plan->state, plan, s, row, true, &labels, err));
-    const int32_t *label = (const int32_t *)(const void *)labels.data;
-    size_t count = labels.len / sizeof *label;
-    mr_buf_add_text(out, ",\"labels\":[");
-    for (size_t i = 0; i < count; i++)
-        mr_buf_printf(out, "%s%d", i ? "," : "", (int)label[i]);
-    mr_buf_add_text(out, "],\"classes\":[");
-    for (size_t i = 0; i < count; i++) {
-        const char *name = plan->classes[label[i]].name;
-        mr_buf_add_text(out, i ? "," : "");
-        mr_json_add_string(out, name, strlen(name));
-    }
-    mr_buf_add_text(out, "]");
+    mr_label_list_write(plan, &labels, out);
     return MR_OK;
 }
 

@@ -39,6 +39,7 @@ static const char annotations[] =
     "{\"id\":6,\"image_id\":1,\"category_id\":3,\"bbox\":[1,1,1e300,5]},"
     "{\"id\":7,\"image_id\":1,\"category_id\":3,\"segmentation\":[[1,2,11,2,11,22]]},"
     "{\"id\":8,\"image_id\":2,\"category_id\":3,\"bbox\":[30,10,3,4],\"keypoints\":[30,10,2,0,0,0]},"
+    "{\"id\":10,\"image_id\":4,\"category_id\":9},"
     "{\"id\":9,\"image_id\":4,\"category_id\":3,\"bbox\":[1,1,2,2]}]}";
 
 static const char *const expected[] = {
@@ -49,7 +50,7 @@ static const char *const expected[] = {
     "{\"label\":0,\"class\":\"cat\",\"box\":[1,2,10,20],\"polygons\":[[1,2,11,2,11,22]],\"id\":7}]",
     "[{\"label\":0,\"class\":\"cat\",\"box\":[10,17,4,3],\"keypoints\":[[10,20,2],[0,0,0]],\"id\":8}]",
     "[]",
-    "[{\"label\":0,\"class\":\"cat\",\"box\":[1,1,2,2],\"id\":9}]",
+    "[{\"label\":1,\"class\":\"dog\",\"id\":10},{\"label\":0,\"class\":\"cat\",\"box\":[1,1,2,2],\"id\":9}]",
 };
 
 static void make_tree(const char *dir)
@@ -93,7 +94,7 @@ static void check_counts(const json_t *doc)
 {
     expect_number(doc, "pictures", 4);
     expect_number(doc, "pictures_without", 1);
-    expect_number(doc, "objects", 8);
+    expect_number(doc, "objects", 9);
     expect_number(doc, "boxes", 8);
     expect_number(doc, "polygons", 2);
     expect_number(doc, "keypoints", 1);
@@ -102,6 +103,7 @@ static void check_counts(const json_t *doc)
     expect_number(doc, "empty", 1);
     expect_number(doc, "repeated", 1);
     expect_number(doc, "without_class", 2);
+    expect_number(doc, "without_place", 1);
 }
 
 static void check_report(const char *dst)
@@ -112,7 +114,7 @@ static void check_report(const char *dst)
     check_counts(objects);
     expect_number(objects, "unreadable", 2);
     expect_number(objects, "turned", 1);
-    expect_number(objects, "resized", 1);
+    expect_number(objects, "resized", 2);
     assert_non_null(strstr(text, "objects that extend more than a pixel beyond their image: 1 in 1 image"));
     assert_non_null(strstr(text, "objects in images that EXIF rotates"));
     json_decref(doc);
@@ -129,7 +131,7 @@ static void check_inspect(const char *dst)
     expect_number(train, "no_class", 2);
     expect_number(train, "small", 8);
     assert_int_equal(json_integer_value(json_array_get(json_object_get(train, "classes"), 0)), 5);
-    assert_int_equal(json_integer_value(json_array_get(json_object_get(train, "classes"), 1)), 1);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(train, "classes"), 1)), 2);
     json_decref(doc);
     support_result_free(&r);
     r = support_millrace("inspect", "--objects", dst, (char *)NULL);

@@ -28,7 +28,8 @@ static char *full_tree(void)
                 "{\"id\":3,\"file_name\":\"../evil.jpg\"},{\"id\":4,\"file_name\":\"/etc/passwd\"},"
                 "{\"id\":5,\"file_name\":\"gone.jpg\"},{\"id\":6,\"file_name\":\"c.jpg\"},"
                 "{\"id\":8,\"file_name\":\"a\\u0000.jpg\"}],"
-                "\"annotations\":[{\"image_id\":7,\"category_id\":90,\"area\":1e2},{\"image_id\":99,\"category_id\":1},"
+                "\"annotations\":[{\"image_id\":7,\"category_id\":90,\"area\":1e2},{\"image_id\":99,"
+                "\"category_id\":1,\"bbox\":[1,1,2,2]},"
                 "{\"image_id\":7,\"category_id\":1}]," CATEGORIES "}");
     support_put(dir, "annotations/captions_train2017.json",
                 "{\"images\":[{\"id\":7,\"file_name\":\"b.jpg\"},{\"id\":1,\"file_name\":\"a.jpg\",\"only\":\"here\"}],"

@@ -11,7 +11,7 @@ static void put_json(const char *dir, const char *name, const char *file, int ca
 {
     char *path = support_path("annotations/%s", name);
     char *text = support_path("{\"images\":[{\"id\":1,\"file_name\":\"%s\"}],\"annotations\":[{\"image_id\":1,"
-                              "\"category_id\":%d}],\"categories\":[{\"id\":3,\"name\":\"cat\"}]}",
+                              "\"category_id\":%d,\"bbox\":[1,1,2,2]}],\"categories\":[{\"id\":3,\"name\":\"cat\"}]}",
                               file, category);
     support_put(dir, path, text);
     free(text);
