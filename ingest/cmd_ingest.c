@@ -129,12 +129,20 @@ static mr_status check_view(const mr_ingest_request *q, const mr_ranks *ranks, m
     const struct {
         bool given;
         const char *option;
-    } others[] = {
-        {q->o.layout != NULL, "layout"},    {l->label_column != NULL, "label-column"}, {l->config != NULL, "config"},
-        {l->map_count > 0, "split-map"},    {q->o.share_count > 0, "split"},           {q->o.shuffle, "shuffle"},
-        {q->left_out.count > 0, "exclude"}, {q->annotations.count > 0, "annotations"}, {q->o.decode, "check"},
-        {q->o.near, "near-duplicates"},     {q->o.fail_on_leak, "fail-on-leak"},       {q->o.dry_run, "dry-run"},
-        {q->report != NULL, "report"}};
+    } others[] = {{q->o.layout != NULL, "layout"},
+                  {l->label_column != NULL, "label-column"},
+                  {l->config != NULL, "config"},
+                  {l->map_count > 0, "split-map"},
+                  {l->list_count > 0, "split-list"},
+                  {q->o.share_count > 0, "split"},
+                  {q->o.shuffle, "shuffle"},
+                  {q->left_out.count > 0, "exclude"},
+                  {q->annotations.count > 0, "annotations"},
+                  {q->o.decode, "check"},
+                  {q->o.near, "near-duplicates"},
+                  {q->o.fail_on_leak, "fail-on-leak"},
+                  {q->o.dry_run, "dry-run"},
+                  {q->report != NULL, "report"}};
     for (size_t i = 0; i < MR_COUNT(others); i++)
         if (others[i].given)
             return mr_fail(err, MR_MISUSE, "--%s: %s is a view, which selects the samples itself", others[i].option,

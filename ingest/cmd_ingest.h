@@ -11,7 +11,7 @@ typedef struct mr_ingest_request {
     mr_ingest_options o;
     mr_cli_list paths, left_out, annotations;
     mr_cmd_annotations settled;
-    mr_split_map maps[32];
+    mr_split_map maps[32], lists[32];
     bool json;
     const char *report;
     char *downloads; /* rank 0's folder of downloads; NULL: no source is a URL */

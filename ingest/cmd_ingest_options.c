@@ -13,7 +13,14 @@
 static mr_status take_split_map(void *field, const char *text, mr_error *err)
 {
     mr_ingest_request *q = field;
-    return mr_split_map_take((char *)text, q->maps, MR_COUNT(q->maps), &q->o.for_layout.map_count, err);
+    return mr_split_map_take("split-map", (char *)text, q->maps, MR_COUNT(q->maps), &q->o.for_layout.map_count, err);
+}
+
+static mr_status take_split_list(void *field, const char *text, mr_error *err)
+{
+    mr_ingest_request *q = field;
+    return mr_split_map_take("split-list", (char *)text, q->lists, MR_COUNT(q->lists), &q->o.for_layout.list_count,
+                             err);
 }
 
 static mr_status take_split(void *field, const char *text, mr_error *err)
@@ -49,6 +56,9 @@ const mr_option mr_ingest_option_rows[] = {
      .help = "column with captions; hub, webdataset, table"},
     {"split-map", 0, MR_ARG_OTHER, .take = take_split_map, .value = "FROM=TO,..",
      .help = "rename a split (test=val); FROM may be a folder; an empty TO excludes FROM"},
+    {"split-list", 0, MR_ARG_OTHER, .take = take_split_list, .value = "FILE=TO,..",
+     .help = "take splits from text files of the source that name an image per line (meta/train.txt=train)",
+     .rare = true},
     {"split", 0, MR_ARG_OTHER, .take = take_split, .value = "NAME=SHARE,..",
      .help = "divide a source without splits (train=0.8,val=0.1,test=0.1); by the images' hashes, each class in these "
              "shares; images that are identical, look alike, or were made from one (.rf.) stay together"},
@@ -156,6 +166,7 @@ mr_status mr_ingest_request_check(void *ctx, mr_error *err)
     if (q->near_distance_given && !q->o.near)
         return mr_fail(err, MR_MISUSE, "--near-distance is for --near-duplicates; give both");
     q->o.for_layout.maps = q->maps;
+    q->o.for_layout.lists = q->lists;
     q->o.for_source.leave_out = q->left_out.items;
     q->o.for_source.leave_out_count = q->left_out.count;
     if (q->progress_fd && fcntl((int)q->progress_fd, F_GETFD) < 0)

@@ -11,22 +11,24 @@
 #include "shards/manifest/manifest.h"
 #include "ingest/sample/sample.h"
 
-mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t capacity, size_t *count, mr_error *err)
+mr_status mr_split_map_take(const char *option, char *text, mr_split_map *maps, size_t capacity, size_t *count,
+                            mr_error *err)
 {
     char *rest;
     for (char *pair = strtok_r(text, ",", &rest); pair; pair = strtok_r(NULL, ",", &rest)) {
         char *equal = strchr(pair, '=');
         if (!equal || equal == pair)
-            return mr_fail(err, MR_MISUSE, "--split-map %s: use FROM=TO, for example --split-map test=val", pair);
+            return mr_fail(err, MR_MISUSE, "--%s %s: use FROM=TO, for example --%s %s", option, pair, option,
+                           strcmp(option, "split-list") != 0 ? "test=val" : "lists/test.txt=test");
         if (*count == capacity)
-            return mr_fail(err, MR_MISUSE, "--split-map %s: more than %zu splits to map", pair, capacity);
+            return mr_fail(err, MR_MISUSE, "--%s %s: more than %zu splits", option, pair, capacity);
         *equal = '\0';
         for (size_t i = 0; i < *count; i++)
             if (strcmp(maps[i].from, pair) == 0)
-                return mr_fail(err, MR_MISUSE, "--split-map: '%s' is given twice, to become '%s' and '%s'", pair,
+                return mr_fail(err, MR_MISUSE, "--%s: '%s' is given twice, to become '%s' and '%s'", option, pair,
                                maps[i].to, equal + 1);
         if (equal[1] && !mr_split_name_ok(equal + 1))
-            return mr_fail(err, MR_MISUSE, "--split-map: '%s' is not a valid split name; use letters, digits, - and _",
+            return mr_fail(err, MR_MISUSE, "--%s: '%s' is not a valid split name; use letters, digits, - and _", option,
                            equal + 1);
         maps[(*count)++] = (mr_split_map){pair, equal + 1};
     }

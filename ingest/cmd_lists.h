@@ -5,8 +5,10 @@
 
 #include "ingest/pipeline/ingest_state.h"
 
-/* --split-map: appends FROM=TO,FROM=TO... to the `*count` maps; they point into `text`, which is modified. */
-mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t capacity, size_t *count, mr_error *err);
+/* --split-map, --split-list: appends FROM=TO,FROM=TO... to the `*count` maps; they point into `text`, which is
+ * modified.  `option`: its name, for messages. */
+mr_status mr_split_map_take(const char *option, char *text, mr_split_map *maps, size_t capacity, size_t *count,
+                            mr_error *err);
 
 /* --split: NAME=SHARE,NAME=SHARE... whose sum is 1. */
 mr_status mr_split_shares_take(const char *text, mr_ingest_options *o, mr_error *err);

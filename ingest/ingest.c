@@ -12,6 +12,7 @@
 #include "base/system/pool.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/layout/table/split_lists.h"
 #include "ingest/leaks/leaks.h"
 #include "ingest/source/sight.h"
 
@@ -100,6 +101,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     MR_TRY(shorten_notes(in, err));
     size_t notes = in->notes.count;
     MR_TRY(in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err));
+    MR_TRY(mr_split_lists_apply(&in->choice.tree, &o->for_layout, &in->plan, err));
     MR_TRY(mr_source_check(in->source, err));
     MR_TRY(mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err));
     MR_TRY(mr_plan_review(&in->choice.tree, &in->plan, &o->for_layout, err));

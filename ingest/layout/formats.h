@@ -6,12 +6,17 @@
 #include "ingest/layout/stems.h"
 #include "ingest/source/source.h"
 
+enum {
+    MR_FORMAT_PER_IMAGE = 1, /* a file for each image, of the image's name */
+    MR_FORMAT_CHOSEN = 2,    /* --annotations says which of them count */
+    MR_FORMAT_LIST = 4,      /* each line is an image: --split-list reads it */
+};
+
 typedef struct mr_format {
     const char *name;    /* the name of one file: "KITTI label file" */
     const char *names;   /* the name of several */
     const char *instead; /* what makes it useful: "convert it to COCO or YOLO first"; NULL: some layout reads it */
-    bool per_image;      /* a file for each image, of the image's name */
-    bool chosen;         /* --annotations says which of them count */
+    unsigned kind;       /* MR_FORMAT_*, or 0 */
 } mr_format;
 
 typedef struct mr_content {

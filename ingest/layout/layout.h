@@ -93,6 +93,8 @@ typedef struct mr_layout_options {
     unsigned class_depth; /* folders that form a class's name, below its split; 0: 1, unless that looks wrong */
     const mr_split_map *maps;
     size_t map_count;
+    const mr_split_map *lists; /* from: a file, from the top level of the source */
+    size_t list_count;
 } mr_layout_options;
 
 typedef struct mr_bid {
@@ -158,6 +160,9 @@ extern const mr_layout *const mr_layouts[]; /* NULL-terminated, in the table's o
  * of the source are one split by usage (dev and eval), and no map tells them apart. */
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
                             mr_error *err);
+/* The stored split of this name; adds it if it is new.  `called`: its name in the source, which must outlive the plan;
+ * NULL: none. */
+mr_status mr_plan_split_named(mr_plan *plan, const char *name, const char *called, uint32_t *split, mr_error *err);
 /* The map that mr_plan_split_get() applies; NULL: none. */
 const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len);
 /* Names the variant by the path text in `name`, which is empty afterwards. */

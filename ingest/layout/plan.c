@@ -128,6 +128,14 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
     return add_alias(s, name, len, map != NULL) && !map ? check_alias(s, name, len, err) : MR_OK;
 }
 
+mr_status mr_plan_split_named(mr_plan *plan, const char *name, const char *called, uint32_t *split, mr_error *err)
+{
+    MR_TRY(split_add(plan, name, strlen(name), split, err));
+    if (called)
+        add_alias(&plan->splits[*split], called, strlen(called), true);
+    return MR_OK;
+}
+
 /* ---- the whole plan -------------------------------------------------------------------------------------------- */
 
 /* Otherwise a misspelled split would go unnoticed. */
@@ -184,7 +192,7 @@ static void list_merged(const mr_tree *t, const mr_plan *plan, size_t split, mr_
 }
 
 /* Notes splits of the source that are stored as one. */
-static void note_merged(const mr_tree *t, const mr_plan *plan)
+static void note_merged(const mr_tree *t, const mr_plan *plan, const mr_layout_options *o)
 {
     for (size_t i = 0; i < plan->split_count; i++) {
         MR_AUTO(mr_buf_free) mr_buf names = {0};
@@ -194,7 +202,9 @@ static void note_merged(const mr_tree *t, const mr_plan *plan)
         list_merged(t, plan, i, &names, &mapped);
         mr_note_add(plan->notes, MR_NOTE_INFO, plan->splits[i].name, strlen(plan->splits[i].name), 0,
                     "%s are stored as this one split%s", mr_buf_text(&names),
-                    mapped ? ", because of --split-map" : "; --split-map keeps them apart or leaves one out");
+                    o->list_count ? ", because of --split-list"
+                    : mapped      ? ", because of --split-map"
+                                  : "; --split-map keeps them apart or leaves one out");
         plan->notes->failed = plan->notes->failed || names.failed;
     }
 }
@@ -215,7 +225,7 @@ mr_status mr_plan_review(const mr_tree *t, const mr_plan *plan, const mr_layout_
                        "--label-column %s: no sample has a label there: the column is empty, or its "
                        "rows name none of the images",
                        o->label_column);
-    note_merged(t, plan);
+    note_merged(t, plan, o);
     return mr_plan_classes_note(plan, err);
 }
 

@@ -159,11 +159,14 @@ static bool is_in_split(const mr_book *b, const mr_entry *e)
     return false;
 }
 
-/* With --layout flat the user says that annotations do not matter, with --annotations which of them do. */
+/* With --layout flat the user says that annotations do not matter, with --annotations and --split-list which of them
+ * do. */
 static bool is_unwanted(const mr_ingest *in, const mr_format *format)
 {
+    const mr_layout_options *o = &in->options->for_layout;
     bool flat = in->options->layout && in->choice.layout == &mr_layout_flat;
-    return flat || (format->chosen && in->options->for_layout.annotation_count);
+    return flat || (format->kind & MR_FORMAT_CHOSEN && o->annotation_count) ||
+           (format->kind & MR_FORMAT_LIST && o->list_count);
 }
 
 /* An image, or an annotation of a known format: a mask, skipped, or left. */
@@ -181,7 +184,7 @@ static mr_status settle_found(mr_book *b, uint32_t n, const mr_format *format, m
         b->fates[n] = MR_FATE_LEFT_OUT;
         return MR_OK;
     }
-    bool unmatched = !format || (format->per_image && !mr_stems_have(&b->of_samples, stem, stem_len));
+    bool unmatched = !format || (format->kind & MR_FORMAT_PER_IMAGE && !mr_stems_have(&b->of_samples, stem, stem_len));
     mr_leftover left = {.path = e->path,
                         .entry = n,
                         .format = format,
@@ -211,7 +214,7 @@ static bool may_name_stems(mr_book *b, const mr_entry *e)
 }
 
 /* A file that the layout knows as an annotation by its place. */
-static const mr_format unknown = {.name = "annotation", .names = "annotations", .per_image = true};
+static const mr_format unknown = {.name = "annotation", .names = "annotations", .kind = MR_FORMAT_PER_IMAGE};
 
 static mr_status settle_rest(mr_book *b, uint32_t n, mr_error *err)
 {

@@ -36,6 +36,11 @@ static json_t *options_json(const mr_ingest *in)
         json_object_set_new(doc, "skip_unmatched", json_true());
     if (o->for_layout.class_depth)
         json_object_set_new(doc, "class_depth", json_integer(o->for_layout.class_depth));
+    json_t *lists = o->for_layout.list_count ? json_object() : NULL;
+    for (size_t i = 0; i < o->for_layout.list_count; i++)
+        json_object_set_new(lists, o->for_layout.lists[i].from, json_string(o->for_layout.lists[i].to));
+    if (lists)
+        json_object_set_new(doc, "split_list", lists);
     json_t *annotations = o->for_layout.annotation_count ? json_array() : NULL;
     for (size_t i = 0; i < o->for_layout.annotation_count; i++)
         json_array_append_new(annotations,

@@ -71,8 +71,8 @@ static void bid_without_splits(const mr_tree *t, const mr_layout_options *o, mr_
     if (count < 2)
         return;
     bid->score = 20;
-    snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders: all of it is one split, train",
-             count);
+    snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders%s", count,
+             o->list_count ? "" : ": all of it is one split, train");
 }
 
 static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)

@@ -23,7 +23,7 @@ static void check_split_map(char *text)
     size_t count = 0, other = 0;
     mr_buf out = {0};
     mr_error err;
-    if (!taken(mr_split_map_take(text, maps, MR_COUNT(maps), &count, &err), &err))
+    if (!taken(mr_split_map_take("split-map", text, maps, MR_COUNT(maps), &count, &err), &err))
         return;
     FUZZ_MUST(count <= MR_COUNT(maps));
     for (size_t i = 0; i < count; i++) {
@@ -31,7 +31,8 @@ static void check_split_map(char *text)
         mr_buf_printf(&out, "%s=%s,", maps[i].from, maps[i].to);
     }
     mr_buf_text(&out);
-    FUZZ_MUST(!count || mr_split_map_take((char *)out.data, again, MR_COUNT(again), &other, &err) == MR_OK);
+    FUZZ_MUST(!count ||
+              mr_split_map_take("split-map", (char *)out.data, again, MR_COUNT(again), &other, &err) == MR_OK);
     FUZZ_MUST(other == count);
     for (size_t i = 0; i < count; i++)
         FUZZ_MUST(strcmp(maps[i].from, again[i].from) == 0 && strcmp(maps[i].to, again[i].to) == 0);

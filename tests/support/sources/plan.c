@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ingest/layout/table/split_lists.h"
 #include "shards/manifest/format.h"
 
 typedef struct planned {
@@ -44,6 +45,8 @@ static bool begin(planned *p, const char *source, const char *forced, const mr_l
     status = mr_layout_check(p->choice.layout, o ? o : &none, &p->err);
     if (status == MR_OK)
         status = p->choice.layout->plan(&p->choice.tree, o ? o : &none, &p->plan, &p->err);
+    if (status == MR_OK)
+        status = mr_split_lists_apply(&p->choice.tree, o ? o : &none, &p->plan, &p->err);
     if (status == MR_OK)
         status = mr_plan_review(&p->choice.tree, &p->plan, o ? o : &none, &p->err);
     if (status != MR_OK)

@@ -1,0 +1,124 @@
+/* test_split_lists.c - splits that text files list.
+ * Invariant tested: each sample is in the split of the list that names it, and what is in no list is noted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/sources/plan.h"
+#include "tests/support/images/image.h"
+
+#define LISTS(...)                                                                                                     \
+    (mr_layout_options)                                                                                                \
+    {                                                                                                                  \
+        .lists = (const mr_split_map[]){__VA_ARGS__},                                                                  \
+        .list_count = sizeof((const mr_split_map[]){__VA_ARGS__}) / sizeof(mr_split_map)                               \
+    }
+#define HEAD "layout imagenette 20: variant image-folder without splits, licence -, classes pie tea\n"
+
+/* Two classes of two images; one name has a space. */
+static int put_images(void **state)
+{
+    plan_set_up(state);
+    support_touch(plan_dir, NAMES("images/pie/1.jpg", "images/pie/2.png", "images/tea/1.jpg", "images/tea/my cat.jpg"));
+    return 0;
+}
+
+static void test_forms_of_lines(void **state)
+{
+    (void)state;
+    /* Without an ending and with a label; with both, and CR LF; from the root of the source; a whole path. */
+    plan_file("meta/test.txt", "\xEF\xBB\xBFpie/1 0\n\n");
+    plan_file("meta/train.txt", "tea/my cat.jpg\r\npie/2.png,7\r\n/data/images/tea/1.jpg\r\n");
+    const mr_layout_options o = LISTS({"meta/test.txt", "test"}, {"meta/train.txt", "train"});
+    plan_is(&o, HEAD "test pie/1.jpg pie - - -\n"
+                     "train pie/2.png pie - - -\n"
+                     "train tea/1.jpg tea - - -\n"
+                     "train tea/my cat.jpg tea - - -\n");
+    char *counts = support_plan_counts(plan_dir, &o);
+    assert_non_null(strstr(counts, "train 3, test 1; 0 notes, 0 unused")); /* in the usual order of splits */
+    free(counts);
+}
+
+static void test_images_in_no_list(void **state)
+{
+    (void)state;
+    plan_file("a.lst", "pie/1\ntea/1\nsoup/1\n");
+    plan_file("b.lst", "pie/2\n");
+    mr_layout_options o = LISTS({"a.lst", "val"}, {"b.lst", ""});
+    plan_is(&o, HEAD "val pie/1.jpg pie - - -\n"
+                     "val tea/1.jpg tea - - -\n"
+                     "note missing soup/1: line 3 of a.lst: no such image\n"
+                     "note unlisted tea/my cat.jpg: in none of the lists: left out of split train\n"
+                     "unused images/tea/my cat.jpg\n");
+    o.keep_unlisted = true;
+    plan_says(&o, NULL, "train tea/my cat.jpg tea - - -\n");
+    plan_says(&o, NULL, "in none of the lists: kept in split train");
+}
+
+/* Two lists may be one split, and name an image twice; two splits may not. */
+static void test_an_image_in_two_lists(void **state)
+{
+    (void)state;
+    plan_file("a.txt", "pie/1\npie/2\npie/1\n");
+    plan_file("b.txt", "tea/1\nmy cat\npie/2\n");
+    plan_says(&LISTS({"a.txt", "train"}, {"b.txt", "train"}), NULL,
+              "note notes train: a.txt and b.txt are stored as this one split, because of --split-list");
+    plan_says(&LISTS({"a.txt", "train"}, {"b.txt", "val"}), NULL,
+              "b.txt: line 3: images/pie/2.png is in a.txt too; an image has one split");
+    plan_says(&LISTS({"a.txt", "train"}, {"b.txt", ""}), NULL, "is in a.txt too");
+}
+
+static void test_lists_that_cannot_be(void **state)
+{
+    (void)state;
+    plan_file("a.txt", "1\n");
+    plan_file("names.txt", "pie\ntea\n");
+    plan_says(&LISTS({"a.txt", "train"}), NULL, "a.txt: line 1: 1 may be images/");
+    plan_says(&LISTS({"names.txt", "train"}), NULL, "--split-list names.txt: it names none of the images");
+    plan_says(&LISTS({"meta/a.txt", "train"}), NULL, "--split-list meta/a.txt=train: the source has no such file");
+}
+
+static void put_text(const char *dir, const char *name, const char *text)
+{
+    char *path = support_path("%s/src/%s", dir, name);
+    support_write_text(path, text);
+    free(path);
+}
+
+/* As a user meets them: the refusal names the option, which settles all lists of the folder. */
+static void test_what_is_advised(void **state)
+{
+    char *dir = *state;
+    static const char *const names[] = {"pie/1", "pie/2", "tea/3", "tea/4"};
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        picture p = make_jpeg((jpeg_kind){.width = 20 + (unsigned)i, .height = 9, .components = 3});
+        char *path = support_path("%s/src/images/%s.jpg", dir, names[i]);
+        support_write(path, p.bytes, p.len);
+        picture_free(&p);
+        free(path);
+    }
+    put_text(dir, "lists/train1.txt", "pie/1.jpg\ntea/3.jpg\n");
+    put_text(dir, "lists/test1.txt", "pie/2.jpg\ntea/4.jpg\n");
+    put_text(dir, "lists/train2.txt", "pie/2.jpg\ntea/3.jpg\n");
+    put_text(dir, "lists/test2.txt", "pie/1.jpg\ntea/4.jpg\n");
+    static const char advised[] = "--split-list lists/test1.txt=test,lists/train1.txt=train";
+    char *source = support_path("%s/src", dir), *target = support_path("%s/out", dir);
+    support_expect_refusal(support_millrace("ingest", source, target, (char *)NULL), advised);
+    support_expect(0, "ingest", source, target, "--split-list", strchr(advised, ' ') + 1, (char *)NULL);
+    support_result r = support_millrace("inspect", "--json", target, (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "\"split_list\": {\n   \"lists/test1.txt\": \"test\","));
+    support_result_free(&r);
+    free(source);
+    free(target);
+}
+
+#define PLANNED(test) cmocka_unit_test_setup_teardown(test, put_images, plan_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PLANNED(test_forms_of_lines),       PLANNED(test_images_in_no_list), PLANNED(test_an_image_in_two_lists),
+        PLANNED(test_lists_that_cannot_be), IN_TMPDIR(test_what_is_advised),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
