@@ -11,8 +11,7 @@
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* "a%20b.jpg" of a URL is "a b.jpg". */
-static void unescape(mr_buf *path)
+bool mr_name_decode(mr_buf *path)
 {
     size_t to = 0;
     for (size_t i = 0; i < path->len; i++, to++) {
@@ -24,7 +23,9 @@ static void unescape(mr_buf *path)
         path->data[to] = coded ? coded : byte;
         i += coded ? 2 : 0;
     }
+    bool any = to < path->len;
     path->len = to;
+    return any;
 }
 
 /* The path in a URL, or of a Windows path; true: it was a URL. */
@@ -74,7 +75,7 @@ mr_name_kind mr_name_clean(const char *name, size_t len, mr_buf *out)
         }
     }
     if (url)
-        unescape(&clean);
+        mr_name_decode(&clean);
     mr_buf_clear(out);
     mr_buf_add(out, clean.data, clean.len);
     mr_buf_text(out);

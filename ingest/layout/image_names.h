@@ -17,6 +17,9 @@ typedef enum mr_name_kind {
 /* Replaces out's contents with the name's path: with slashes, without "." and "..". */
 mr_name_kind mr_name_clean(const char *name, size_t len, mr_buf *out);
 
+/* "a%20b.jpg", as in URLs, becomes "a b.jpg"; false: nothing of it is encoded. */
+bool mr_name_decode(mr_buf *path);
+
 typedef struct mr_image_names { /* the images of a run of entries, by the last parts of their paths */
     mr_tree tree;
     uint32_t *items;

@@ -13,6 +13,10 @@ bool mr_name_is_synset(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 /* In any of them; the list ends with NULL. */
 bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes);
+/* Whether two names differ in the case of ASCII letters alone, or in how they write accented letters: as one character
+ * (NFC) or, as macOS does, as a letter and a mark (NFD).  False for equal names. */
+bool mr_name_alike(const char *a, size_t a_len, const char *b, size_t b_len);
+#define MR_NAME_ALIKE "in the case of letters, or in the form of accented ones (NFC, NFD)"
 bool mr_path_is_hidden(const char *path, size_t len); /* it, or a folder above it, has a name that begins with a dot */
 
 #endif

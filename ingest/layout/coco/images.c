@@ -83,6 +83,16 @@ static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *n
     return p->rival == MR_NO_ENTRY ? MR_OK : ambiguous(b, g, name, len, p);
 }
 
+/* Label Studio and others write "my%20cat.jpg". */
+static mr_status resolve_decoded(const mr_coco_build *b, mr_coco_group *g, place *p)
+{
+    MR_AUTO(mr_buf_free) mr_buf name = {0};
+    mr_buf_add(&name, b->name.data, b->name.len);
+    if (!mr_name_decode(&name))
+        return mr_buf_status(&name, b->err, "listing COCO images");
+    return resolve(b, g, mr_buf_text(&name), name.len, p);
+}
+
 /* The image's file, if it exists.  A path of another machine is looked up where the name is not one of this tree. */
 static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, mr_name_kind *kind, place *p)
 {
@@ -99,6 +109,8 @@ static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_ima
     b->plan->notes->failed = b->plan->notes->failed || b->name.failed;
     if (*kind == MR_NAME_PLAIN)
         MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
+    if (*kind == MR_NAME_PLAIN && p->entry == MR_NO_ENTRY)
+        MR_TRY(resolve_decoded(b, g, p));
     bool foreign = *kind == MR_NAME_FOREIGN;
     if (*kind == MR_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && !memchr(b->name.data, '/', b->name.len)))
         return MR_OK;

@@ -6,6 +6,7 @@
 #include "base/scope.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
+#include "ingest/layout/image_names.h"
 #include "ingest/layout/table/table.h"
 
 /* The name without folder and ending. */
@@ -305,6 +306,14 @@ mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell
         memcpy(whole, cell, len);
         whole[len] = '\0';
         return mr_picture_find(index, whole, split, found);
+    }
+    if (match == MR_PICTURE_NONE && strchr(cell, '%')) {
+        MR_AUTO(mr_buf_free) mr_buf plain = {0};
+        mr_buf_add(&plain, cell, strlen(cell));
+        if (mr_name_decode(&plain) && !plain.failed)
+            match = mr_picture_find(index, mr_buf_text(&plain), split, found);
+        if (match != MR_PICTURE_NONE)
+            return match;
     }
     mr_value id = mr_value_of(cell, len);
     if (match == MR_PICTURE_NONE && id.kind == MR_VALUE_WHOLE && strcmp(id.name, cell) != 0)

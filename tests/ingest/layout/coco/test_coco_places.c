@@ -176,7 +176,7 @@ static void test_other_case(void **state)
     support_put(dir, "images/A.JPG", "a");
     p = support_plan_at(COCO, dir, "", NULL);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017",
-                                 "; images/A.JPG is there, but letters must have the same case"));
+                                 "; images/A.JPG is there, but differs in the case of letters"));
     support_plan_done(&p);
 }
 

@@ -149,6 +149,10 @@ static void test_unusual_file_names(void **state)
         {"file:///d/val/a.jpg", true, false},
         {"/data/local-files/?d=val/a.jpg", true, false},
         {"http://h/x/%62%2Ejpg", true, false},
+        {"%61.jpg", true, false},
+        {"x%2Fb.jpg", true, false},
+        {"x/100%.jpg", true, false},
+        {"%62.jpg", false, false},
         {"me/val/a.jpg", true, false},
         {"me/a.jpg", false, false},
         {"/me/c.jpg", false, false},
@@ -156,6 +160,7 @@ static void test_unusual_file_names(void **state)
     const char *dir = *state;
     support_put(dir, "val/a.jpg", "a");
     support_put(dir, "val/x/b.jpg", "b");
+    support_put(dir, "val/x/100%.jpg", "c");
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         put_json(dir, "instances_val.json", cases[i].name, 3);
         support_plan p = support_plan_ok(COCO, *state, NULL);

@@ -173,6 +173,17 @@ static void test_foreign_paths(void **state)
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
 }
 
+/* Encoded as in URLs; a file that has the name itself comes first. */
+static void test_encoded_names(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("images/my cat.jpg", "images/a%20b.jpg", "images/a b.jpg"));
+    plan_file("a.csv", "file,label\nmy%20cat.jpg,a\nimages/a%20b.jpg,b\nno%20dog.jpg,b\n");
+    plan_says(NULL, NULL, "train images/my cat.jpg a - - ");
+    plan_says(NULL, NULL, "train images/a%20b.jpg b - - ");
+    plan_says(NULL, NULL, "note missing no%20dog.jpg: row 3 of a.csv names it");
+}
+
 /* In a folder of its own. */
 static void test_apart(void **state)
 {
@@ -293,9 +304,10 @@ int main(void)
         TEST(test_ids_and_splits),  TEST(test_split_column),    TEST(test_split_flags),
         TEST(test_several_classes), TEST(test_several_columns), TEST(test_captions),
         TEST(test_numbers),         TEST(test_texts),           TEST(test_rows),
-        TEST(test_foreign_paths),   TEST(test_apart),           TEST(test_two_meanings),
-        TEST(test_masks),           TEST(test_nothing_matches), TEST(test_class_folders),
-        TEST(test_two_splits),      TEST(test_split_folders),   TEST(test_large_tables),
+        TEST(test_foreign_paths),   TEST(test_encoded_names),   TEST(test_apart),
+        TEST(test_two_meanings),    TEST(test_masks),           TEST(test_nothing_matches),
+        TEST(test_class_folders),   TEST(test_two_splits),      TEST(test_split_folders),
+        TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
