@@ -1,7 +1,9 @@
 /* format_text.c - lines of text as in annotation formats: cells, numbers, names of images.
  * Invariant: no format is recognised from less than a whole line, so an empty file is of no format.
  * Sources: KITTI's object development kit (15 values in a line, 16 with a score), DOTA's page "Data format" (lines
- * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files. */
+ * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files, MOTChallenge's gt.txt
+ * (frame, id, x, y, width, height ...), VisDrone's annotations (x, y, width, height ...), ICDAR's (four corners, text).
+ */
 #include "ingest/layout/format_text.h"
 #include "ingest/source/names.h"
 
@@ -103,6 +105,14 @@ bool mr_head_is_kitti(const mr_head *h)
     line l;
     return next_line(h, &at, " \t", &l) && (l.count == 15 || l.count == 16) && !is_number(l.cells[0], false) &&
            are_numbers(&l, 1, l.count, false);
+}
+
+bool mr_head_is_pixels(const mr_head *h)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    const char *at = h->bytes + (h->len > 3 && !memcmp(h->bytes, mark, 3) ? 3 : 0);
+    line l;
+    return next_line(h, &at, ",", &l) && l.count >= 8 && are_numbers(&l, 0, 8, false);
 }
 
 static bool begins(cell c, const char *word)

@@ -123,6 +123,11 @@ static bool is_dota(const mr_head *h)
     return is_text(h) && mr_head_is_dota(h);
 }
 
+static bool is_pixels(const mr_head *h)
+{
+    return is_text(h) && mr_head_is_pixels(h);
+}
+
 static bool is_yolo(const mr_head *h)
 {
     return is_text(h) && mr_head_is_yolo(h);
@@ -244,6 +249,10 @@ static const row rows[] = {
       "Ultralytics",
       MR_FORMAT_PER_IMAGE},
      is_dota},
+    {{"MOT, VisDrone or ICDAR file", "MOT, VisDrone or ICDAR files",
+      "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne",
+      MR_FORMAT_PER_IMAGE},
+     is_pixels},
     {{"YOLO label file", "YOLO label files", NULL, MR_FORMAT_PER_IMAGE}, is_yolo},
     {{"caption", "captions", NULL, MR_FORMAT_PER_IMAGE}, is_caption},
     {{"image list", "image lists", NULL, MR_FORMAT_LIST}, is_list},

@@ -20,6 +20,13 @@ static void test_hints(void **state)
          "1.json is a LabelMe annotation"},
         {"trainval/Annotations_Part/2008_000002.mat", "MATLAB 5.0", "is a PASCAL-Part annotation"},
         {"Annotations/2008_000002.mat", "MATLAB 5.0", "is a MATLAB file"},
+        {"seq/gt/gt.txt", "1,1,912,484,97,109,0,7,1\n2,1,912,484,97,109,0,7,1\n",
+         "gt.txt is a MOT, VisDrone or ICDAR file"},
+        {"gt/gt_img_1.txt",
+         "\xEF\xBB\xBF"
+         "377,117,463,117,465,130,378,130,Genaxis Theatre\r\n",
+         "is a MOT, VisDrone or ICDAR file"},
+        {"annotations/1.txt", "684,8,273,116,0,0,0\n", "no layout fits"},
         {"annotations.xml", "<html><version/>", "no layout fits"},
         {"2.json", "{\"shapes\": []}", "no layout fits"},
     };
