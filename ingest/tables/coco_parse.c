@@ -15,13 +15,8 @@
 #include "base/scope.h"
 #include "base/text.h"
 
-enum { TEXT_ID_MAX = 4096, LICENCES_MAX = 4096 };
+enum { LICENCES_MAX = 4096 };
 
-static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
-
-static const char *const field_words[] = {"",     "id",   "image_id", "category_id",   "file_name",    "coco_url",
-                                          "name", "bbox", "caption",  "segments_info", "segmentation", "keypoints"};
-static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 8, 4, 4, 7, 13, 12, 9}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
     /* the members that are read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME | 1u << COCO_URL,
@@ -30,6 +25,7 @@ static const unsigned fields_of[SECTIONS] = {
     [CATEGORIES] = 1u << ID | 1u << NAME,
     [LICENSES] = 1u << NAME,
 };
+
 static const unsigned required[SECTIONS] = {
     [IMAGES] = 1u << ID,
     [ANNOTATIONS] = 1u << IMAGE_ID,
@@ -46,135 +42,18 @@ MR_PRINTF(2, 3) static mr_status reject(mr_coco_parser *p, const char *format, .
     return mr_fail(p->err, MR_BAD_DATA, "%s: byte %" PRIu64 ": %s", p->name, mr_json_stream_at(p->stream), text);
 }
 
-/* The first thing that is wrong with an element. */
-MR_PRINTF(2, 3) static mr_status spoil(mr_coco_parser *p, const char *format, ...)
-{
-    va_list args;
-    if (*p->why)
-        return MR_OK;
-    va_start(args, format);
-    vsnprintf(p->why, sizeof p->why, format, args);
-    va_end(args);
-    p->why_at = mr_json_stream_at(p->stream);
-    return MR_OK;
-}
-
-static mr_status out_of_memory(mr_coco_parser *p)
-{
-    return mr_fail_memory(p->err, "reading COCO annotations");
-}
-
-/* ---- values --------------------------------------------------------------------------------------------------- */
-
-static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
-{
-    char **out = p->field == COCO_URL ? &p->url : &p->text;
-    if (t->len > 1 << 20)
-        return spoil(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
-    if (p->section == CATEGORIES && memchr(t->text, '\0', t->len))
-        return spoil(p, "a category's name contains a NUL character");
-    if (p->field == COCO_URL && (!t->len || memchr(t->text, '\0', t->len)))
-        return MR_OK; /* it matters where there is no file_name */
-    *out = malloc(t->len + 1);
-    if (!*out)
-        return out_of_memory(p);
-    memcpy(*out, t->text, t->len);
-    (*out)[t->len] = '\0';
-    if (out == &p->text)
-        p->text_len = (uint32_t)t->len;
-    return MR_OK;
-}
-
-/* Tools that have only numbers for their classes write "name": 7. */
-static mr_status take_name(mr_coco_parser *p, const mr_json_token *t)
-{
-    if (t->kind == MR_JSON_STRING || (p->field == NAME && t->kind == MR_JSON_NUMBER))
-        return take_text(p, t);
-    return p->field == COCO_URL ? MR_OK : spoil(p, "\"%s\" is not a string", field_words[p->field]);
-}
-
-static mr_status take_id(mr_coco_parser *p, const mr_json_token *t)
-{
-    const char *word = field_words[p->field];
-    int64_t *id = p->field == CATEGORY_ID ? &p->category_id : &p->id;
-    if (t->kind == MR_JSON_STRING && t->len && t->len <= TEXT_ID_MAX)
-        return mr_coco_id_add(p->ids, t->text, t->len, id) ? MR_OK : out_of_memory(p);
-    if (t->kind == MR_JSON_NUMBER && mr_coco_id_number(t->text, t->len, id))
-        return MR_OK;
-    p->seen_fields &= ~(1u << p->field);
-    if (t->kind == MR_JSON_STRING)
-        return spoil(p, "\"%s\" is a string of %zu bytes: an id has 1 to %d", word, t->len, TEXT_ID_MAX);
-    if (t->kind != MR_JSON_NUMBER)
-        return spoil(p, "\"%s\" is neither a number nor a string, as COCO ids are", word);
-    return spoil(p, "\"%s\" is %.*s: COCO ids are 64-bit integers", word, t->len > 40 ? 40 : (int)t->len, t->text);
-}
-
-/* bbox is a list of four numbers, or empty. */
-static mr_status take_bbox(mr_coco_parser *p, const mr_json_token *t)
-{
-    if (t->depth > 3) {
-        p->bbox_count++;
-        return t->kind == MR_JSON_NUMBER ? MR_OK : spoil(p, "\"bbox\" holds something that is not a number");
-    }
-    if (t->kind == MR_JSON_LIST_END) {
-        p->file->has |= p->bbox_count ? MR_COCO_HAS_PLACE : 0;
-        return !p->bbox_count || p->bbox_count == 4 ? MR_OK
-                                                    : spoil(p, "\"bbox\" has %u numbers, not four", p->bbox_count);
-    }
-    p->bbox_count = 0;
-    return t->kind == MR_JSON_LIST || t->kind == MR_JSON_NULL ? MR_OK : spoil(p, "\"bbox\" is not a list");
-}
-
-/* Whether a string replaces something in the source that is not JSON. */
-static const mr_json_flaw *flaw_of(const mr_coco_parser *p, const mr_json_token *t)
-{
-    size_t next = p->flaw;
-    uint64_t to = mr_json_stream_at(p->stream), from = to > t->len + 2 ? to - t->len - 2 : 0;
-    return t->kind == MR_JSON_STRING && p->repair.count ? mr_json_repair_find(&p->repair, &next, from, to) : NULL;
-}
-
-static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
-{
-    const char *word = field_words[p->field];
-    const mr_json_flaw *flaw = flaw_of(p, t);
-    if (p->section == ANNOTATIONS && p->field == FILE_NAME && t->kind != MR_JSON_STRING)
-        return MR_OK; /* it matters in panoptic files alone */
-    if (p->seen_fields & 1u << p->field)
-        return spoil(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
-    if (flaw)
-        return spoil(p, "%s", mr_json_flaw_text(flaw));
-    p->seen_fields |= 1u << p->field;
-    if (p->field == BBOX)
-        return take_bbox(p, t);
-    return p->field == FILE_NAME || p->field == COCO_URL || p->field == NAME ? take_name(p, t) : take_id(p, t);
-}
-
 static mr_status key_section(mr_coco_parser *p, const char *key, size_t len)
 {
     p->section = OTHER;
     p->field = NO_FIELD;
     for (int i = 1; i < SECTIONS; i++)
-        if (len == strlen(section_words[i]) && !memcmp(key, section_words[i], len))
+        if (len == strlen(mr_coco_sections[i]) && !memcmp(key, mr_coco_sections[i], len))
             p->section = (enum mr_coco_section)i;
     p->fields = fields_of[p->section];
     if (p->section != OTHER && p->seen_sections & 1u << p->section)
-        return reject(p, "has \"%s\" twice, like two files run together", section_words[p->section]);
+        return reject(p, "has \"%s\" twice, like two files run together", mr_coco_sections[p->section]);
     p->seen_sections |= 1u << p->section;
     return MR_OK;
-}
-
-static void key_field(mr_coco_parser *p, const char *key, size_t len)
-{
-    p->field = NO_FIELD;
-    for (unsigned left = p->fields; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        if (len == field_lengths[i] && !memcmp(key, field_words[i], len))
-            p->field = (enum mr_coco_field)i;
-    }
-    if (p->field == CAPTION || p->field == SEGMENTS_INFO) {
-        p->seen_fields |= 1u << p->field;
-        p->field = NO_FIELD;
-    }
 }
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
@@ -184,10 +63,10 @@ static mr_status add_bad(mr_coco_parser *p, int64_t image_id, int64_t category_i
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->bads, f->bad_count, f->bad_capacity))
-        return out_of_memory(p);
+        return mr_coco_no_memory(p);
     mr_coco_bad bad = {image_id, category_id, p->why_at, strdup(p->why), false};
     if (!bad.why)
-        return out_of_memory(p);
+        return mr_coco_no_memory(p);
     f->bads[f->bad_count++] = bad;
     return MR_OK;
 }
@@ -196,7 +75,7 @@ static mr_status add_image(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->images, f->image_count, f->image_capacity))
-        return out_of_memory(p);
+        return mr_coco_no_memory(p);
     f->images[f->image_count++] =
         (mr_coco_image){.id = p->id, .file_name = p->text, .name_len = p->text_len, .at = p->at, .len = len};
     p->text = NULL;
@@ -213,10 +92,10 @@ static mr_status name_image(mr_coco_parser *p)
         p->url = NULL;
     }
     if (!p->text_len)
-        MR_TRY(spoil(p, "an image has no \"file_name\""));
+        MR_TRY(mr_coco_spoil(p, "an image has no \"file_name\""));
     if (!p->text)
         p->text = calloc(1, 1);
-    return p->text ? MR_OK : out_of_memory(p);
+    return p->text ? MR_OK : mr_coco_no_memory(p);
 }
 
 /* The element's file_name names its PNG, if it has segments. */
@@ -225,7 +104,7 @@ static mr_status add_png(mr_coco_parser *p, uint32_t *png)
     mr_coco_file *f = p->file;
     if (p->text && p->seen_fields & 1u << SEGMENTS_INFO && !memchr(p->text, '\0', p->text_len)) {
         if (!MR_GROW(f->pngs, f->png_count, f->png_capacity))
-            return out_of_memory(p);
+            return mr_coco_no_memory(p);
         f->pngs[f->png_count++] = p->text;
         p->text = NULL;
         *png = (uint32_t)f->png_count;
@@ -239,7 +118,7 @@ static mr_status add_annotation(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->annotations, f->annotation_count, f->annotation_capacity))
-        return out_of_memory(p);
+        return mr_coco_no_memory(p);
     mr_coco_annotation a = {.image_id = p->id, .category_id = p->category_id, .at = p->at, .len = len};
     f->has |= p->seen_fields & 1u << CAPTION ? MR_COCO_HAS_CAPTION : 0;
     f->has |= p->seen_fields & 1u << SEGMENTS_INFO ? MR_COCO_HAS_SEGMENTS : 0;
@@ -252,7 +131,7 @@ static mr_status add_category(mr_coco_parser *p)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->categories, f->category_count, f->category_capacity))
-        return out_of_memory(p);
+        return mr_coco_no_memory(p);
     f->categories[f->category_count++] = (mr_coco_category){.id = p->id, .name = p->text};
     p->text = NULL;
     return MR_OK;
@@ -287,7 +166,7 @@ static mr_status add_licence(mr_coco_parser *p)
     if (p->text_len && !known && all->len + name.len <= LICENCES_MAX)
         mr_buf_add(all, text, name.len);
     forget_texts(p);
-    return name.failed || all->failed ? out_of_memory(p) : MR_OK;
+    return name.failed || all->failed ? mr_coco_no_memory(p) : MR_OK;
 }
 
 static mr_status judge_element(mr_coco_parser *p)
@@ -298,13 +177,13 @@ static mr_status judge_element(mr_coco_parser *p)
     if (p->repair.count && p->section != CATEGORIES) /* whose other members are not read */
         flaw = mr_json_repair_find(&p->repair, &p->flaw, p->at, end);
     if (flaw) {
-        MR_TRY(spoil(p, "%s", mr_json_flaw_text(flaw)));
+        MR_TRY(mr_coco_spoil(p, "%s", mr_json_flaw_text(flaw)));
         p->why_at = flaw->at + 1;
     }
     if (!missing)
         return MR_OK;
-    return spoil(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
-                 field_words[__builtin_ctz(missing)]);
+    return mr_coco_spoil(p, "an element of \"%s\" has no \"%s\"", mr_coco_sections[p->section],
+                         mr_coco_fields[__builtin_ctz(missing)]);
 }
 
 static mr_status end_element(mr_coco_parser *p)
@@ -351,7 +230,7 @@ static mr_status take_section(mr_coco_parser *p, const mr_json_token *t)
     if (!p->fields || t->kind == MR_JSON_LIST || t->kind == MR_JSON_LIST_END)
         return MR_OK;
     if (p->section != LICENSES)
-        return reject(p, "\"%s\" is not a list", section_words[p->section]);
+        return reject(p, "\"%s\" is not a list", mr_coco_sections[p->section]);
     p->fields = 0;
     return MR_OK;
 }
@@ -367,24 +246,17 @@ static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
     begin_element(p);
     if (t->kind == MR_JSON_OBJECT || p->section == LICENSES)
         return MR_OK;
-    MR_TRY(spoil(p, "\"%s\" lists something that is not an object", section_words[p->section]));
+    MR_TRY(mr_coco_spoil(p, "\"%s\" lists something that is not an object", mr_coco_sections[p->section]));
     return add_bad(p, MR_COCO_NO_ID, MR_COCO_NO_ID);
 }
 
 static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)
 {
     if (t->kind == MR_JSON_KEY)
-        key_field(p, t->text, t->len);
+        mr_coco_key_field(p, t->text, t->len);
     else if (p->field && p->field < SEGMENTATION && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
-        return take_field(p, t);
-    return p->field == BBOX && t->kind == MR_JSON_LIST_END ? take_bbox(p, t) : MR_OK;
-}
-
-static mr_status take_inner(mr_coco_parser *p, const mr_json_token *t)
-{
-    if (p->field >= SEGMENTATION)
-        p->file->has |= MR_COCO_HAS_PLACE;
-    return p->field == BBOX ? take_bbox(p, t) : MR_OK;
+        return mr_coco_take_field(p, t);
+    return p->field == BBOX && t->kind == MR_JSON_LIST_END ? mr_coco_take_inner(p, t) : MR_OK;
 }
 
 mr_status mr_coco_take(void *parser, const mr_json_token *t)
@@ -399,6 +271,6 @@ mr_status mr_coco_take(void *parser, const mr_json_token *t)
     case 3:
         return take_member(parser, t);
     default:
-        return take_inner(parser, t);
+        return mr_coco_take_inner(parser, t);
     }
 }

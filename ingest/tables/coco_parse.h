@@ -1,4 +1,5 @@
-/* coco_parse.h - the parser of COCO annotation files; private to coco_json.c and coco_parse.c.
+/* coco_parse.h - the parser of COCO annotation files; private to coco_json.c, coco_parse.c (sections, elements) and
+ * coco_fields.c (their members).
  * Invariant: the parser keeps one element's fields; everything else goes into the file's tables at once.  A bad value
  * spoils its image or annotation, and never the file. */
 #ifndef MR_COCO_PARSE_H
@@ -48,6 +49,21 @@ typedef struct mr_coco_parser {
     mr_coco_file *file;
     mr_error *err;
 } mr_coco_parser;
+
+/* ---- coco_fields.c ----------------------------------------------------------------------------------------------- */
+
+extern const char *const mr_coco_sections[SECTIONS], *const mr_coco_fields[]; /* as they are in the file */
+
+/* Keeps it, if it is the first thing that is wrong with the element.  MR_OK. */
+MR_PRINTF(2, 3) mr_status mr_coco_spoil(mr_coco_parser *p, const char *format, ...);
+mr_status mr_coco_no_memory(mr_coco_parser *p);
+/* The key of a member sets p->field, or p->seen_fields where the key says enough. */
+void mr_coco_key_field(mr_coco_parser *p, const char *key, size_t len);
+/* The value of p->field, and what is within it. */
+mr_status mr_coco_take_field(mr_coco_parser *p, const mr_json_token *t);
+mr_status mr_coco_take_inner(mr_coco_parser *p, const mr_json_token *t);
+
+/* ---- coco_parse.c ------------------------------------------------------------------------------------------------ */
 
 /* For mr_json_rules; `parser` is a mr_coco_parser. */
 mr_status mr_coco_take(void *parser, const mr_json_token *token);

@@ -1,4 +1,4 @@
-/* coco.h - what coco.c (bid, meta) and its plan (plan.c, images.c, labels.c) share.
+/* coco.h - what coco.c (bid, meta) and its plan (plan.c, images.c, place.c, labels.c) share.
  *
  *   parts    instances_train2017  captions_train2017 | instances_val2017 ...      annotation files by split, kind
  *   groups   0: parts 0..1                           | 1: parts 2..           one a split of the source
@@ -84,6 +84,20 @@ typedef struct mr_coco_build { /* while plan() runs */
     mr_error *err;
 } mr_coco_build;
 
+enum mr_coco_claim {
+    MR_COCO_CLAIM_OWN,
+    MR_COCO_CLAIM_NAMED,
+    MR_COCO_CLAIM_LOOSE,
+    MR_COCO_CLAIM_NONE
+}; /* see place.c */
+
+typedef struct mr_coco_place { /* where the file of an image is */
+    enum mr_coco_claim claim;
+    mr_name_kind kind;     /* what its name is */
+    uint32_t entry, rival; /* MR_NO_ENTRY: missing, or no other file has an equal claim */
+    size_t dir, rival_dir; /* in which of the folders that are searched */
+} mr_coco_place;
+
 /* files.c: lists the annotation files that --annotations names; or else those in annotations/, in the root or in
  * folders of splits, sorted. */
 mr_status mr_coco_list(const mr_tree *t, const mr_layout_options *o, mr_coco_state *st, mr_error *err);
@@ -116,7 +130,9 @@ mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes
 mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part);
 /* Parses the parts of a group and checks whether any of its images exists. */
 mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
-/* images.c: the file of an image; MR_NO_ENTRY: it is not there. */
+/* place.c: the file of an image. */
+mr_status mr_coco_find_place(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, mr_coco_place *out);
+/* Its entry alone; MR_NO_ENTRY: it is not there. */
 mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry);
 /* Marks the images of a group that --split-map leaves out, after all others are planned; its classes do not count. */
 mr_status mr_coco_leave_out(mr_coco_build *b, mr_coco_group *g);

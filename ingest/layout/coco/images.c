@@ -9,128 +9,8 @@
 #include "ingest/source/names.h"
 #include "ingest/layout/common/coco_classes.h"
 
-/* Where the file of an image may be, best claim first:
- *
- *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the split's mr_coco_group.folder
- *      CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the JSON names, from the root
- *      CLAIM_LOOSE     NAME  annotations/NAME  data/NAME           next to everything else; and in the folder of the
- *                                                                  JSON, and in images/ and data/ there
- *
- * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
- * best claim wins, however many files of the same name exist elsewhere; folders of other splits are never searched. */
-enum claim { CLAIM_OWN, CLAIM_NAMED, CLAIM_LOOSE, CLAIM_NONE };
-
-static bool begins(const char *path, size_t len, const char *before, const char *folder)
-{
-    size_t first = strlen(before), second = strlen(folder);
-    return len > first + second && !memcmp(path, before, first) && !memcmp(path + first, folder, second) &&
-           path[first + second] == '/';
-}
-
-static enum claim claim_of(const mr_coco_group *g, const char *path, size_t len, size_t prefix)
-{
-    if (begins(path, len, "", g->folder) || begins(path, len, "images/", g->folder))
-        return CLAIM_OWN;
-    if (begins(path, len, "", "images") || (!prefix && memchr(path, '/', len)))
-        return CLAIM_NAMED;
-    return CLAIM_LOOSE;
-}
-
-typedef struct place {
-    enum claim claim;
-    uint32_t entry, rival; /* MR_NO_ENTRY: missing, or no other file has an equal claim */
-    size_t dir, rival_dir; /* in which of the folders */
-} place;
-
-static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const char *name, size_t len, const place *p)
-{
-    const mr_source *s = b->tree->source;
-    const char *path = mr_source_entry(s, p->entry)->path, *rival = mr_source_entry(s, p->rival)->path;
-    size_t leave = mr_source_entry(s, p->rival)->path_len;
-    mr_buf option = {0};
-    if (p->rival_dir == 1) /* images/FOLDER/ probably exists twice */
-        leave = b->tree->root_len + strlen("images/") + strlen(g->folder);
-    mr_source_leave_out(rival, leave, &option);
-    mr_fail(b->err, MR_BAD_DATA, "%.*s of split %s may be %.250s or %.250s: remove one, or leave it out with %s",
-            len > 150 ? 150 : (int)len, name, g->folder, path, rival, mr_buf_text(&option));
-    mr_buf_free(&option);
-    return MR_BAD_DATA;
-}
-
-static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *name, size_t len, place *p)
-{
-    static const char *const before[] = {"", "images/", "", "images/", "annotations/", "data/", "", "images/", "data/"};
-    char path[4096];
-    *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
-    for (size_t i = 0; i < MR_COUNT(before) && len <= sizeof path / 2; i++) {
-        bool own = i < 2, beside = i >= 6;
-        size_t at = (size_t)snprintf(path, sizeof path, "%.*s%s%s%s", beside ? (int)g->beside_len : 0, g->beside,
-                                     before[i], own ? g->folder : "", own ? "/" : "");
-        if (beside && !g->beside_len)
-            break;
-        memcpy(path + at, name, len);
-        enum claim claim = beside && at ? CLAIM_LOOSE : claim_of(g, path, at + len, at);
-        uint32_t entry = claim > p->claim ? MR_NO_ENTRY : mr_tree_find(b->tree, path, at + len);
-        if (entry == MR_NO_ENTRY || entry == p->entry)
-            continue;
-        if (claim < p->claim)
-            *p = (place){claim, entry, MR_NO_ENTRY, i, 0};
-        else if (p->rival == MR_NO_ENTRY) {
-            p->rival = entry;
-            p->rival_dir = i;
-        }
-    }
-    return p->rival == MR_NO_ENTRY ? MR_OK : ambiguous(b, g, name, len, p);
-}
-
-/* Label Studio and others write "my%20cat.jpg". */
-static mr_status resolve_decoded(const mr_coco_build *b, mr_coco_group *g, place *p)
-{
-    MR_AUTO(mr_buf_free) mr_buf name = {0};
-    mr_buf_add(&name, b->name.data, b->name.len);
-    if (!mr_name_decode(&name))
-        return mr_buf_status(&name, b->err, "listing COCO images");
-    return resolve(b, g, mr_buf_text(&name), name.len, p);
-}
-
-/* The image's file, if it exists.  A path of another machine is looked up where the name is not one of this tree. */
-static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, mr_name_kind *kind, place *p)
-{
-    uint32_t entry;
-    *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
-    if (memchr(image->file_name, '\\', image->name_len) && mr_path_beside("", 0, image->file_name, &b->name) &&
-        !memchr(image->file_name, '\0', image->name_len)) {
-        *kind = MR_NAME_PLAIN;
-        MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
-        if (p->entry != MR_NO_ENTRY)
-            return MR_OK;
-    }
-    *kind = mr_name_clean(image->file_name, image->name_len, &b->name);
-    b->plan->notes->failed = b->plan->notes->failed || b->name.failed;
-    if (*kind == MR_NAME_PLAIN)
-        MR_TRY(resolve(b, g, mr_buf_text(&b->name), b->name.len, p));
-    if (*kind == MR_NAME_PLAIN && p->entry == MR_NO_ENTRY)
-        MR_TRY(resolve_decoded(b, g, p));
-    bool foreign = *kind == MR_NAME_FOREIGN;
-    if (*kind == MR_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && !memchr(b->name.data, '/', b->name.len)))
-        return MR_OK;
-    MR_TRY(mr_coco_look_up(b, g, foreign, mr_buf_text(&b->name), b->name.len, &entry));
-    p->entry = entry;
-    p->claim = entry == MR_NO_ENTRY ? CLAIM_NONE : CLAIM_NAMED;
-    return MR_OK;
-}
-
-mr_status mr_coco_find_image(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry)
-{
-    mr_name_kind kind;
-    place p;
-    MR_TRY(find_file(b, g, image, &kind, &p));
-    *entry = p.entry;
-    return MR_OK;
-}
-
 /* For those whose name includes no folder: other images there may be of the same split, so several deserve a note. */
-static void count_place(const mr_coco_build *b, mr_coco_group *g, const place *p)
+static void count_place(const mr_coco_build *b, mr_coco_group *g, const mr_coco_place *p)
 {
     if (memchr(b->name.data, '/', b->name.len))
         return; /* also of one that was looked up */
@@ -282,12 +162,11 @@ static const mr_coco_file *bad_file(const mr_coco_build *b, const mr_coco_group 
 static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image)
 {
     mr_notes *notes = b->plan->notes;
-    mr_name_kind kind;
-    place p;
+    mr_coco_place p;
     char id[120];
     uint32_t bad;
     const mr_coco_file *file = bad_file(b, g, m, &bad);
-    MR_TRY(find_file(b, g, image, &kind, &p));
+    MR_TRY(mr_coco_find_place(b, g, image, &p));
     const mr_coco_bad *why = file ? &file->bads[bad - 1] : NULL;
     bool own = why && why->at > image->at && why->at <= image->at + image->len; /* its name may be what is bad */
     if (why && (p.entry != MR_NO_ENTRY || own)) {
@@ -298,7 +177,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
         count_place(b, g, &p);
         return add_sample(b, g, p.entry, m->where, image);
     }
-    if (kind == MR_NAME_BAD) {
+    if (p.kind == MR_NAME_BAD) {
         mr_note_add(notes, MR_NOTE_REJECT, image->file_name, image->name_len, 0,
                     "file_name of image id %s of split %s, which names no file",
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder);
@@ -308,7 +187,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     if (g->any)
         mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0, "image id %s of split %s: %s",
                     mr_coco_id_show(&b->st->ids, image->id, id), g->folder,
-                    kind == MR_NAME_FOREIGN
+                    p.kind == MR_NAME_FOREIGN
                         ? "this path is from another machine, and no image under the root ends with it"
                         : "no such file");
     return MR_OK;
