@@ -75,6 +75,7 @@ class IngestOptions(TypedDict, total=False):
     image_column: str
     text_column: str
     split_map: Mapping[str, str]
+    split_list: Mapping[str, str]
     split: Mapping[str, float]
     group_pattern: str
     root: str
