@@ -76,8 +76,6 @@ extern const char *const mr_paper_words[MR_PAPER_COUNT];
 void mr_scene_begin(mr_scene *scene, uint32_t width, uint32_t height, bool cartoon, mr_random *r);
 /* Puts a figure where it overlaps no other; false if no place was found. `size`: radius by the shorter side. */
 bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r);
-/* Puts one at a place, given by width and height, over what is there. */
-void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r);
 /* Figures of different shapes, this one first, on plain paper: one at the left, one at the right.  `count`: 1 or 2. */
 void mr_scene_add_apart(mr_scene *scene, mr_shape shape, unsigned count, mr_random *r);
 /* The same scene seen again: figures shifted and turned a little, another light. */
@@ -90,11 +88,9 @@ bool mr_figure_covers(const mr_figure *f, double x, double y);
 mr_point mr_figure_at(const mr_figure *f, double x, double y);
 extern const mr_point mr_person_keypoints[MR_KEYPOINTS]; /* COCO's order, in the figure's measures */
 
-/* "an" or "a"; the colour as it is seen; "a large red circle"; "at the top left"; a list of all that. */
+/* "an" or "a"; "a large red circle"; all figures with their places. */
 const char *mr_article(const char *word);
-const char *mr_colour_seen(const mr_scene *scene, unsigned colour);
 void mr_figure_describe(const mr_scene *scene, const mr_figure *f, mr_buf *out);
-const char *mr_figure_position(const mr_scene *scene, const mr_figure *f);
 void mr_scene_describe(const mr_scene *scene, mr_buf *out);
 /* One of five wordings, as five people caption each image of COCO; the scene is not empty. */
 enum { MR_CAPTIONS = 5 };

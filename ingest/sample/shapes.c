@@ -213,7 +213,8 @@ bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r)
     return false;
 }
 
-void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r)
+/* Puts one at a place, given by width and height, over what is there. */
+static void add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r)
 {
     if (scene->count < MR_FIGURES_MAX)
         put(scene, shape, size * shorter_side(scene), x * scene->width, y * scene->height, r);
@@ -231,7 +232,7 @@ void mr_scene_add_apart(mr_scene *scene, mr_shape shape, unsigned count, mr_rand
     scene->paper = MR_PAPER_plain;
     for (unsigned right = 0; right < count; right++) {
         double y = mr_random_real(r, .44, .56);
-        mr_scene_add_at(scene, (mr_shape)next, .22, right ? .75 : .25, y, r);
+        add_at(scene, (mr_shape)next, .22, right ? .75 : .25, y, r);
         next = (next + 1 + (unsigned)mr_random_below(r, MR_SHAPE_CLASSES - 1)) % MR_SHAPE_CLASSES;
     }
 }

@@ -9,7 +9,7 @@ const char *mr_article(const char *word)
     return strchr("aeio", word[0]) ? "an" : "a";
 }
 
-const char *mr_colour_seen(const mr_scene *scene, unsigned colour)
+static const char *colour_seen(const mr_scene *scene, unsigned colour)
 {
     /* A cartoon fills with paper, hatching or ink; draw.c takes the same three from the colour.  A gray image
      * has the brightness of the palette. */
@@ -29,11 +29,11 @@ static const char *size_word(const mr_scene *scene, const mr_figure *f)
 void mr_figure_describe(const mr_scene *scene, const mr_figure *f, mr_buf *out)
 {
     const char *size = size_word(scene, f);
-    const char *colour = mr_colour_seen(scene, f->colour);
+    const char *colour = colour_seen(scene, f->colour);
     mr_buf_printf(out, "%s %s%s %s", mr_article(*size ? size : colour), size, colour, mr_shape_words[f->shape]);
 }
 
-const char *mr_figure_position(const mr_scene *scene, const mr_figure *f)
+static const char *position_of(const mr_scene *scene, const mr_figure *f)
 {
     static const char *const places[3][3] = {
         {"at the top left", "at the top", "at the top right"},
@@ -52,14 +52,14 @@ void mr_scene_describe(const mr_scene *scene, mr_buf *out)
         if (i)
             mr_buf_add_text(out, i + 1 == scene->count ? " and " : ", ");
         mr_figure_describe(scene, &scene->figures[i], out);
-        mr_buf_printf(out, " %s", mr_figure_position(scene, &scene->figures[i]));
+        mr_buf_printf(out, " %s", position_of(scene, &scene->figures[i]));
     }
 }
 
 void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out)
 {
     const mr_figure *subject = &scene->figures[0];
-    const char *paper = mr_paper_words[scene->paper], *colour = mr_colour_seen(scene, scene->paper_colour);
+    const char *paper = mr_paper_words[scene->paper], *colour = colour_seen(scene, scene->paper_colour);
     const char *shape = mr_shape_words[subject->shape];
     switch (way) {
     case 0:
@@ -78,7 +78,7 @@ void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out)
     case 3:
         mr_buf_add_text(out, "We see ");
         mr_figure_describe(scene, subject, out);
-        mr_buf_printf(out, " %s of the picture. ", mr_figure_position(scene, subject));
+        mr_buf_printf(out, " %s of the picture. ", position_of(scene, subject));
         break;
     default:
         mr_buf_printf(out, "A %s %s surface with the %s", paper, colour, shape);

@@ -18,7 +18,8 @@ static const void *text_of(const void *list, size_t number, size_t *len)
     return ids->text.data + begin;
 }
 
-bool mr_coco_id_integer(const char *text, size_t len, int64_t *out)
+/* False: not an integer, or less than MR_COCO_ID_LEAST, or more than INT64_MAX. */
+static bool integer_of(const char *text, size_t len, int64_t *out)
 {
     size_t minus = len && text[0] == '-';
     int64_t value = 0;
@@ -37,7 +38,7 @@ bool mr_coco_id_number(const char *text, size_t len, int64_t *out)
 {
     static const double exact = 9007199254740992; /* 2^53: beyond it a double is not one integer */
     char copy[64];
-    if (mr_coco_id_integer(text, len, out))
+    if (integer_of(text, len, out))
         return true;
     if (len >= sizeof copy || !(memchr(text, '.', len) || memchr(text, 'e', len) || memchr(text, 'E', len)))
         return false;
@@ -54,7 +55,7 @@ bool mr_coco_id_number(const char *text, size_t len, int64_t *out)
 static bool plain_integer(const char *text, size_t len, int64_t *out)
 {
     size_t minus = len && text[0] == '-';
-    return mr_coco_id_integer(text, len, out) && (text[minus] != '0' || len == 1);
+    return integer_of(text, len, out) && (text[minus] != '0' || len == 1);
 }
 
 bool mr_coco_id_add(mr_coco_ids *ids, const char *text, size_t len, int64_t *out)

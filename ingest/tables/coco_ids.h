@@ -17,8 +17,6 @@ typedef struct mr_coco_ids { /* a zeroed one is empty */
     size_t count, capacity;
 } mr_coco_ids;
 
-/* False: not an integer, or less than MR_COCO_ID_LEAST, or more than INT64_MAX. */
-bool mr_coco_id_integer(const char *text, size_t len, int64_t *out);
 /* The same for a number of JSON, where 3.0 and 3e0 are 3.  False: also where it is not whole. */
 bool mr_coco_id_number(const char *text, size_t len, int64_t *out);
 /* The number of a string; it is added if it is new.  False: out of memory. */

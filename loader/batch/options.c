@@ -30,7 +30,7 @@ static mr_status fill_normalisation(mr_transform *t, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_error *err)
+static mr_status fill_transform(const mr_transform *from, mr_transform *out, mr_error *err)
 {
     mr_transform t = *from;
     if ((unsigned)t.kind > MR_TRANSFORM_PATCH)
@@ -223,7 +223,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered in 8 bits; use floats");
     if (o.transform.unrounded && o.deliver == MR_DELIVER_CODED)
         return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered coded; use float32");
-    MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));
+    MR_TRY(fill_transform(&o.transform, &o.transform, err));
     MR_TRY(fill_height(&o, err));
     MR_TRY(check_augment(&o, err));
     MR_TRY(check_blend(&o, err));

@@ -14,6 +14,5 @@ enum {
 /* MR_MISUSE names the option.  What depends on the split's size (the global batch, the cursor) is checked later. */
 mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifest *m, mr_loader_options *out,
                                  mr_error *err);
-mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { DL_CPU = 1, DL_CUDA_HOST = 3 };                         /* DLDeviceType */
+enum { DL_CPU = 1 };                                           /* DLDeviceType */
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4 }; /* DLDataTypeCode */
 
 typedef struct dl_tensor {

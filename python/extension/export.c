@@ -6,7 +6,8 @@
 #include "dlpack.h"
 #include "module.h"
 
-int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code)
+/* A batch's items: returns the number of dimensions, fills in the shape, the bytes of an item and its DLPack type. */
+static int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code)
 {
     int64_t count = (int64_t)self->batch->count, width = self->width, height = self->height;
     *item = 1;

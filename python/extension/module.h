@@ -81,8 +81,6 @@ PyObject *batch_objects(PyObject *self, PyObject *name);
 /* A DLPack capsule of `count` numbers of `bytes` bytes each that holds them itself, at *numbers, to be filled in. */
 PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **numbers);
 
-/* A batch's items: returns the number of dimensions, fills in the shape, the bytes of an item and its DLPack type. */
-int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code);
 int batch_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void batch_releasebuffer(PyObject *self, Py_buffer *view);
 PyObject *batch_masks(PyObject *self, PyObject *unused);

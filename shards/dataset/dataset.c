@@ -229,7 +229,8 @@ mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row
     return mr_dataset_row_from(packed, shard, i, row, err);
 }
 
-mr_status mr_dataset_rows(const mr_dataset *ds, const mr_shard *shard, mr_row **rows, mr_error *err)
+/* All rows of the shard, `samples` of them; caller: free.  MR_BAD_DATA: an index that the manifest does not name. */
+static mr_status read_rows(const mr_dataset *ds, const mr_shard *shard, mr_row **rows, mr_error *err)
 {
     const mr_shard *stored = shard;
     const mr_dataset *owner = mr_dataset_owner(ds, &stored);
@@ -249,7 +250,7 @@ mr_status mr_dataset_each_row(const mr_dataset *ds, const mr_split *split, mr_ro
         MR_AUTO(mr_scope_free) mr_row *rows = NULL;
         if (next == split->samples || mr_split_stored(split, next) - begin >= shard->samples)
             continue;
-        MR_TRY(mr_dataset_rows(ds, shard, &rows, err));
+        MR_TRY(read_rows(ds, shard, &rows, err));
         for (; next < split->samples && mr_split_stored(split, next) - begin < shard->samples; next++)
             MR_TRY(visit(ctx, next, &rows[mr_split_stored(split, next) - begin], err));
     }

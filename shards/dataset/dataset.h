@@ -75,8 +75,6 @@ const char *mr_dataset_source_path(const mr_dataset *ds, size_t i);
 /* The shard that has sample n of the split; n < split->samples. */
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n);
 
-/* All rows of the shard, `samples` of them; caller: free.  MR_BAD_DATA: an index that the manifest does not name. */
-mr_status mr_dataset_rows(const mr_dataset *ds, const mr_shard *shard, mr_row **rows, mr_error *err);
 /* Calls `visit` for each sample of the split that is seen, in order, with its row; ends at the first failure. */
 typedef mr_status (*mr_row_visitor)(void *ctx, uint64_t number, const mr_row *row, mr_error *err);
 mr_status mr_dataset_each_row(const mr_dataset *ds, const mr_split *split, mr_row_visitor visit, void *ctx,

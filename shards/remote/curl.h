@@ -11,7 +11,6 @@ enum { /* CURLoption: 0 + n takes a long, 10000 a pointer, 20000 a function, 300
        MR_CURLOPT_UPLOAD = 46,
        MR_CURLOPT_FOLLOWLOCATION = 52,
        MR_CURLOPT_MAXREDIRS = 68,
-       MR_CURLOPT_HTTPGET = 80,
        MR_CURLOPT_HTTP_VERSION = 84,
        MR_CURLOPT_BUFFERSIZE = 98,
        MR_CURLOPT_NOSIGNAL = 99,
@@ -44,7 +43,6 @@ enum {
     MR_CURLMSG_DONE = 1,
     MR_CURL_READFUNC_ABORT = 0x10000000
 };
-enum { MR_CURLINFO_RESPONSE_CODE = 0x200002 };
 enum { /* CURLcode */
        MR_CURLE_UNSUPPORTED_PROTOCOL = 1,
        MR_CURLE_URL_MALFORMAT = 3,

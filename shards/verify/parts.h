@@ -108,8 +108,6 @@ const char *mr_verify_source(mr_verify_job *job, uint64_t row);
 /* Collective: what every rank found about the dataset and its shards, into rank 0's report. */
 mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err);
 
-/* A problem as the JSON report shows it, and back. */
-json_t *mr_problem_json(const mr_problem *p);
 /* Appends all of them to an array; false: out of memory. */
 bool mr_problems_json(const mr_problems *list, json_t *array);
 bool mr_problem_unjson(const json_t *from, mr_problems *list);

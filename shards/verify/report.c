@@ -15,12 +15,6 @@ const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT] = {
 #undef X
 };
 
-const char *const mr_problem_meanings[MR_PROBLEM_KIND_COUNT] = {
-#define X(name, word, means) means,
-    MR_PROBLEM_KINDS(X)
-#undef X
-};
-
 const char *const mr_verify_level_words[] = {"quick", "full", "deep", "decode"};
 
 void mr_problem_add(mr_problems *list, mr_problem_kind kind, const char *shard, uint64_t sample, const char *source,
@@ -105,7 +99,8 @@ bool mr_verify_only(const mr_verify_shard *s, unsigned kinds)
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
-json_t *mr_problem_json(const mr_problem *p)
+/* A problem as the JSON report shows it. */
+static json_t *problem_json(const mr_problem *p)
 {
     json_t *sample = p->sample == MR_NO_SAMPLE ? json_null() : json_integer((json_int_t)p->sample);
     return json_pack("{s:s,s:s?,s:o,s:s?,s:s,s:o*}", "kind", mr_problem_words[p->kind], "shard", p->shard, "sample",
@@ -133,7 +128,7 @@ bool mr_problem_unjson(const json_t *from, mr_problems *list)
 bool mr_problems_json(const mr_problems *list, json_t *array)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (json_array_append_new(array, mr_problem_json(&list->items[i])) != 0)
+        if (json_array_append_new(array, problem_json(&list->items[i])) != 0)
             return false;
     return true;
 }

@@ -42,7 +42,7 @@ typedef enum mr_problem_kind {
         MR_PROBLEM_KIND_COUNT
 } mr_problem_kind;
 
-extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT], *const mr_problem_meanings[MR_PROBLEM_KIND_COUNT];
+extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT];
 
 #define MR_NO_SAMPLE UINT64_MAX
 

@@ -21,7 +21,8 @@ static mr_status mr_condition_text_make(const char *argument, void **state, mr_e
     return *state ? MR_OK : mr_fail_memory(err, "reading a condition");
 }
 
-bool mr_names_list_has(const char *list, const char *name)
+/* Whether `name` is one of the comma-separated names. */
+static bool list_has(const char *list, const char *name)
 {
     size_t len = strlen(name);
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -32,7 +33,7 @@ bool mr_names_list_has(const char *list, const char *name)
 
 static bool mr_condition_class_meets(const void *state, const mr_candidate *c)
 {
-    return c->class_is && mr_names_list_has(state, c->class_is);
+    return c->class_is && list_has(state, c->class_is);
 }
 
 static bool mr_condition_source_meets(const void *state, const mr_candidate *c)

@@ -66,7 +66,4 @@ size_t mr_conditions_missed(const mr_condition *const *same, size_t count, const
 /* Forgets the candidates so far, before another split is looked at. */
 void mr_conditions_restart(mr_condition *conditions, size_t count);
 
-/* Whether `name` is one of the comma-separated names. */
-bool mr_names_list_has(const char *list, const char *name);
-
 #endif

@@ -7,14 +7,15 @@
 #include "base/scope.h"
 #include "loader/order/mix.h"
 
-uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item)
+/* The key of an item's random choices: its dropout, and which of several captions is drawn (key % count). */
+static uint64_t choice_key(uint64_t seed, uint64_t epoch, uint64_t item)
 {
     return mr_mix(mr_mix(mr_mix(seed) ^ epoch) ^ item);
 }
 
 static uint64_t key_of(const mr_feed *f, const mr_sample_facts *s)
 {
-    return mr_feed_key(f->seed, f->batch->epoch, s->item);
+    return choice_key(f->seed, f->batch->epoch, s->item);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -54,7 +55,7 @@ mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, siz
     MR_TRY(mr_captions_find(column, meta, len, &found, err));
     if (!found.count)
         return MR_OK;
-    return mr_captions_read(&found, (size_t)(mr_feed_key(0, 0, item) % found.count), out, err);
+    return mr_captions_read(&found, (size_t)(choice_key(0, 0, item) % found.count), out, err);
 }
 
 /* Texts are `most` apart while the longest is not known, then move to be `length` apart. */

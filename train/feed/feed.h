@@ -76,9 +76,6 @@ typedef struct mr_feed {
     double reading;   /* seconds spent on texts, in all */
 } mr_feed;
 
-/* The key of an item's random choices: its dropout, and which of several captions is drawn (key % count). */
-uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
-
 /* Appends the words that an evaluation draws for an item, of the captions in its meta; none: appends nothing. */
 mr_status mr_feed_words(const char *column, uint64_t item, const char *meta, size_t len, mr_buf *out, mr_error *err);
 

@@ -74,8 +74,6 @@ typedef struct mr_journal_results {
     int bottleneck;           /* the largest share; -1: no time was spent */
 } mr_journal_results;
 
-extern const char *const mr_share_names[MR_SHARES];
-
 void mr_results_make(const mr_journal *j, const mr_journal_end *end, mr_journal_results *out);
 /* The file, and the last lines for users. */
 void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r);

@@ -9,7 +9,7 @@ typedef unsigned long long ull;
 
 enum { READ, DECODE, DATA, COMPUTE, EXCHANGE };
 
-const char *const mr_share_names[MR_SHARES] = {"read", "decode", "data", "compute", "exchange"};
+static const char *const share_names[MR_SHARES] = {"read", "decode", "data", "compute", "exchange"};
 
 /* The wait for data is divided between reading and decoding as the loader's work is; `compute` is the time in which
  * this rank waited for nothing. */
@@ -120,12 +120,12 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     mr_member_time(&m, "exchange_seconds", r->counted.exchange);
     for (int i = 0; i < MR_SHARES; i++) {
         char key[32];
-        snprintf(key, sizeof key, "share_%s", mr_share_names[i]);
+        snprintf(key, sizeof key, "share_%s", share_names[i]);
         if (r->shares[i] >= 0)
             mr_member_time(&m, key, r->shares[i]);
     }
     if (r->bottleneck >= 0)
-        mr_member_text(&m, "bottleneck", mr_share_names[r->bottleneck]);
+        mr_member_text(&m, "bottleneck", share_names[r->bottleneck]);
     add_evaluations(&m, j, end);
     mr_member_count(&m, "damaged_samples", end->damaged);
     mr_member_count(&m, "eval_damaged_samples", end->eval_damaged);

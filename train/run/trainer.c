@@ -14,7 +14,8 @@
 #include "shards/dataset/dataset.h"
 #include "train/run/trainer_update.h"
 
-const float *mr_trainer_model(const mr_trainer *t)
+/* What is evaluated and kept as the model. */
+static const float *model_of(const mr_trainer *t)
 {
     return t->mean ? t->mean : t->values;
 }
@@ -72,7 +73,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     MR_AUTO(mr_outcomes_release) mr_outcomes outcomes = {.step = t->done};
     e.outcomes = *s->output ? &outcomes : NULL;
     e.loader.transform.libjpeg = s->decoder[0] == 'l';
-    MR_TRY(mr_evaluate(&e, mr_trainer_model(t), &result, err));
+    MR_TRY(mr_evaluate(&e, model_of(t), &result, err));
     MR_TRY(keep_outcomes(t, e.outcomes, err));
     t->evaluation_due = false;
     t->accuracy = result.accuracy;

@@ -114,8 +114,6 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err);
 void mr_trainer_close(mr_trainer *t); /* a zeroed one is fine */
 
-/* What is evaluated and kept as the model. */
-const float *mr_trainer_model(const mr_trainer *t);
 /* Publishes a checkpoint of the state as it is (rank 0; collective). */
 mr_status mr_trainer_save(mr_trainer *t, mr_error *err);
 

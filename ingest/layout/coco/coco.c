@@ -14,7 +14,7 @@
 
 /* ---- annotation files ----------------------------------------------------------------------------------------- */
 
-void mr_coco_state_free(void *state)
+static void free_state(void *state)
 {
     mr_coco_state *st = state;
     if (!st)
@@ -120,7 +120,7 @@ static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     mr_coco_state *st = mr_alloc(1, sizeof *st);
     mr_status status = st ? mr_coco_list(t, o, st, err) : mr_fail_memory(err, "looking for annotation files");
     if (status != MR_OK) {
-        mr_coco_state_free(st);
+        free_state(st);
         return status;
     }
     if (st->named) {
@@ -136,7 +136,7 @@ static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
                  "ingest the annotation files and the images they were made from",
                  st->result);
     }
-    mr_coco_state_free(st);
+    free_state(st);
     return MR_OK;
 }
 
@@ -215,5 +215,5 @@ const mr_layout mr_layout_coco = {
     .meta = coco_meta,
     .objects = coco_objects,
     .masks = mr_coco_masks,
-    .free_state = mr_coco_state_free,
+    .free_state = free_state,
 };

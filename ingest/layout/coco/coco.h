@@ -106,7 +106,6 @@ int mr_coco_part_order(const void *a, const void *b); /* by split, then kind; fo
 const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300]);
 /* How much of "train2017", "train_2017" or "train-2017" is "train". */
 size_t mr_coco_without_year(const char *split, size_t len);
-void mr_coco_state_free(void *state);
 /* masks.c: the PNG of image number `n` of a part (MR_COCO_NONE: none), MR_NO_ENTRY; and see mr_layout.masks. */
 uint32_t mr_coco_png(const mr_tree *t, const mr_coco_part *part, uint32_t n);
 size_t mr_coco_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
@@ -124,8 +123,6 @@ bool mr_coco_same_split(const mr_coco_part *a, const char *split, size_t len);
 mr_status mr_coco_get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split);
 /* The folder of a path that is named like a split, the outermost one; NULL: none. */
 const char *mr_coco_split_folder(const char *path, size_t len, size_t *folder_len);
-/* Whether every image of the group's files that exists is in a folder of a split. */
-mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes);
 /* Parses a part, unless that has been done. */
 mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part);
 /* Parses the parts of a group and checks whether any of its images exists. */

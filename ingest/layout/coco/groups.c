@@ -6,7 +6,8 @@
 #include "base/scope.h"
 #include "ingest/layout/coco/coco.h"
 
-mr_status mr_coco_in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes)
+/* Whether every image of the group's files that exists is in a folder of a split. */
+static mr_status in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes)
 {
     size_t there = 0;
     *yes = true;
@@ -125,7 +126,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         return MR_OK;
     }
     if (part->unnamed)
-        MR_TRY(mr_coco_in_split_folders(b, &g, &g.by_folder));
+        MR_TRY(in_split_folders(b, &g, &g.by_folder));
     if (g.by_folder)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, g.beside, strlen(g.beside), 0,
                     "its name does not give the split, but the folders of its images do");

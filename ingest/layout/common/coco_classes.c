@@ -99,6 +99,14 @@ int32_t mr_coco_label(const mr_plan *plan, int64_t id)
     return low < plan->class_count && plan->classes[low].id == id ? (int32_t)low : -1;
 }
 
+/* Rejects the file for bad values of which it is unknown what image they belong to. */
+static void reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
+{
+    for (size_t i = 0; i < f->bad_count; i++)
+        if (f->bads[i].image_id == MR_COCO_NO_ID && !f->bads[i].used)
+            mr_coco_reject(t, f, &f->bads[i], MR_NO_ENTRY, plan);
+}
+
 void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
 {
     uint64_t unknown = 0;
@@ -110,7 +118,7 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, mr_plan *plan
     }
     const char *name = mr_coco_name(t, f);
     char id[120];
-    mr_coco_reject_rest(t, f, plan);
+    reject_rest(t, f, plan);
     if (unknown)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "%" PRIu64 " annotations of a category that is not listed, such as %s", unknown,
@@ -134,13 +142,6 @@ void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *
                 json, bad->at, bad->why, known ? " (image id " : "", id, known ? ")" : "");
     if (entry != MR_NO_ENTRY)
         plan->used[entry] = MR_USE_TAKEN;
-}
-
-void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan)
-{
-    for (size_t i = 0; i < f->bad_count; i++)
-        if (f->bads[i].image_id == MR_COCO_NO_ID && !f->bads[i].used)
-            mr_coco_reject(t, f, &f->bads[i], MR_NO_ENTRY, plan);
 }
 
 mr_status mr_coco_licences(mr_coco_file *const *files, size_t count, mr_plan *plan, mr_error *err)

@@ -23,8 +23,6 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, mr_plan *plan
 
 /* Rejects the image at `entry` (MR_NO_ENTRY: its file, which is then named itself) for a bad value. */
 void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *bad, uint32_t entry, mr_plan *plan);
-/* The same for bad values of which it is unknown what image they belong to. */
-void mr_coco_reject_rest(const mr_tree *t, const mr_coco_file *f, mr_plan *plan);
 
 /* The licences that the files (NULL: none) name become the plan's, unless it has one. */
 mr_status mr_coco_licences(mr_coco_file *const *files, size_t count, mr_plan *plan, mr_error *err);

@@ -71,7 +71,8 @@ mr_value mr_value_of(const char *text, size_t len)
     return v;
 }
 
-int mr_value_order(const char *a, const char *b)
+/* Numbers by their value, then names bytewise. */
+static int compare_values(const char *a, const char *b)
 {
     mr_value x = mr_value_of(a, strlen(a)), y = mr_value_of(b, strlen(b));
     bool x_number = x.kind == MR_VALUE_WHOLE || x.kind == MR_VALUE_NUMBER;
@@ -161,7 +162,7 @@ bool mr_label_census_sentences(const mr_label_census *c)
 
 static int by_value(const void *a, const void *b)
 {
-    return mr_value_order(((const mr_class *)a)->name, ((const mr_class *)b)->name);
+    return compare_values(((const mr_class *)a)->name, ((const mr_class *)b)->name);
 }
 
 mr_status mr_plan_classes_in_order(mr_plan *plan, mr_error *err)

@@ -24,8 +24,6 @@ typedef struct mr_value {
 } mr_value;
 
 mr_value mr_value_of(const char *text, size_t len);
-/* Numbers by their value, then names bytewise. */
-int mr_value_order(const char *a, const char *b);
 
 typedef struct mr_label_gaps { /* missing labels */
     size_t empty, minus_one, words;

@@ -10,7 +10,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/common/folders.h"
 
-bool mr_split_dir_called(const mr_split_dir *dir, const char *name)
+static bool is_called(const mr_split_dir *dir, const char *name)
 {
     return strlen(name) == dir->called && !memcmp(name, dir->name, dir->called);
 }
@@ -18,7 +18,7 @@ bool mr_split_dir_called(const mr_split_dir *dir, const char *name)
 bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name)
 {
     for (size_t i = 0; i < dirs->count; i++)
-        if (mr_split_dir_called(&dirs->items[i], name))
+        if (is_called(&dirs->items[i], name))
             return true;
     return false;
 }
@@ -113,7 +113,7 @@ static bool map_finds(const char *from, const mr_split_dirs *dirs)
     for (size_t i = 0; i < dirs->count; i++) {
         const mr_split_dir *dir = &dirs->items[i];
         const char *word = mr_split_word(dir->name, dir->called);
-        if (mr_split_dir_called(dir, from) || (word && strcmp(word, from) == 0))
+        if (is_called(dir, from) || (word && strcmp(word, from) == 0))
             return true;
     }
     return false;

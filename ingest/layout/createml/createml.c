@@ -67,7 +67,7 @@ static mr_status createml_objects(const mr_tree *t, const mr_plan *plan, const m
     return MR_OK;
 }
 
-void mr_createml_state_free(void *state)
+static void free_state(void *state)
 {
     mr_createml_state *st = state;
     if (!st)
@@ -89,5 +89,5 @@ const mr_layout mr_layout_createml = {
     .plan = mr_createml_plan,
     .meta = createml_meta,
     .objects = createml_objects,
-    .free_state = mr_createml_state_free,
+    .free_state = free_state,
 };

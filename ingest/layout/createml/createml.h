@@ -42,7 +42,6 @@ void mr_createml_jsons_free(mr_createml_jsons *jsons);
 mr_status mr_createml_ref_text(const mr_source *s, const mr_createml_state *st, const mr_createml_ref *ref, mr_buf *out,
                                mr_error *err);
 mr_status mr_createml_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
-void mr_createml_state_free(void *state);
 /* objects.c: the objects in the text of one image's object. */
 mr_status mr_createml_objects(const mr_buf *text, const mr_plan *plan, mr_objects *out, mr_error *err);
 

@@ -15,7 +15,8 @@ static const char placeholder[] = "{class}";
 
 enum { PATTERN_MAX = 256, PLACEHOLDER = sizeof placeholder - 1 };
 
-mr_status mr_class_pattern_check(const char *pattern, mr_error *err)
+/* MR_MISUSE: it has not exactly one {class}. */
+static mr_status check_pattern(const char *pattern, mr_error *err)
 {
     const char *at = strstr(pattern, placeholder);
     if (at && !strstr(at + 1, placeholder) && strlen(pattern) < PATTERN_MAX)
@@ -111,7 +112,7 @@ mr_status mr_table_by_name(const mr_tree *t, const mr_layout_options *o, const m
 {
     mr_folder_splits splits = {0};
     plan->variant = "class in the name";
-    MR_TRY(mr_class_pattern_check(o->class_pattern, err));
+    MR_TRY(check_pattern(o->class_pattern, err));
     MR_TRY(list_classes(t, o, index, plan, err));
     if (!plan->class_count)
         return mr_fail(err, MR_MISUSE, "--class-pattern %s: no image has a name that fits", o->class_pattern);

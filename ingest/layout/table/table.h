@@ -223,8 +223,6 @@ bool mr_folder_splits_get(const mr_tree *t, const mr_folder_splits *splits, uint
 
 /* ---- names.c -------------------------------------------------------------------------------------------------- */
 
-/* MR_MISUSE: it has not exactly one {class}. */
-mr_status mr_class_pattern_check(const char *pattern, mr_error *err);
 /* The class in a name without folder and ending: "Abyssinian_12" by "{class}_#" is Abyssinian.  '#' stands for digits,
  * '*' for anything; {class} is as long as possible.  False: the name does not fit. */
 bool mr_class_pattern_match(const char *pattern, const char *name, size_t len, size_t *class_at, size_t *class_len);

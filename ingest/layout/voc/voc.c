@@ -143,7 +143,7 @@ static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sam
     return out->failed ? mr_fail_memory(err, "reading an annotation") : MR_OK;
 }
 
-void mr_voc_state_free(void *state)
+static void free_state(void *state)
 {
     mr_voc_state *st = state;
     if (st) {
@@ -163,5 +163,5 @@ const mr_layout mr_layout_voc = {
     .meta = voc_meta,
     .objects = voc_objects,
     .masks = mr_voc_masks,
-    .free_state = mr_voc_state_free,
+    .free_state = free_state,
 };

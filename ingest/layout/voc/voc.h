@@ -66,7 +66,6 @@ size_t mr_voc_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *samp
 /* Whether the path is in one of these folders. */
 bool mr_voc_is_mask(const char *path, size_t len);
 
-void mr_voc_state_free(void *state);
 mr_status mr_voc_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 
 typedef struct mr_voc_listed {

@@ -174,7 +174,7 @@ static mr_status yolo_objects(const mr_tree *t, const mr_plan *plan, const mr_sa
     return out->failed ? mr_fail_memory(err, "reading labels") : end_label(t, sample, status, err);
 }
 
-void mr_yolo_state_free(void *state)
+static void free_state(void *state)
 {
     mr_yolo_state *st = state;
     if (st)
@@ -194,5 +194,5 @@ const mr_layout mr_layout_yolo = {
     .meta = yolo_meta,
     .objects = yolo_objects,
     .masks = mr_yolo_masks,
-    .free_state = mr_yolo_state_free,
+    .free_state = free_state,
 };

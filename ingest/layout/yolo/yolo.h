@@ -124,7 +124,6 @@ typedef struct mr_yolo_build { /* while plan() runs */
     mr_error *err;
 } mr_yolo_build;
 
-void mr_yolo_state_free(void *state);
 mr_status mr_yolo_names(mr_yolo_build *b);      /* names.c: classes, kpt_shape and licence */
 mr_status mr_yolo_name_lists(mr_yolo_build *b); /* name_lists.c: classes.txt and the like, which all must agree */
 mr_status mr_yolo_name_list(mr_yolo_build *b, uint32_t entry); /* one of them */

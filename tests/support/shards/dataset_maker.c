@@ -149,14 +149,3 @@ void dataset_seal(const char *dir)
     free(text);
     free(path);
 }
-
-void dataset_reindex(const char *dir, const char *shard)
-{
-    mr_manifest *m = open_manifest(dir);
-    for (size_t i = 0; i < m->split_count; i++)
-        for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            if (strcmp(m->splits[i].shards[k].name, shard) == 0)
-                write_index(dir, &m->splits[i].shards[k]);
-    write_manifest(dir, m);
-    mr_manifest_free(m);
-}

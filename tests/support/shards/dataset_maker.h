@@ -29,7 +29,4 @@ void dataset_reseal(const char *dir);
 /* Gives DIR/manifest.json, after an edit by hand, the seal of the text that it has now.  It must end with a brace. */
 void dataset_seal(const char *dir);
 
-/* Rebuilds DIR/SHARD.idx from its .mdb and reseals. */
-void dataset_reindex(const char *dir, const char *shard);
-
 #endif
