@@ -16,6 +16,7 @@ typedef struct coco {
     mr_out_text instances, captions, images;
     const mr_export_survey_split *survey;
     int64_t image, object, caption; /* the number of the last one */
+    bool labels;                    /* the dataset has labels and no objects: annotations are without a place */
     mr_export_raws raws;
     mr_buf name;
 } coco;
@@ -55,6 +56,9 @@ static mr_status begin(mr_export_run *run, mr_error *err)
     run->state = c;
     run->result->instead[MR_PART_ORIENTED] = "polygons of four points";
     run->result->instead[MR_PART_IDS] = "numbered from 1";
+    c->labels = !run->survey->known && (run->survey->labelled || run->survey->several);
+    if (c->labels)
+        run->holds |= MR_HOLDS(LABEL) | MR_HOLDS(LABELS);
     return number_categories(run, c, err);
 }
 
@@ -105,7 +109,7 @@ static mr_status begin_split(mr_export_run *run, const mr_split *split, mr_error
         MR_TRY(open_file(run, "captions", c->folder, &c->captions, err));
         mr_buf_add_text(&c->captions.text, "\"annotations\":[");
     }
-    if (c->survey->captions && !run->survey->known)
+    if (c->survey->captions && !run->survey->known && !c->labels)
         return MR_OK;
     MR_TRY(open_file(run, "instances", c->folder, &c->instances, err));
     mr_buf_add_text(&c->instances.text, "\"categories\":[");
@@ -158,6 +162,16 @@ static void add_captions(const mr_export_sample *s, coco *c)
     }
 }
 
+/* As in JSON of iNaturalist: a category, and nothing that it marks. */
+static void add_label(const mr_export_run *run, uint32_t label, coco *c)
+{
+    if (label >= run->manifest->class_count)
+        return;
+    mr_buf_printf(&c->instances.text, "%s{\"id\":%" PRId64 ",\"image_id\":%" PRId64 ",\"category_id\":%" PRId64 "}",
+                  c->object ? ",\n" : "\n", c->object + 1, c->image, c->categories[label]);
+    c->object++;
+}
+
 /* The value of an id that the survey has found to be a number. */
 static int64_t number_of(const char *text, size_t len)
 {
@@ -201,6 +215,10 @@ static mr_status sample(mr_export_run *run, const mr_export_sample *s, mr_error 
     add_image(s, c);
     if (c->captions.path)
         add_captions(s, c);
+    if (c->labels && s->view->label >= 0)
+        add_label(run, (uint32_t)s->view->label, c);
+    for (size_t i = 0; c->labels && i < f->label_count; i++)
+        add_label(run, f->labels[i], c);
     if (c->instances.path && s->objects->count) {
         MR_TRY(mr_export_raws_read(s->view->meta, f, &c->raws, err));
         for (size_t i = 0; i < s->objects->count; i++)

@@ -228,7 +228,7 @@ static void compare(const char *dir, kind k, const char *format)
 {
     char *ds = support_path("%s/ds", dir), *out = support_path("%s/%s", dir, format);
     char *back = support_path("%s/back", out), *tree = support_path("%s/x", out);
-    state s = {.labels = k == LABELS && (!strcmp(format, "imagenette") || !strcmp(format, "tar"))};
+    state s = {.labels = k == LABELS};
     s.boxes = k != LABELS && strcmp(format, "imagenette") != 0;
     mkdir(out, 0777);
     export_as(format, ds, tree);
@@ -258,7 +258,7 @@ static void drawn_datasets_come_back(void **dir)
             draw(&random, (kind)k, ds);
             if (k == LABELS)
                 compare(inner, LABELS, "imagenette");
-            if (k != LABELS && k != ORIENTED)
+            if (k != ORIENTED)
                 compare(inner, (kind)k, "coco");
             if (k != LABELS)
                 compare(inner, (kind)k, "yolo");
