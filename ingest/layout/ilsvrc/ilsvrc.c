@@ -10,7 +10,8 @@
 #include "base/scope.h"
 #include "base/text.h"
 
-enum { SCORE_TABLES = 92, SCORE_FOLDERS = 25, FORCED = 50 };
+/* SCORE_NAMES: names alone, which other annotations may list, such as an export to COCO. */
+enum { SCORE_TABLES = 92, SCORE_NAMES = 41, SCORE_FOLDERS = 25, FORCED = 50 };
 
 /* "ILSVRC/Data/CLS-LOC/: 1000 class folders named by synset, LOC_val_solution.csv" */
 static void say(const mr_ilsvrc_places *p, mr_bid *bid)
@@ -37,10 +38,12 @@ static mr_status ilsvrc_bid(const mr_tree *t, const mr_layout_options *o, mr_bid
     mr_ilsvrc_look(t, o, &p);
     if (!p.classes && !p.split_classes && !p.flat)
         return MR_OK;
-    bool certain = p.flat || (p.tiny && p.split_classes) || p.table;
+    bool certain = (p.flat && (p.classes || p.split_classes)) || (p.tiny && p.split_classes) || p.table;
     bid->forced = FORCED;
     if (certain)
         bid->score = SCORE_TABLES;
+    else if (p.flat)
+        bid->score = SCORE_NAMES;
     else if (p.classes && p.own_names && !p.others && !p.split_classes)
         bid->score = SCORE_FOLDERS;
     say(&p, bid);

@@ -164,9 +164,28 @@ static void never_two_places_in_one(void **state)
     }
 }
 
+/* Other annotations that list images named like ImageNet's come before the missing tables of ImageNet. */
+static void names_of_imagenet(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("val/ILSVRC2012_val_00000001.JPEG", "val/ILSVRC2012_val_00000002.JPEG"));
+    plan_says(NULL, NULL, "no table has their labels: add LOC_val_solution.csv");
+    plan_file("labels.csv", "file,label\nILSVRC2012_val_00000001.JPEG,cat\nILSVRC2012_val_00000002.JPEG,dog\n");
+    plan_says(NULL, NULL, "val val/ILSVRC2012_val_00000002.JPEG dog ");
+    plan_file(
+        "annotations/instances_val.json",
+        "{\"images\":[{\"id\":1,\"file_name\":\"ILSVRC2012_val_00000001.JPEG\"}],\"annotations\":[{\"image_id\":1,"
+        "\"category_id\":3}],\"categories\":[{\"id\":3,\"name\":\"tench\"}]}");
+    plan_says(NULL, NULL,
+              "layout coco 90: variant labels, licence -, classes tench=3\nval val/ILSVRC2012_val_00000001.JPEG");
+    plan_file("LOC_val_solution.csv", "ImageId,PredictionString\nILSVRC2012_val_00000001,n01440764 1 2 31 42\n");
+    plan_says(NULL, NULL, "layout ilsvrc 92");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(names_of_imagenet, plan_set_up, plan_tear_down),
         IN_TMPDIR(drawn_samples),
         cmocka_unit_test(an_export_as_class_folders),
         cmocka_unit_test(several_roots),
