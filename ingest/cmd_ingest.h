@@ -25,7 +25,7 @@ extern const mr_option mr_ingest_option_rows[], mr_ingest_arguments[];
 mr_status mr_ingest_request_check(void *ctx, mr_error *err);
 
 mr_status mr_cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err);
-mr_status mr_cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err); /* only what was rejected, in a line */
+mr_status mr_cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err); /* rejected and missing, in a line */
 void mr_cmd_ingest_failure(const mr_ingest *in); /* on stderr, before the error's own sentence */
 json_t *mr_cmd_ingest_sources(const mr_ingest_options *o);
 mr_status mr_cmd_ingest_json(const mr_ingest *in, mr_status status, const mr_error *why, mr_error *err);

@@ -80,7 +80,7 @@ const mr_option mr_ingest_option_rows[] = {
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(mr_ingest_request, o.for_layout.keep_unlisted),
      .help = "also ingest unlisted images; those that no annotation file and no split lists"},
     {"skip-unmatched", 0, MR_ARG_FLAG, MR_FIELD(mr_ingest_request, o.for_layout.skip_unmatched),
-     .help = "skip images without annotations and vice versa; by default these are errors"},
+     .help = "skip unmatched images and annotation files; by default these are errors"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(mr_ingest_request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB", .given = offsetof(mr_ingest_request, o.shard_size_given),
      .group = "Dataset:",

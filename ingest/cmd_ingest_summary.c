@@ -210,10 +210,10 @@ static mr_status print_companions(const mr_ingest *in, FILE *stream, mr_error *e
 mr_status mr_cmd_ingest_quiet(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf losses = {0};
-    if (!in->rejects)
+    if (!in->rejects && !in->notes.counts[MR_NOTE_MISSING])
         return MR_OK;
     for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
-        if (kind == MR_NOTE_REJECT || kind == MR_NOTE_BAD_NAME || kind == MR_NOTE_COLLISION)
+        if (kind == MR_NOTE_REJECT || kind == MR_NOTE_BAD_NAME || kind == MR_NOTE_COLLISION || kind == MR_NOTE_MISSING)
             add_count(&losses, in->notes.counts[kind], mr_note_heads[kind]);
     fprintf(stream, "millrace: %s: %s\n", in->options->sources[0], mr_buf_text(&losses));
     return mr_buf_status(&losses, err, "printing");

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "tests/support/support.h"
+#include "tests/support/images/image.h"
 
 static char *dir, *source;
 
@@ -96,6 +96,30 @@ static void test_interrupted(void **state)
     }
 }
 
+static void put(const char *name, const void *bytes, size_t len)
+{
+    char *path = support_path("%s/quiet/%s", dir, name);
+    support_write(path, bytes, len);
+    free(path);
+}
+
+/* Nothing that is lost goes unsaid. */
+static void test_quiet(void **state)
+{
+    (void)state;
+    static const char one[] = "file,label\n1.jpg,a\n3.jpg,b\n",
+                      two[] = "file,label\n1.jpg,a\n2.jpg,a\n3.jpg,b\n4.jpg,b\n";
+    picture p = make_jpeg((jpeg_kind){.width = 20, .height = 9, .components = 3});
+    put("1.jpg", p.bytes, p.len);
+    put("labels.csv", one, strlen(one));
+    SAYS(dir, 0, "", "millrace: quiet: 1 annotated but missing\n", "ingest", "--quiet", "quiet", "quiet.mr");
+    put("2.jpg", p.bytes, 40);
+    put("labels.csv", two, strlen(two));
+    SAYS(dir, 0, "", "millrace: quiet: 1 rejected, 2 annotated but missing\n", "ingest", "--quiet", "--force", "quiet",
+         "quiet.mr", "--max-rejects", "1");
+    picture_free(&p);
+}
+
 static void expect_words(int status, const char *words, const char *src, const char *option)
 {
     char *target = support_path("%s/never", dir);
@@ -147,6 +171,7 @@ int main(void)
         TEST(test_a_look_without_a_target),
         TEST(test_interrupted),
         TEST(test_split_maps),
+        TEST(test_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

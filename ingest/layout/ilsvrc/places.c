@@ -103,14 +103,16 @@ static void look_in_split(const mr_tree *t, const char *dir, size_t len, mr_ilsv
 {
     mr_child child = {0};
     size_t classes = 0;
+    bool flat = false;
     for (int n = 0; n < LOOK_AT && mr_tree_next(t, dir, len, &child); n++) {
         if (!child.is_dir)
-            p->flat = p->flat || mr_ilsvrc_image_kind(child.name, child.name_len) != MR_ILSVRC_OTHER;
+            flat = flat || mr_ilsvrc_image_kind(child.name, child.name_len) != MR_ILSVRC_OTHER;
         else if (mr_name_is_synset(child.name, child.name_len))
             classes += mr_folder_is_class(t, &child, LOOK_AT);
-        if (p->flat && !classes) /* its other 49,999 images say no more */
+        if (flat && !classes) /* its other 49,999 images say no more */
             break;
     }
+    p->flat = p->flat || flat;
     p->split_classes = classes > p->split_classes ? classes : p->split_classes;
 }
 
