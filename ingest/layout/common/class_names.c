@@ -14,7 +14,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/common/folders.h"
 
-enum { NAMED = 4 }; /* folders that a message names */
+enum { NAMED = 4, SPLITS_SEEN = 32 }; /* folders that a message names, that are compared */
 
 /* "data/train/masks", as --exclude wants it. */
 static void add_path(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_buf *out)
@@ -130,33 +130,39 @@ typedef struct split_like { /* the name of a class folder with a word for a spli
 static bool are_splits(const split_like *a, const split_like *b)
 {
     size_t end_a = a->token.at + a->token.len, end_b = b->token.at + b->token.len;
-    return a->name && strcmp(a->token.split, b->token.split) && a->token.at == b->token.at &&
+    return strcmp(a->token.split, b->token.split) && a->token.at == b->token.at &&
            !memcmp(a->name, b->name, a->token.at) && a->len - end_a == b->len - end_b &&
            !memcmp(a->name + end_a, b->name + end_b, a->len - end_a);
 }
 
+static mr_status refuse_splits(const split_like *a, const split_like *b, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
+    mr_text_show(&names, a->name, a->len);
+    mr_buf_add_text(&names, " and ");
+    mr_text_show(&names, b->name, b->len);
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s are named like splits, and would become classes: arrange the images as "
+                   "SPLIT/CLASS/IMAGE; --layout flat stores them without classes, --class-depth 1 makes each "
+                   "folder a class",
+                   mr_buf_text(&names));
+}
+
 static mr_status check_splits(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
 {
-    split_like last = {0};
+    split_like seen[SPLITS_SEEN];
+    size_t count = 0;
     mr_child class = {0};
-    while (mr_class_next(t, dir, 0, &class)) {
+    while (count < SPLITS_SEEN && mr_class_next(t, dir, 0, &class)) {
         split_like now = {0};
         now.name = last_part(&class, &now.len);
         now.token = mr_split_token_of(now.name, now.len);
         if (!now.token.split || now.token.several)
             continue;
-        if (are_splits(&last, &now)) {
-            MR_AUTO(mr_buf_free) mr_buf names = {0};
-            mr_text_show(&names, last.name, last.len);
-            mr_buf_add_text(&names, " and ");
-            mr_text_show(&names, now.name, now.len);
-            return mr_fail(err, MR_BAD_DATA,
-                           "%s are named like splits, and would become classes: arrange the images as "
-                           "SPLIT/CLASS/IMAGE; --layout flat stores them without classes, --class-depth 1 makes each "
-                           "folder a class",
-                           mr_buf_text(&names));
-        }
-        last = now;
+        for (size_t i = 0; i < count; i++)
+            if (are_splits(&seen[i], &now))
+                return refuse_splits(&seen[i], &now, err);
+        seen[count++] = now;
     }
     return MR_OK;
 }

@@ -62,6 +62,12 @@ static void folders_named_like_splits_are_not_classes(void **state)
     support_touch(plan_dir, NAMES("bounding_box_test/1.jpg", "bounding_box_train/2.jpg", "query/3.jpg"));
     plan_says(NULL, NULL, "bounding_box_test and bounding_box_train are named like splits, and would become classes");
     plan_says(&(mr_layout_options){.class_depth = 1}, NULL, "classes bounding_box_test bounding_box_train query\n");
+    char *pairs = support_path("%s/pairs", plan_dir), *plan;
+    support_touch(pairs, NAMES("testA/1.jpg", "testB/1.jpg", "trainA/2.jpg", "trainB/2.jpg"));
+    plan = support_plan(pairs, NULL, NULL);
+    assert_non_null(strstr(plan, "testA and trainA are named like splits"));
+    free(plan);
+    free(pairs);
 }
 
 static void one_word_of_a_split_may_be_a_class(void **state)
