@@ -296,9 +296,14 @@ void mr_format_hint(const mr_source *s, mr_buf *out)
             continue;
         heads++;
         mr_content c = mr_content_of(s, i, NULL);
-        if (!c.image && (!c.format || !c.format->instead))
+        bool lines = c.format && mr_name_ends(e->path, e->path_len, ".jsonl"); /* some layout reads other names */
+        if (!c.image && !lines && (!c.format || !c.format->instead))
             continue;
         mr_text_show(out, e->path, e->path_len);
+        if (lines) {
+            mr_buf_add_text(out, " names images: write it as metadata.jsonl, with their paths in file_name, or as CSV");
+            return;
+        }
         if (c.image) {
             mr_buf_add_text(out, " is an image, but is read only if its name ends in .jpg, .png, .webp or the like");
             return;

@@ -289,7 +289,7 @@ def image_column(schema, features, asked):
     if "file_name" in schema.names and is_text(plain(schema.field("file_name").type)):
         return "file_name"  # metadata.parquet of an ImageFolder: the images are beside it
     raise Bad(2, "has no column of images (struct<bytes: binary, path: string>); if one of these holds them, choose it "
-              "with --image-column: %s" % listing(schema.names))
+              "with --image-column: %s; else leave the file out with --exclude" % listing(schema.names))
 
 
 def class_names(features, column):

@@ -30,6 +30,7 @@ typedef struct build {
     size_t unread;        /* samples whose JSON has that label, which is not read without --label-column */
     bool split_known;     /* some folder names a split, so all must */
     uint32_t split;       /* of the current folder */
+    bool beside;          /* the current folder is none of the shards, and there are some */
     int place;            /* the current splits: train, val, test, others */
     group odd;            /* the first whose images are of other kinds only */
     mr_error *err;
@@ -258,7 +259,7 @@ static mr_status end_group(build *b, const group *g)
         path = path_of(b, g->cls);
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, strlen(path), 0,
                     "sample left out: no file of this name is an image");
-    } else if (g->json != MR_NO_ENTRY && strncmp(base, "croissant.json", strlen("croissant.json")) != 0) {
+    } else if (g->json != MR_NO_ENTRY && !b->beside && strncmp(base, "croissant.json", strlen("croissant.json")) != 0) {
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, (size_t)(base - path) + g->key_len, 0,
                     "sample left out: no file of this name is an image");
     }
@@ -340,9 +341,17 @@ static mr_status look_for_splits(build *b, const char *dir, size_t dir_len)
     return MR_OK;
 }
 
+/* A folder of shards holds other files, too, such as img2dataset's 00000_stats.json. */
+static bool is_beside_shards(const build *b, const char *dir, size_t dir_len)
+{
+    const char *slash = dir_len ? memrchr(dir, '/', dir_len) : NULL, *base = slash ? slash + 1 : dir;
+    return !strcmp(b->plan->variant, "shards") && !mr_webdataset_shard(base, dir_len - (size_t)(base - dir));
+}
+
 static mr_status plan_folder(build *b, const char *dir, size_t dir_len)
 {
     static const char facts[] = MR_WEBDATASET_FACTS;
+    b->beside = is_beside_shards(b, dir, dir_len);
     mr_status status = MR_OK;
     if (dir_len == strcspn(facts, "/") && memcmp(dir, facts, dir_len) == 0)
         return MR_OK;

@@ -26,6 +26,8 @@ static void test_hints(void **state)
          "\xEF\xBB\xBF"
          "377,117,463,117,465,130,378,130,Genaxis Theatre\r\n",
          "is a MOT, VisDrone or ICDAR file"},
+        {"train.jsonl", "{\"image\": \"images/1.jpg\", \"text\": \"a cat\"}\n",
+         "names images: write it as metadata.jsonl"},
         {"annotations/1.txt", "684,8,273,116,0,0,0\n", "no layout fits"},
         {"annotations.xml", "<html><version/>", "no layout fits"},
         {"2.json", "{\"shapes\": []}", "no layout fits"},

@@ -81,6 +81,18 @@ static void equal_keys_are_different_samples(void **state)
     plan_says(NULL, NULL, "\ntrain a.tar/7.jpg 0 - - -\ntrain b.tar/7.jpg 1 - - -\n");
 }
 
+/* A JSON alone is a sample without its image within a shard only; img2dataset writes 00000_stats.json beside them. */
+static void statistics_beside_shards(void **state)
+{
+    (void)state;
+    const support_entry entries[] = {file("7.jpg", "x"), file("7.cls", "0"), file("8.json", "{}")};
+    put("00000.tar", "tar", entries, 3);
+    plan_file("00000_stats.json", "{\"count\": 1}");
+    plan_says(NULL, NULL,
+              "note missing 00000.tar/8: sample left out: no file of this name is an image\n"
+              "unused 00000.tar/8.json\nunused 00000_stats.json\n");
+}
+
 static void no_split_is_guessed(void **state)
 {
     const mr_split_map map = {"train-val", "train"}, path = {"train_test-0.tar", "train"};
@@ -171,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(names_say_the_split),          TEST(equal_keys_are_different_samples),
                                        TEST(no_split_is_guessed),          TEST(captions_and_json_make_a_shard_too),
-                                       TEST(other_archives_are_no_shards), TEST(a_truncated_shard_is_named)};
+                                       TEST(other_archives_are_no_shards), TEST(a_truncated_shard_is_named),
+                                       TEST(statistics_beside_shards)};
     return cmocka_run_group_tests_name("webdataset_shards", tests, NULL, NULL);
 }
