@@ -107,6 +107,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     MR_TRY(mr_plan_review(&in->choice.tree, &in->plan, &o->for_layout, err));
     MR_TRY(mr_check_links(in, err));
     mr_note_near_names(in);
+    MR_TRY(mr_note_class_order(in, err));
     mr_status status = mr_ledger_settle(in, notes, err);
     in->rejects_listed = mr_rejects(in);
     MR_TRY(in->plan.sample_count ? status : MR_OK);

@@ -134,6 +134,7 @@ mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err); /*
  * image or an annotation would be lost. */
 mr_status mr_ledger_settle(mr_ingest *in, size_t notes_before, mr_error *err);
 void mr_note_near_names(mr_ingest *in);                        /* near_names.c: of missing images */
+mr_status mr_note_class_order(mr_ingest *in, mr_error *err);   /* class_order.c */
 mr_status mr_check_links(const mr_ingest *in, mr_error *err);  /* completeness.c: no link stands for images */
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split is empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);            /* examine.c: hashes, headers, rejects */
