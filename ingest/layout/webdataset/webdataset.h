@@ -1,6 +1,6 @@
-/* webdataset.h - what the files of the layout webdataset share: webdataset.c (bid, meta), samples.c (plan),
- * splits.c (of folders), names.c (of samples and shards), groups.c (the files of a key), labels.c (classes), facts.c
- * (names). Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
+/* webdataset.h - what the files of the layout webdataset share: webdataset.c (bid, meta), plan.c (folders),
+ * samples.c (one key), splits.c (of folders), names.c (of samples and shards), groups.c (the files of a key), labels.c
+ * (classes), facts.c (names). Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
  *
  *      train-000000.tar/0001.jpg  0001.cls  0001.json  0001.txt      a numbered tar is a folder of the tree
  *      train/0001.jpg ...                                            as `export --to tar` writes it                 */
