@@ -87,11 +87,12 @@ mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, mr_ranks 
     if (u.count == split->samples)
         return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a label of its own, and a classifier needs labels; %s",
                        dataset, split->name, advice);
-    return mr_fail(err, MR_MISUSE,
-                   "%s: of the %s samples of %s %s %s without a label of %s own (the first is %llu), "
-                   "and a classifier needs labels; ingest the source without %s, or %s",
-                   dataset, mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
-                   one ? "is" : "are", one ? "its" : "their", (unsigned long long)u.first, one ? "it" : "them", advice);
+    return mr_fail(
+        err, MR_MISUSE,
+        "%s: of the %s samples of %s %s %s without a label of %s own (the first is %llu), "
+        "and a classifier needs labels; leave %s out with a view (millrace view OUT %s --class NAMES), or %s",
+        dataset, mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
+        one ? "is" : "are", one ? "its" : "their", (unsigned long long)u.first, one ? "it" : "them", dataset, advice);
 }
 
 mr_status mr_labels_check_targets(const mr_targets *t, const mr_split *split, const char *dataset, mr_error *err)
@@ -104,7 +105,7 @@ mr_status mr_labels_check_targets(const mr_targets *t, const mr_split *split, co
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
                    "%s: for %s of the %s samples of %s (the first is %llu) the source does not say which classes they "
-                   "have; ingest it without them",
+                   "have; leave them out with a view: millrace view OUT %s --class NAMES",
                    dataset, mr_text_count(t->silent, number[0]), mr_text_count(t->samples, number[1]), split->name,
-                   (unsigned long long)t->first_silent);
+                   (unsigned long long)t->first_silent, dataset);
 }

@@ -43,13 +43,15 @@ static void a_few_are_counted(void **state)
     } cases[] = {
         {"train", "12", NULL,
          "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
-         "classifier needs labels; ingest the source without it, or train on several labels per sample with --loss "
+         "classifier needs labels; leave it out with a view (millrace view OUT data --class NAMES), or train on "
+         "several labels per sample with --loss "
          "bce"},
         {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
         {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
         {"valid", "3", NULL,
          "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
-         "classifier needs labels; ingest the source without it, or choose another --eval-split, or train on several"},
+         "classifier needs labels; leave it out with a view (millrace view OUT data --class NAMES), or choose another "
+         "--eval-split, or train on several"},
         {"valid", "2,$", NULL,
          "no sample of val has a label of its own, and a classifier needs labels; "
          "choose another --eval-split"},
@@ -116,9 +118,10 @@ static void eval_counts_them_too(void **state)
     train_expect(0, folder, 0, "--steps", "1", "--batch", "4", "--eval-split", "test", "--output", "run", (char *)NULL);
     support_result r = train_command(2, folder, 0, "eval", "data", "run", "--split", "val", (char *)NULL);
     assert_string_equal(r.out, "");
-    assert_non_null(strstr(r.err, "of the 8 samples of val 2 are without a label of their own (the first is 1), and a "
-                                  "classifier needs labels; ingest the source without them, or use "
-                                  "'millrace predict', which needs no labels"));
+    assert_non_null(strstr(
+        r.err, "of the 8 samples of val 2 are without a label of their own (the first is 1), and a "
+               "classifier needs labels; leave them out with a view (millrace view OUT data --class NAMES), or use "
+               "'millrace predict', which needs no labels"));
     support_result_free(&r);
     r = train_command(0, folder, 0, "predict", "data", "run", "--split", "val", (char *)NULL);
     support_result_free(&r);
