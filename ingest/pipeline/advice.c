@@ -8,7 +8,7 @@
 #include "ingest/layout/folder_names.h"
 #include "ingest/pipeline/ledger_parts.h"
 
-enum { ENDINGS = 3, FILES = 8, LISTS = 3 }; /* per folder: endings for patterns, files named one by one, splits */
+enum { ENDINGS = 3, FILES = 8 }; /* per folder: endings for patterns, and files that are named one by one */
 
 static void add_option(mr_buf *out, bool *any)
 {
@@ -150,25 +150,24 @@ static void say_split_map(const mr_left_folder *f, mr_buf *out)
     mr_buf_add_text(out, "=NAME");
 }
 
-/* A list for each split that their names mention, "meta/test.txt=test,meta/train.txt=train"; nothing without a name. */
-static void say_split_lists(const mr_left_folder *f, mr_buf *out)
+void mr_list_options_add(mr_list_options *o, const char *path)
 {
-    const char *said[LISTS] = {0};
-    for (size_t i = 0, n = 0; i < f->count && n < MR_COUNT(said); i++) {
-        const mr_leftover *item = &f->items[i];
-        const char *slash = strrchr(item->path, '/'), *name = slash ? slash + 1 : item->path;
-        const char *split =
-            item->format && item->format->kind & MR_FORMAT_LIST ? mr_split_token_of(name, strlen(name)).split : NULL;
-        bool again = !split;
-        for (size_t k = 0; k < n; k++)
-            again = again || !strcmp(said[k], split);
-        if (again)
-            continue;
-        mr_buf_add_text(out, n ? "," : "");
-        mr_source_quote(item->path, strlen(item->path), out);
-        mr_buf_printf(out, "=%s", split);
-        said[n++] = split;
-    }
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *split = mr_split_token_of(name, strlen(name)).split;
+    split = !split && strcasestr(name, "trainval") ? "train" : split;
+    for (size_t i = 0; i < o->count && split; i++)
+        split = strcmp(o->splits[i], split) != 0 ? split : NULL;
+    if (!split || o->count == MR_COUNT(o->splits))
+        return;
+    mr_buf_add_text(&o->text, o->count ? "," : "");
+    mr_source_quote(path, strlen(path), &o->text);
+    mr_buf_printf(&o->text, "=%s", split);
+    o->splits[o->count++] = split;
+}
+
+void mr_list_options_free(mr_list_options *o)
+{
+    mr_buf_free(&o->text);
 }
 
 /* Whether the folder is a dataset of its own, with annotations that some layout reads. */
@@ -215,7 +214,7 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
     const mr_tree *t = &in->choice.tree;
     const mr_split_alias *split = empty_split(f);
     MR_AUTO(mr_buf_free) mr_buf map = {0};
-    MR_AUTO(mr_buf_free) mr_buf lists = {0};
+    MR_AUTO(mr_list_options_free) mr_list_options lists = {0};
     bool any = false;
     say_reason(f, out);
     if (!f->inside && t->root_len) {
@@ -228,11 +227,13 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
         add_option(out, &any);
         mr_buf_printf(out, "--keep-unlisted includes %s", f->count == 1 ? "it" : "them");
     }
-    say_split_lists(f, &lists);
-    if (lists.len && !in->options->for_layout.list_count) {
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].format && f->items[i].format->kind & MR_FORMAT_LIST)
+            mr_list_options_add(&lists, f->items[i].path);
+    if (lists.count && !in->options->for_layout.list_count) {
         add_option(out, &any);
         mr_buf_add_text(out, "--split-list ");
-        mr_buf_add(out, lists.data, lists.len);
+        mr_buf_add(out, lists.text.data, lists.text.len);
         mr_buf_add_text(out, " makes splits of the images that they list");
     }
     say_split_map(f, &map);

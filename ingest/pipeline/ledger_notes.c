@@ -6,6 +6,10 @@
 #include "base/text.h"
 #include "ingest/layout/name_pattern.h"
 #include "ingest/pipeline/ledger_parts.h"
+#include "ingest/source/names.h"
+#include "ingest/tables/lines.h"
+
+enum { LIST_LINES = 8 };
 
 uint64_t mr_rejects(const mr_ingest *in)
 {
@@ -79,6 +83,48 @@ static void note_names(mr_ingest *in)
     in->notes.failed = in->notes.failed || hint.failed;
 }
 
+/* Whether each of its first lines begins with the name of a sample's image, with or without ending. */
+static bool lists_samples(const mr_book *b, uint32_t n)
+{
+    char head[4096];
+    const uint64_t size = mr_source_entry(b->in->source, n)->size;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head, lines = 0, stem_len;
+    if (mr_source_pread(b->in->source, n, head, len, 0, NULL) != MR_OK)
+        return false;
+    for (mr_lines l = mr_lines_of(head, len); lines < LIST_LINES && mr_lines_next(&l); lines++) {
+        size_t word = 0;
+        while (word < l.len && !strchr(" \t,;", l.line[word]))
+            word++;
+        const char *stem = mr_stem(l.line, word, &stem_len);
+        if (!mr_stems_have(&b->of_samples, stem, stem_len))
+            return false;
+    }
+    return lines > 0;
+}
+
+/* Where all samples are one split, lists of others may say that some are for tests. */
+static mr_status note_lists(mr_book *b, mr_error *err)
+{
+    static const char *const ends[] = {".txt", ".lst", NULL};
+    MR_AUTO(mr_list_options_free) mr_list_options lists = {0};
+    const mr_entry *first = NULL;
+    if (b->in->plan.split_count != 1 || b->in->options->for_layout.list_count || b->in->options->share_count)
+        return MR_OK;
+    MR_TRY(mr_book_stems(b, true, err));
+    for (uint32_t n = 0; n < mr_source_count(b->in->source); n++) {
+        const mr_entry *e = mr_source_entry(b->in->source, n);
+        size_t before = lists.count;
+        if (b->fates[n] == MR_FATE_OTHER && mr_name_ends_in(e->path, e->path_len, ends) && lists_samples(b, n))
+            mr_list_options_add(&lists, e->path);
+        first = before || !lists.count ? first : e;
+    }
+    if (first)
+        mr_note_add(&b->in->notes, MR_NOTE_INFO, first->path, first->path_len, first->size,
+                    "lists images of one split, and is not read; --split-list %s makes splits of such lists",
+                    mr_buf_text(&lists.text));
+    return mr_buf_status(&lists.text, err, "accounting for the source");
+}
+
 static void note_skipped(mr_ingest *in)
 {
     char count[32];
@@ -93,5 +139,6 @@ mr_status mr_book_note(mr_book *b, mr_error *err)
     note_skipped(b->in);
     note_rest(b);
     note_names(b->in);
+    MR_TRY(note_lists(b, err));
     return note_masks(b, err);
 }

@@ -56,6 +56,14 @@ bool mr_is_named_image(const mr_ingest *in, uint32_t n);
 mr_status mr_book_stems(mr_book *b, bool samples, mr_error *err);
 /* ledger_notes.c, when all fates are settled. */
 mr_status mr_book_note(mr_book *b, mr_error *err);
+typedef struct mr_list_options { /* what --split-list takes; empty if zeroed */
+    const char *splits[3];       /* those that `text` has */
+    size_t count;
+    mr_buf text; /* "meta/test.txt=test,meta/train.txt=train" */
+} mr_list_options;
+/* advice.c: adds the list, unless its name mentions no split, or one that another list has. */
+void mr_list_options_add(mr_list_options *o, const char *path);
+void mr_list_options_free(mr_list_options *o);
 /* advice.c: why they are left, and each option that settles it. */
 void mr_left_advise(const mr_left_folder *f, mr_buf *out);
 /* leftovers.c: notes each folder; MR_BAD_DATA: there is one. */
