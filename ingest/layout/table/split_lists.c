@@ -27,6 +27,7 @@ typedef struct lister {
     mr_picture_index index;
     uint32_t *split_of; /* by place in the index: 1 + the split, NOT_LISTED or LEFT_OUT */
     uint32_t *list_of;  /* by place in the index: the list that named it first */
+    size_t *sample_of;  /* by place in the index: 1 + its first sample; 0: none so far */
     mr_plan_split *old; /* the splits of the layout */
     mr_buf cell;
     mr_error *err;
@@ -37,6 +38,7 @@ static void free_lister(lister *l)
     mr_picture_index_free(&l->index);
     free(l->split_of);
     free(l->list_of);
+    free(l->sample_of);
     free(l->old);
     mr_buf_free(&l->cell);
 }
@@ -145,7 +147,8 @@ static mr_status read_lists(lister *l)
     return MR_OK;
 }
 
-static uint32_t listed_split(const lister *l, uint32_t entry)
+/* The place of an image in the index; its count: it is not there. */
+static size_t place_of(const lister *l, uint32_t entry)
 {
     size_t low = 0, high = l->index.count;
     while (low < high) {
@@ -155,7 +158,7 @@ static uint32_t listed_split(const lister *l, uint32_t entry)
         else
             high = mid;
     }
-    return low < l->index.count && l->index.entries[low] == entry ? l->split_of[low] : NOT_LISTED;
+    return low < l->index.count && l->index.entries[low] == entry ? low : l->index.count;
 }
 
 /* A sample that no list names. */
@@ -174,14 +177,24 @@ static mr_status settle_unlisted(lister *l, mr_sample *s, bool *kept)
     return mr_plan_split_named(l->plan, name, NULL, &s->split, l->err);
 }
 
+/* Whether the layout had the sample in two of its splits, as lists of VOC may; `count`: where it would be. */
+static bool is_again(lister *l, size_t place, const mr_sample *s, size_t count)
+{
+    size_t first = l->sample_of[place];
+    if (!first)
+        l->sample_of[place] = count + 1;
+    return first && l->plan->samples[first - 1].aux == s->aux;
+}
+
 static mr_status settle_samples(lister *l)
 {
     mr_plan *plan = l->plan;
     size_t count = 0;
     for (size_t i = 0; i < plan->sample_count; i++) {
         mr_sample s = plan->samples[i];
-        uint32_t split = listed_split(l, s.entry);
-        bool kept = split != LEFT_OUT;
+        size_t place = place_of(l, s.entry);
+        uint32_t split = place < l->index.count ? l->split_of[place] : NOT_LISTED;
+        bool kept = split != LEFT_OUT && (split == NOT_LISTED || !is_again(l, place, &s, count));
         if (split == LEFT_OUT)
             plan->used[s.entry] = MR_USE_LEFT_OUT;
         else if (split == NOT_LISTED)
@@ -203,8 +216,9 @@ mr_status mr_split_lists_apply(const mr_tree *t, const mr_layout_options *o, mr_
     MR_TRY(mr_picture_index_make(t, &l.index, err));
     l.split_of = mr_alloc(l.index.count, sizeof *l.split_of);
     l.list_of = mr_alloc(l.index.count, sizeof *l.list_of);
+    l.sample_of = mr_alloc(l.index.count, sizeof *l.sample_of);
     l.old = mr_alloc(plan->split_count, sizeof *l.old);
-    if (!l.split_of || !l.list_of || !l.old)
+    if (!l.split_of || !l.list_of || !l.sample_of || !l.old)
         return mr_fail_memory(err, "reading lists of splits");
     for (size_t i = 0; i < plan->split_count; i++)
         l.old[i] = plan->splits[i];

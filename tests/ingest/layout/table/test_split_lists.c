@@ -54,6 +54,32 @@ static void test_images_in_no_list(void **state)
     plan_says(&o, NULL, "in none of the lists: kept in split train");
 }
 
+/* An image that the lists of VOC put into two splits is one sample of the split that is asked for. */
+static void test_a_layout_with_splits(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("JPEGImages/1.jpg", "JPEGImages/2.jpg"));
+    static const char xml[] = "<annotation><filename>%d.jpg</filename><object><name>cat</name><bndbox><xmin>1</xmin>"
+                              "<ymin>1</ymin><xmax>4</xmax><ymax>4</ymax></bndbox></object></annotation>";
+    for (int i = 1; i <= 2; i++) {
+        char *name = support_path("Annotations/%d.xml", i), *text = support_path(xml, i);
+        plan_file(name, text);
+        free(name);
+        free(text);
+    }
+    plan_file("ImageSets/Main/train.txt", "1\n2\n");
+    plan_file("ImageSets/Main/val.txt", "2\n");
+    plan_file("mine.txt", "1\n2\n");
+    mr_layout_options o = LISTS({"mine.txt", "test"});
+    o.root = ".";
+    char *counts = support_plan_counts(plan_dir, &(mr_layout_options){.root = "."});
+    assert_non_null(strstr(counts, "train 2, val 1"));
+    free(counts);
+    counts = support_plan_counts(plan_dir, &o);
+    assert_non_null(strstr(counts, "test 2;"));
+    free(counts);
+}
+
 /* Two lists may be one split, and name an image twice; two splits may not. */
 static void test_an_image_in_two_lists(void **state)
 {
@@ -144,8 +170,13 @@ static void test_lists_of_bare_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PLANNED(test_forms_of_lines),       PLANNED(test_images_in_no_list), PLANNED(test_an_image_in_two_lists),
-        PLANNED(test_lists_that_cannot_be), IN_TMPDIR(test_what_is_advised), IN_TMPDIR(test_lists_of_bare_names),
+        cmocka_unit_test_setup_teardown(test_a_layout_with_splits, plan_set_up, plan_tear_down),
+        PLANNED(test_forms_of_lines),
+        PLANNED(test_images_in_no_list),
+        PLANNED(test_an_image_in_two_lists),
+        PLANNED(test_lists_that_cannot_be),
+        IN_TMPDIR(test_what_is_advised),
+        IN_TMPDIR(test_lists_of_bare_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
