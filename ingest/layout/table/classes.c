@@ -92,6 +92,26 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
                     st->separators);
 }
 
+/* Labels that do not look like classes: measurements, and lists as Python prints them. */
+static void note_odd_labels(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
+{
+    const char *name = st->sheets[0].name, *list = NULL;
+    if (st->census.numbers > st->census.whole)
+        mr_note_add(notes, MR_NOTE_INFO, name, strlen(name), 0,
+                    "labels that are numbers with a fraction: %zu of %zu; each different one is a class",
+                    st->census.numbers - st->census.whole, st->census.labels);
+    for (size_t i = 0; i < plan->class_count && !list; i++) {
+        const char *class = plan->classes[i].name;
+        size_t len = strlen(class);
+        list = len > 2 && class[0] == '[' && class[len - 1] == ']' ? class : NULL;
+    }
+    if (list)
+        mr_note_add(notes, MR_NOTE_INFO, name, strlen(name), 0,
+                    "labels such as %.100s look like lists, and each different one is a class; write '|' between the "
+                    "classes of an image",
+                    list);
+}
+
 /* Counts an empty cell, which the list of a row's labels skips; in columns of 0 and 1, also a word. */
 static void count_gap(const mr_sheet *s, size_t row, size_t column, mr_label_gaps *gaps)
 {
@@ -197,7 +217,9 @@ mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_pl
     find_separators(st, o);
     MR_TRY(survey_all(st, o, plan, err));
     note_separators(st, o, plan->notes);
-    return mr_label_census_classes(&st->census, st->sheets[0].name, plan, err);
+    MR_TRY(mr_label_census_classes(&st->census, st->sheets[0].name, plan, err));
+    note_odd_labels(st, plan, plan->notes);
+    return MR_OK;
 }
 
 int32_t mr_table_class(const mr_table_state *st, const mr_plan *plan, const char *text, size_t len)

@@ -173,6 +173,21 @@ static void test_foreign_paths(void **state)
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
 }
 
+/* Values that do not look like classes become classes, but not in silence. */
+static void test_odd_labels(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg"));
+    plan_file("a.csv", "file,label\n1.jpg,0.5\n2.jpg,0.5\n3.jpg,2\n");
+    plan_says(NULL, NULL, "labels that are numbers with a fraction: 2 of 3; each different one is a class");
+    plan_file("a.csv", "file,label\n1.jpg,\"['cat', 'dog']\"\n2.jpg,['cat']\n3.jpg,['cat']\n");
+    plan_says(NULL, NULL, "labels such as ['cat', 'dog'] look like lists, and each different one is a class");
+    plan_file("a.csv", "file,label\n1.jpg,1.0\n2.jpg,cat [big]\n3.jpg,2\n");
+    char *text = support_plan(plan_dir, NULL, NULL);
+    assert_null(strstr(text, "each different one is a class"));
+    free(text);
+}
+
 /* Encoded as in URLs; a file that has the name itself comes first. */
 static void test_encoded_names(void **state)
 {
@@ -304,10 +319,10 @@ int main(void)
         TEST(test_ids_and_splits),  TEST(test_split_column),    TEST(test_split_flags),
         TEST(test_several_classes), TEST(test_several_columns), TEST(test_captions),
         TEST(test_numbers),         TEST(test_texts),           TEST(test_rows),
-        TEST(test_foreign_paths),   TEST(test_encoded_names),   TEST(test_apart),
-        TEST(test_two_meanings),    TEST(test_masks),           TEST(test_nothing_matches),
-        TEST(test_class_folders),   TEST(test_two_splits),      TEST(test_split_folders),
-        TEST(test_large_tables),
+        TEST(test_foreign_paths),   TEST(test_encoded_names),   TEST(test_odd_labels),
+        TEST(test_apart),           TEST(test_two_meanings),    TEST(test_masks),
+        TEST(test_nothing_matches), TEST(test_class_folders),   TEST(test_two_splits),
+        TEST(test_split_folders),   TEST(test_large_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
