@@ -181,6 +181,15 @@ const char *mr_split_word(const char *name, size_t len)
     return split || strlen(rest) >= WORD_MAX ? split : glued_split(rest);
 }
 
+size_t mr_split_rank(const char *split)
+{
+    static const char *const first[] = {"train", "val", "test"};
+    size_t rank = 0;
+    while (rank < MR_COUNT(first) && strcmp(first[rank], split) != 0)
+        rank++;
+    return rank;
+}
+
 bool mr_split_like(const char *name, size_t len)
 {
     words w;

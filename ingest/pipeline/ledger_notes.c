@@ -92,10 +92,7 @@ static bool lists_samples(const mr_book *b, uint32_t n)
     if (mr_source_pread(b->in->source, n, head, len, 0, NULL) != MR_OK)
         return false;
     for (mr_lines l = mr_lines_of(head, len); lines < LIST_LINES && mr_lines_next(&l); lines++) {
-        size_t word = 0;
-        while (word < l.len && !strchr(" \t,;", l.line[word]))
-            word++;
-        const char *stem = mr_stem(l.line, word, &stem_len);
+        const char *stem = mr_stem(l.line, mr_lines_word(&l), &stem_len);
         if (!mr_stems_have(&b->of_samples, stem, stem_len))
             return false;
     }

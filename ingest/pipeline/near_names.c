@@ -8,13 +8,6 @@
 
 enum { TRIED = 8 }; /* missing images: where one of them is there by another name, so are most others */
 
-static const char *last_part(const char *path, size_t len, size_t *last_len)
-{
-    const char *slash = memrchr(path, '/', len), *name = slash ? slash + 1 : path;
-    *last_len = len - (size_t)(name - path);
-    return name;
-}
-
 static bool is_sample(const mr_plan *plan, uint32_t entry)
 {
     for (size_t i = 0; i < plan->sample_count; i++)
@@ -26,14 +19,11 @@ static bool is_sample(const mr_plan *plan, uint32_t entry)
 /* The entry whose name is alike; NULL: none. */
 static const mr_entry *find_alike(const mr_ingest *in, const char *name, size_t len)
 {
-    for (uint32_t n = 0; n < mr_source_count(in->source); n++) {
-        size_t other_len;
-        const mr_entry *e = mr_source_entry(in->source, n);
-        const char *other = last_part(e->path, e->path_len, &other_len);
-        if (mr_name_alike(other, other_len, name, len) && !is_sample(&in->plan, n))
-            return e;
-    }
-    return NULL;
+    const mr_tree whole = mr_tree_at(in->source, "", 0);
+    uint32_t n = mr_tree_find_alike(&whole, 0, name, len);
+    while (n != MR_NO_ENTRY && is_sample(&in->plan, n))
+        n = mr_tree_find_alike(&whole, n + 1, name, len);
+    return n == MR_NO_ENTRY ? NULL : mr_source_entry(in->source, n);
 }
 
 void mr_note_near_names(mr_ingest *in)
@@ -41,8 +31,8 @@ void mr_note_near_names(mr_ingest *in)
     size_t tried = 0;
     for (size_t i = 0; i < in->notes.count && tried < TRIED; i++) {
         const mr_note *note = &in->notes.items[i];
-        size_t len;
-        const char *name = last_part(note->path, strlen(note->path), &len);
+        const char *slash = strrchr(note->path, '/'), *name = slash ? slash + 1 : note->path;
+        size_t len = strlen(name);
         if (note->kind != MR_NOTE_MISSING || !mr_name_is_image(name, len))
             continue;
         const mr_entry *e = find_alike(in, name, len);

@@ -6,6 +6,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/layout/folder_names.h"
 #include "ingest/pipeline/ingest_state.h"
 
 static json_t *options_json(const mr_ingest *in)
@@ -71,13 +72,8 @@ static mr_status copy_classes(const mr_plan *plan, mr_manifest *m, mr_error *err
 
 static int by_split_name(const void *a, const void *b)
 {
-    static const char *const first[] = {"train", "val", "test"};
     const mr_split *x = a, *y = b;
-    size_t i = 0, j = 0;
-    while (i < MR_COUNT(first) && strcmp(first[i], x->name) != 0)
-        i++;
-    while (j < MR_COUNT(first) && strcmp(first[j], y->name) != 0)
-        j++;
+    size_t i = mr_split_rank(x->name), j = mr_split_rank(y->name);
     return i != j ? (i > j) - (i < j) : strcmp(x->name, y->name);
 }
 

@@ -122,6 +122,8 @@ bool mr_tree_next(const mr_tree *t, const char *dir, size_t dir_len, mr_child *c
 /* The end of the run of entries, from `entry` on, whose paths under the root begin with the same `len` bytes. */
 uint32_t mr_tree_run_end(const mr_tree *t, uint32_t entry, size_t len);
 uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len); /* a file; MR_NO_ENTRY */
+/* The first file from `entry` on whose name without folder is alike (mr_name_alike()); MR_NO_ENTRY. */
+uint32_t mr_tree_find_alike(const mr_tree *t, uint32_t entry, const char *name, size_t len);
 bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
 /* An entry's path without the root. */
 const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);

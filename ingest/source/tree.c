@@ -4,6 +4,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/source/source.h"
 
 /* First entry at or after `from` whose path does not start with the prefix. */
@@ -86,6 +87,18 @@ uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len)
         return MR_NO_ENTRY;
     const mr_entry *e = mr_source_entry(t->source, at);
     return e->path_len == n && memcmp(e->path, full, n) == 0 ? at : MR_NO_ENTRY;
+}
+
+uint32_t mr_tree_find_alike(const mr_tree *t, uint32_t entry, const char *name, size_t len)
+{
+    for (; entry < t->end; entry++) {
+        size_t path_len;
+        const char *path = mr_tree_path(t, entry, &path_len), *slash = memrchr(path, '/', path_len);
+        const char *last = slash ? slash + 1 : path;
+        if (mr_name_alike(last, path_len - (size_t)(last - path), name, len))
+            return entry;
+    }
+    return MR_NO_ENTRY;
 }
 
 bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len)

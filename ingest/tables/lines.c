@@ -31,3 +31,11 @@ bool mr_lines_next(mr_lines *l)
     }
     return false;
 }
+
+size_t mr_lines_word(const mr_lines *l)
+{
+    size_t len = 0;
+    while (len < l->len && !strchr(" \t,;", l->line[len]))
+        len++;
+    return len;
+}

@@ -19,5 +19,7 @@ typedef struct mr_lines {
 mr_lines mr_lines_of(const void *text, size_t len);
 /* Moves to the next line that is not blank; false: there is none. */
 bool mr_lines_next(mr_lines *l);
+/* How much of the current line precedes its first space, tab, comma or semicolon. */
+size_t mr_lines_word(const mr_lines *l);
 
 #endif

@@ -13,14 +13,9 @@ static const char *find_alike(const mr_coco_build *b, const mr_coco_image *image
 {
     const char *slash = memrchr(image->file_name, '/', image->name_len), *base = slash ? slash + 1 : image->file_name;
     size_t len = image->name_len - (size_t)(base - image->file_name);
-    for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
-        size_t path_len;
-        const char *path = mr_tree_path(b->tree, e, &path_len), *last = memrchr(path, '/', path_len);
-        const char *name = last ? last + 1 : path;
-        if (mr_name_alike(name, path_len - (size_t)(name - path), base, len))
-            return path;
-    }
-    return NULL;
+    uint32_t found = mr_tree_find_alike(b->tree, b->tree->begin, base, len);
+    size_t path_len;
+    return found == MR_NO_ENTRY ? NULL : mr_tree_path(b->tree, found, &path_len);
 }
 
 void mr_coco_note_missing(mr_coco_build *b, const mr_coco_group *g, const mr_coco_image *first, uint64_t count)

@@ -27,7 +27,7 @@ typedef struct mr_split_dirs {
 
 /* Names only, for bids: folders under the root with a usual name (mr_split_word), or that --split-map names. */
 void mr_split_dirs_find(const mr_tree *t, const mr_layout_options *o, mr_split_dirs *dirs);
-/* Whether the split has this name in the source. */
+/* Whether one of them has this name in the source. */
 bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name);
 
 /* Gives each folder its stored split (train, val, test in this order); takes out, with a note, the folders that

@@ -121,6 +121,19 @@ void mr_picture_index_free(mr_picture_index *index)
     *index = (mr_picture_index){0};
 }
 
+size_t mr_picture_place(const mr_picture_index *index, uint32_t entry)
+{
+    size_t low = 0, high = index->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (index->entries[mid] < entry)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < index->count && index->entries[low] == entry ? low : index->count;
+}
+
 bool mr_folder_word(const char *name, size_t len)
 {
     return mr_split_like(name, len) || mr_folder_container(name, len) != MR_CONTAINER_NONE;

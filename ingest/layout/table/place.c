@@ -139,16 +139,9 @@ static mr_picture_match find_beside(mr_placing *p, const mr_sheet *s, const char
     if (!mr_path_beside(s->name, strlen(s->name), cell, &p->path))
         return *cell ? MR_PICTURE_OUTSIDE : MR_PICTURE_NONE;
     uint32_t entry = mr_tree_find(p->tree, mr_buf_text(&p->path), p->path.len);
-    size_t low = 0, high = p->index->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (p->index->entries[mid] < entry)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    *found = (uint32_t)low;
-    return low < p->index->count && p->index->entries[low] == entry ? MR_PICTURE_ONE : MR_PICTURE_NONE;
+    size_t at = mr_picture_place(p->index, entry);
+    *found = (uint32_t)at;
+    return at < p->index->count ? MR_PICTURE_ONE : MR_PICTURE_NONE;
 }
 
 static mr_status several(const mr_placing *p, const mr_sheet *s, size_t row, const char *cell, const uint32_t found[2])

@@ -12,6 +12,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/table.h"
 #include "ingest/tables/lines.h"
 
@@ -56,9 +57,7 @@ static mr_picture_match find(lister *l, const char *text, size_t len, uint32_t f
 /* Names may contain spaces, so the whole line comes first. */
 static mr_picture_match find_line(lister *l, const mr_lines *line, uint32_t found[2])
 {
-    size_t first = 0;
-    while (first < line->len && !strchr(" \t,;", line->line[first]))
-        first++;
+    size_t first = mr_lines_word(line);
     mr_picture_match match = find(l, line->line, line->len, found);
     return match == MR_PICTURE_NONE && first && first < line->len ? find(l, line->line, first, found) : match;
 }
@@ -129,36 +128,13 @@ static mr_status read_list(lister *l, uint32_t list)
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
 
-static size_t rank_of(const char *split)
-{
-    static const char *const first[] = {"train", "val", "test"};
-    size_t i = 0;
-    while (i < MR_COUNT(first) && strcmp(first[i], split) != 0)
-        i++;
-    return i;
-}
-
 static mr_status read_lists(lister *l)
 {
     for (size_t rank = 0; rank <= 3; rank++)
         for (size_t i = 0; i < l->options->list_count; i++)
-            if (rank_of(l->options->lists[i].to) == rank)
+            if (mr_split_rank(l->options->lists[i].to) == rank)
                 MR_TRY(read_list(l, (uint32_t)i));
     return MR_OK;
-}
-
-/* The place of an image in the index; its count: it is not there. */
-static size_t place_of(const lister *l, uint32_t entry)
-{
-    size_t low = 0, high = l->index.count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (l->index.entries[mid] < entry)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < l->index.count && l->index.entries[low] == entry ? low : l->index.count;
 }
 
 /* A sample that no list names. */
@@ -192,7 +168,7 @@ static mr_status settle_samples(lister *l)
     size_t count = 0;
     for (size_t i = 0; i < plan->sample_count; i++) {
         mr_sample s = plan->samples[i];
-        size_t place = place_of(l, s.entry);
+        size_t place = mr_picture_place(&l->index, s.entry);
         uint32_t split = place < l->index.count ? l->split_of[place] : NOT_LISTED;
         bool kept = split != LEFT_OUT && (split == NOT_LISTED || !is_again(l, place, &s, count));
         if (split == LEFT_OUT)

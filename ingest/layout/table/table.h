@@ -25,6 +25,8 @@ typedef struct mr_picture_index { /* the images of a tree by their names without
 
 mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err);
 void mr_picture_index_free(mr_picture_index *index);
+/* The place of an image in index->entries; index->count: it is not there. */
+size_t mr_picture_place(const mr_picture_index *index, uint32_t entry);
 
 typedef enum mr_picture_match {
     MR_PICTURE_NONE,

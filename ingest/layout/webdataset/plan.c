@@ -16,13 +16,9 @@ typedef mr_webdataset_build build;
 /* Train, val, test, others: the order that readers of the summary expect. */
 static int place_of(const build *b, const char *name, size_t len)
 {
-    static const char *const first[] = {"train", "val", "test"};
     const mr_split_map *map = mr_split_map_find(b->options, name, len);
     const char *stored = map ? map->to : mr_split_word(name, len);
-    int place = 0;
-    while (place < (int)MR_COUNT(first) && (!stored || strcmp(stored, first[place]) != 0))
-        place++;
-    return place;
+    return stored ? (int)mr_split_rank(stored) : PLACES;
 }
 
 /* The folder's split; false: it belongs to another pass, or there is a failure. */
