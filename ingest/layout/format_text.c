@@ -212,13 +212,11 @@ bool mr_head_has_box_cells(const mr_head *h)
     return numbers >= 4;
 }
 
-bool mr_head_is_caption(const mr_head *h)
+bool mr_head_is_beside_image(const mr_head *h)
 {
     const char *dot = memrchr(h->path, '.', h->path_len);
     size_t len = dot ? (size_t)(dot + 1 - h->path) : 0;
-    if (!len || !h->len || memchr(h->bytes, '\0', h->len))
-        return false;
-    for (uint32_t n = mr_source_lower(h->source, h->path, len); n < mr_source_count(h->source); n++) {
+    for (uint32_t n = mr_source_lower(h->source, h->path, len); len && n < mr_source_count(h->source); n++) {
         const mr_entry *e = mr_source_entry(h->source, n);
         if (e->path_len <= len || memcmp(e->path, h->path, len) != 0)
             return false;
@@ -226,4 +224,9 @@ bool mr_head_is_caption(const mr_head *h)
             return true;
     }
     return false;
+}
+
+bool mr_head_is_caption(const mr_head *h)
+{
+    return h->len && !memchr(h->bytes, '\0', h->len) && mr_head_is_beside_image(h);
 }

@@ -20,13 +20,14 @@ typedef struct mr_head { /* the beginning of a file */
 bool mr_head_ends(const mr_head *h, const char *suffix);
 bool mr_head_has(const mr_head *h, const char *word);
 
-bool mr_head_is_kitti(const mr_head *h);      /* class, truncated, occluded, alpha, box, size, place, angle */
-bool mr_head_is_dota(const mr_head *h);       /* x1 y1 ... x4 y4 class difficult */
-bool mr_head_is_pixels(const mr_head *h);     /* eight numbers between commas, or more */
-bool mr_head_is_yolo(const mr_head *h);       /* a class number, and coordinates from 0 to 1 */
-bool mr_head_is_image_list(const mr_head *h); /* lines that begin with the path of an image */
-bool mr_head_names_images(const mr_head *h);  /* cells of a table are names of images */
-bool mr_head_has_box_cells(const mr_head *h); /* ... with four numbers */
-bool mr_head_is_caption(const mr_head *h);    /* text beside an image of its name */
+bool mr_head_is_kitti(const mr_head *h);        /* class, truncated, occluded, alpha, box, size, place, angle */
+bool mr_head_is_dota(const mr_head *h);         /* x1 y1 ... x4 y4 class difficult */
+bool mr_head_is_pixels(const mr_head *h);       /* eight numbers between commas, or more */
+bool mr_head_is_yolo(const mr_head *h);         /* a class number, and coordinates from 0 to 1 */
+bool mr_head_is_image_list(const mr_head *h);   /* lines that begin with the path of an image */
+bool mr_head_names_images(const mr_head *h);    /* cells of a table are names of images */
+bool mr_head_has_box_cells(const mr_head *h);   /* ... with four numbers */
+bool mr_head_is_beside_image(const mr_head *h); /* which has its name */
+bool mr_head_is_caption(const mr_head *h);      /* text beside an image of its name */
 
 #endif

@@ -2,7 +2,8 @@
  * Invariant: the first row that fits counts, so a row comes after more specific ones.
  * Sources: the formats' own documents and exporters: COCO's "Data format", Apple's CreateML object detector, LabelMe's
  * label files, VIA 2's project and CSV, Label Studio's "Export formats", CVAT's "CVAT for images 1.1" and "for video
- * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs. */
+ * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs, MXNet's recordio.h, NEP 1,
+ * pickletools. */
 #include "ingest/layout/formats.h"
 
 #include <string.h>
@@ -170,6 +171,34 @@ static bool is_arrow(const mr_head *h)
            (!memcmp(h->bytes, "ARROW1", 6) || (mr_head_ends(h, ".arrow") && !memcmp(h->bytes, "\xff\xff\xff\xff", 4)));
 }
 
+/* Shards of MosaicML Streaming and LitData, or the index.json beside them. */
+static bool is_streamed(const mr_head *h)
+{
+    return mr_head_ends(h, ".mds") || memmem(h->name, h->name_len, ".mds.", 5) ||
+           (is_json(h) && (mr_head_has(h, "\"column_encodings\"") ||
+                           (mr_head_has(h, "\"chunks\"") && mr_head_has(h, "\"chunk_bytes\""))));
+}
+
+static bool is_packed(const mr_head *h)
+{
+    return mr_head_ends(h, ".beton") || (h->len >= 8 && !memcmp(h->bytes, "\x0a\x23\xd7\xce", 4));
+}
+
+/* A pickle begins with its protocol, then a frame or its first object; CIFAR's have no ending. */
+static bool is_pickle(const mr_head *h)
+{
+    return h->len >= 4 && h->bytes[0] == '\x80' && h->bytes[1] >= 2 && h->bytes[1] <= 5 &&
+           memchr("\x95}](c", h->bytes[2], 5);
+}
+
+/* Those of single images hold embeddings or depths rather than labels. */
+static bool is_arrays(const mr_head *h)
+{
+    bool idx = memmem(h->name, h->name_len, "idx", 3) && memmem(h->name, h->name_len, "ubyte", 5);
+    bool magic = h->len >= 8 && (!memcmp(h->bytes, "\x89HDF\r\n\x1a\n", 8) || !memcmp(h->bytes, "\x93NUMPY", 6));
+    return (idx || magic || is_pickle(h) || mr_head_ends(h, ".npz")) && !mr_head_is_beside_image(h);
+}
+
 static bool is_pascal_part(const mr_head *h)
 {
     return mr_head_ends(h, ".mat") && memmem(h->path, h->path_len, "Annotations_Part/", 17);
@@ -200,6 +229,8 @@ static bool is_lfs_pointer(const mr_head *h)
     return mr_text_is_lfs_pointer(h->bytes, h->len);
 }
 
+#define TO_WRITER "read it with its own library and pass the samples to millrace.write() of Python"
+
 static const row rows[] = {
     {{"Git LFS pointer", "Git LFS pointers", "fetch the files themselves: git lfs pull", 0}, is_lfs_pointer},
     {{"PASCAL-Part annotation", "PASCAL-Part annotations",
@@ -215,6 +246,11 @@ static const row rows[] = {
       "it as Parquet",
       0},
      is_arrow},
+    {{"LitData or MDS file", "LitData or MDS files", TO_WRITER, 0}, is_streamed},
+    {{"RecordIO or FFCV file", "RecordIO or FFCV files", TO_WRITER, 0}, is_packed},
+    {{"file of arrays", "files of arrays",
+      "write its images as PNG files and its labels as a CSV file, or pass both to millrace.write() of Python", 0},
+     is_arrays},
     {{"MATLAB file", "MATLAB files", "convert its labels to a CSV file of file name and class", 0}, is_matlab},
     {{"Parquet file", "Parquet files", NULL, 0}, is_parquet},
     {{"archive inside the source", "archives inside the source",

@@ -14,6 +14,20 @@ static void test_hints(void **state)
         {"data/train.tfrecord-00000-of-00002", "x", "is a TFRecord file"},
         {"labels.csv", "version https://git-lfs.github.com/spec/v1", "is a Git LFS pointer"},
         {"train/data-00000-of-00001.arrow", "ARROW1  ", "is an Arrow file"},
+        {"train/shard.00000.mds", "x", "is a LitData or MDS file"},
+        {"train/index.json", "{\"shards\": [{\"column_encodings\": [\"jpeg\"], \"format\": \"mds\"}], \"version\": 2}",
+         "index.json is a LitData or MDS file"},
+        {"index.json", "{\"chunks\": [{\"chunk_bytes\": 9, \"filename\": \"chunk-0-0.bin\"}], \"config\": {}}",
+         "index.json is a LitData or MDS file"},
+        {"train.beton", "x", "is a RecordIO or FFCV file"},
+        {"train.rec", "\x0a\x23\xd7\xce\x01\x01\x01\x01", "is a RecordIO or FFCV file"},
+        {"labels.npy", "\x93NUMPY\x01\x01", "is a file of arrays"},
+        {"train.h5", "\x89HDF\r\n\x1a\n", "is a file of arrays"},
+        {"chestmnist.npz", "PK", "is a file of arrays"},
+        {"cifar-10-batches-py/data_batch_1", "\x80\x02}q\x01(U", "is a file of arrays"},
+        {"labels.pkl", "\x80\x04\x95\x01", "is a file of arrays"},
+        {"train-images-idx3-ubyte.gz", "x", "is a file of arrays"},
+        {"model.pkl", "\x80\x04", "no layout fits"},
         {"annotations.xml", "<?xml version=\"1.0\"?>\n<annotations>\n  <version>1.1</version>",
          "is a CVAT annotation file"},
         {"1.json", "{\"version\": \"5.0\", \"shapes\": [{\"label\": \"a\", \"points\": [[1, 2]]}]}",
@@ -52,11 +66,32 @@ static void test_layouts_win(void **state)
     plan_says(NULL, NULL, "layout imagenette");
 }
 
+/* Arrays of single images, such as embeddings, are left out with a count; labels of all are not. */
+static void test_arrays_of_images(void **state)
+{
+    (void)state;
+    char *dir = support_path("%s/arrays", plan_dir), *labels = support_path("%s/labels.npy", dir),
+         *embedding = support_path("%s/1.npy", dir);
+    support_touch(dir, NAMES("1.jpg", "2.jpg"));
+    support_write_text(embedding, "\x93NUMPY\x01\x01");
+    char *text = support_plan(dir, NULL, NULL);
+    assert_null(strstr(text, "file of arrays"));
+    free(text);
+    support_write_text(labels, "\x93NUMPY\x01\x01");
+    text = support_plan(dir, NULL, NULL);
+    assert_non_null(strstr(text, "labels.npy is a file of arrays"));
+    free(text);
+    free(embedding);
+    free(labels);
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_hints, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(test_layouts_win, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(test_arrays_of_images, plan_set_up, plan_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
