@@ -1,5 +1,6 @@
 /* plan_classes.c - the classes of a plan: added, sorted, found by name.
  * Invariant: a class's name is path text, and its number is its place among the classes. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,29 +119,51 @@ int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len)
 
 /* ---- names that are nearly the same --------------------------------------------------------------------------- */
 
-typedef struct trimmed {
-    const char *name; /* without the spaces around it */
-    size_t len;
+typedef struct spelling {
+    const char *text; /* what names that mean the same class have in common */
     size_t class;
-} trimmed;
+} spelling;
 
-static trimmed trim(const mr_class *classes, size_t class)
+/* The length without the ending that file managers and browsers give to a copy: "cat (1)", "cat - Copy". */
+static size_t without_copy(const char *name, size_t len)
 {
-    trimmed t = {classes[class].name, strlen(classes[class].name), class};
-    mr_text_trim(&t.name, &t.len, " ");
-    return t;
+    static const char *const ends[] = {" - copy", " copy"};
+    size_t digits = len && name[len - 1] == ')' ? len - 1 : 0;
+    while (digits && isdigit((unsigned char)name[digits - 1]))
+        digits--;
+    if (digits > 2 && digits < len - 1 && !memcmp(name + digits - 2, " (", 2))
+        len = digits - 2;
+    for (size_t i = 0; i < MR_COUNT(ends); i++) {
+        size_t end = strlen(ends[i]);
+        if (len > end && !strncasecmp(name + len - end, ends[i], end))
+            return len - end;
+    }
+    return len;
 }
 
-static int by_letters(const trimmed *x, const trimmed *y)
+/* Small letters; "_" and "-" inside are spaces, and several spaces are one; numbers without leading zeros. */
+static void add_spelling(mr_buf *out, const char *name)
 {
-    int order = strncasecmp(x->name, y->name, x->len < y->len ? x->len : y->len);
-    return order ? order : (x->len > y->len) - (x->len < y->len);
+    size_t len = strlen(name), digits = 0;
+    mr_text_trim(&name, &len, " ");
+    len = without_copy(name, len);
+    while (digits < len && isdigit((unsigned char)name[digits]))
+        digits++;
+    for (; digits == len && len > 1 && *name == '0'; digits--, len--)
+        name++;
+    for (size_t i = 0; i < len; i++) {
+        bool inside = i && i + 1 < len, space = name[i] == ' ' || (inside && strchr("_-", name[i]));
+        char c = (char)(space ? ' ' : tolower((unsigned char)name[i]));
+        if (!space || !inside || !strchr(" _-", name[i - 1]))
+            mr_buf_add(out, &c, 1);
+    }
+    mr_buf_add(out, "", 1);
 }
 
-static int by_letters_and_class(const void *a, const void *b)
+static int by_text_and_class(const void *a, const void *b)
 {
-    const trimmed *x = a, *y = b;
-    int order = by_letters(x, y);
+    const spelling *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
     return order ? order : (x->class > y->class) - (x->class < y->class);
 }
 
@@ -173,17 +196,21 @@ static void note_numbers(const mr_plan *plan)
 
 mr_status mr_plan_classes_note(const mr_plan *plan, mr_error *err)
 {
-    MR_AUTO(mr_scope_free) trimmed *names = mr_alloc(plan->class_count + 1, sizeof *names);
+    MR_AUTO(mr_scope_free) spelling *names = mr_alloc(plan->class_count + 1, sizeof *names);
+    MR_AUTO(mr_buf_free) mr_buf texts = {0};
     const char *first = NULL, *other = NULL;
     size_t count = 0;
     char number[32], total[64] = "";
-    if (!names)
-        return mr_fail_memory(err, "listing the classes");
     for (size_t i = 0; i < plan->class_count; i++)
-        names[i] = trim(plan->classes, i);
-    qsort(names, plan->class_count, sizeof *names, by_letters_and_class);
+        add_spelling(&texts, plan->classes[i].name);
+    if (!names || texts.failed)
+        return mr_fail_memory(err, "listing the classes");
+    const char *text = mr_buf_text(&texts);
+    for (size_t i = 0; i < plan->class_count; i++, text += strlen(text) + 1)
+        names[i] = (spelling){text, i};
+    qsort(names, plan->class_count, sizeof *names, by_text_and_class);
     for (size_t i = 1; i < plan->class_count; i++)
-        if (by_letters(&names[i - 1], &names[i]) == 0 && !count++) {
+        if (strcmp(names[i - 1].text, names[i].text) == 0 && !count++) {
             first = plan->classes[names[i - 1].class].name;
             other = plan->classes[names[i].class].name;
         }
@@ -194,6 +221,6 @@ mr_status mr_plan_classes_note(const mr_plan *plan, mr_error *err)
         mr_note_add(plan->notes, MR_NOTE_INFO, first, strlen(first), 0, "two classes have this name%s", total);
     else if (count)
         mr_note_add(plan->notes, MR_NOTE_INFO, other, strlen(other), 0,
-                    "this class differs from \"%s\" only in case or spaces%s", first, total);
+                    "this class looks like another spelling of \"%s\"%s", first, total);
     return MR_OK;
 }

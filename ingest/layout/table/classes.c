@@ -92,6 +92,24 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
                     st->separators);
 }
 
+/* A column whose name is a plural, but whose labels are read as one class each: "haze primary" in Kaggle's `tags`. */
+static void note_plural(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
+{
+    static const char *const plurals[] = {"tags", "labels", "classes", "attributes", "keywords"};
+    const mr_sheet *s = &st->sheets[0];
+    const char *column = s->label_count == 1 && !s->flags ? s->csv.header[s->labels[0]] : "", *several = NULL;
+    bool plural = false;
+    for (size_t i = 0; i < MR_COUNT(plurals); i++)
+        plural = plural || !strcasecmp(column, plurals[i]);
+    for (size_t i = 0; i < plan->class_count && plural && !several; i++)
+        several = strpbrk(plan->classes[i].name, " ,") ? plan->classes[i].name : NULL;
+    if (several)
+        mr_note_add(
+            notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+            "column %.80s: labels such as %.100s are one class each; --label-separator '%c' makes several of them",
+            column, several, *strpbrk(several, ", "));
+}
+
 /* Labels that do not look like classes: measurements, and lists as Python prints them. */
 static void note_odd_labels(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
 {
@@ -219,6 +237,8 @@ mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_pl
     note_separators(st, o, plan->notes);
     MR_TRY(mr_label_census_classes(&st->census, st->sheets[0].name, plan, err));
     note_odd_labels(st, plan, plan->notes);
+    if (!*st->separators && !o->label_separator)
+        note_plural(st, plan, plan->notes);
     return MR_OK;
 }
 

@@ -179,3 +179,11 @@ void plan_says(const mr_layout_options *o, const char *forced, const char *words
         fail_msg("\"%s\" is not in: %s", words, text);
     free(text);
 }
+
+void plan_lacks(const char *words)
+{
+    char *text = support_plan(plan_dir, NULL, NULL);
+    if (strstr(text, words))
+        fail_msg("\"%s\" is in: %s", words, text);
+    free(text);
+}

@@ -36,5 +36,6 @@ void plan_file(const char *name, const char *text);
 void plan_is(const mr_layout_options *o, const char *expected); /* the whole outcome */
 /* For outcomes that are long: words of it. */
 void plan_says(const mr_layout_options *o, const char *forced, const char *words);
+void plan_lacks(const char *words);
 
 #endif

@@ -183,9 +183,17 @@ static void test_odd_labels(void **state)
     plan_file("a.csv", "file,label\n1.jpg,\"['cat', 'dog']\"\n2.jpg,['cat']\n3.jpg,['cat']\n");
     plan_says(NULL, NULL, "labels such as ['cat', 'dog'] look like lists, and each different one is a class");
     plan_file("a.csv", "file,label\n1.jpg,1.0\n2.jpg,cat [big]\n3.jpg,2\n");
-    char *text = support_plan(plan_dir, NULL, NULL);
-    assert_null(strstr(text, "each different one is a class"));
-    free(text);
+    plan_lacks("each different one is a class");
+    plan_file("a.csv", "file,tags\n1.jpg,haze primary\n2.jpg,clear\n3.jpg,clear\n");
+    plan_says(NULL, NULL,
+              "column tags: labels such as haze primary are one class each; --label-separator ' ' makes several");
+    plan_file("a.csv", "file,Labels\n1.jpg,\"haze, primary\"\n2.jpg,clear\n3.jpg,clear\n");
+    plan_says(NULL, NULL,
+              "column Labels: labels such as haze, primary are one class each; --label-separator ',' makes");
+    plan_file("a.csv", "file,tags\n1.jpg,haze|primary\n2.jpg,very clear\n3.jpg,haze\n");
+    plan_lacks("one class each");
+    plan_file("a.csv", "file,label\n1.jpg,polar bear\n2.jpg,cat\n3.jpg,cat\n");
+    plan_lacks("one class each");
 }
 
 /* Encoded as in URLs; a file that has the name itself comes first. */
