@@ -20,11 +20,26 @@ const char *const mr_object_texts[MR_OBJECT_ODDITY_COUNT] = {
 #undef X
 };
 
-static bool leaves(const mr_object *o, const mr_stored *p)
+static bool is_outside(mr_milli x, mr_milli y, const mr_stored *p)
 {
-    const mr_milli *box = o->box, width = (mr_milli)p->width * 1000, height = (mr_milli)p->height * 1000;
-    return o->has_box && (box[0] < -TOLERANCE || box[1] < -TOLERANCE || box[0] + box[2] > width + TOLERANCE ||
-                          box[1] + box[3] > height + TOLERANCE);
+    return x < -TOLERANCE || y < -TOLERANCE || x > (mr_milli)p->width * 1000 + TOLERANCE ||
+           y > (mr_milli)p->height * 1000 + TOLERANCE;
+}
+
+static bool leaves(const mr_objects *all, const mr_object *o, const mr_stored *p)
+{
+    const mr_milli *box = o->box;
+    bool out = o->has_box && (is_outside(box[0], box[1], p) || is_outside(box[0] + box[2], box[1] + box[3], p));
+    for (size_t r = 0; r < o->ring_count && !out; r++) {
+        const mr_ring *ring = &all->rings[o->ring + r];
+        for (size_t i = 0; i + 1 < ring->count && !out; i += 2)
+            out = is_outside(all->points[ring->at + i], all->points[ring->at + i + 1], p);
+    }
+    for (size_t k = 0; k < o->keypoint_count && !out; k++) {
+        const mr_keypoint *point = &all->keypoints[o->keypoint + k];
+        out = point->visibility && is_outside(point->x, point->y, p);
+    }
+    return out;
 }
 
 /* No annotator draws such a box, but 0.1, 0.2, 0.5, 0.5 of an image is one, also where a format counts from 1. */
@@ -90,7 +105,7 @@ bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sa
     if (!o->known)
         return true;
     for (size_t i = 0; i < o->count; i++) {
-        odd[MR_OBJECT_LEAVES] += leaves(&o->items[i], picture);
+        odd[MR_OBJECT_LEAVES] += leaves(o, &o->items[i], picture);
         odd[MR_OBJECT_EMPTY] += o->items[i].has_box && (o->items[i].box[2] <= 0 || o->items[i].box[3] <= 0);
         odd[MR_OBJECT_FRACTIONS] += is_fraction(&o->items[i]);
         odd[MR_OBJECT_UNNAMED] += o->items[i].label < 0;

@@ -260,6 +260,22 @@ static void test_tally(void **state)
     assert_int_equal(tally.odd[MR_OBJECT_RESIZED].objects, 12);
     assert_int_equal(tally.odd[MR_OBJECT_LEAVES].first, 7);
     mr_objects_clear(&o);
+    o.known = true;
+    for (int i = 0; i < 4;
+         i++) { /* a polygon within, one that is not, a keypoint that is not, one that is not labelled */
+        assert_non_null(mr_objects_add(&o, i));
+        if (i < 2) {
+            mr_objects_ring(&o);
+            mr_objects_point(&o, 101000, 51000);
+            mr_objects_point(&o, 50000, 51000 + i);
+        } else {
+            mr_objects_keypoint(&o, (size_t)i, (mr_keypoint){5000, -1001, i == 2});
+        }
+    }
+    assert_true(mr_objects_count(&o, &stored, 7, &all));
+    assert_int_equal(all.odd[MR_OBJECT_LEAVES].objects, 2);
+    all = (mr_object_tally){0};
+    mr_objects_clear(&o);
     assert_true(mr_objects_count(&o, &stored, 8, &tally));
     assert_int_equal(tally.pictures, 1);
     o.known = true;
