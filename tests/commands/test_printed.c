@@ -64,9 +64,7 @@ static void shows(int status, const char *words, const char *const *args)
 static void draw(const char *path, unsigned number)
 {
     picture p = make_jpeg((jpeg_kind){.width = 20 + number, .height = 20, .components = 3});
-    char *full = support_path("%s/%s", dir, path);
-    support_write(full, p.bytes, p.len);
-    free(full);
+    support_writef(p.bytes, p.len, "%s/%s", dir, path);
     picture_free(&p);
 }
 
@@ -78,9 +76,7 @@ static void test_classes_and_paths(void **state)
         draw(path, i);
         free(path);
     }
-    char *broken = support_path("%s/src/train/a" EVIL "/9" EVIL ".jpg", dir);
-    support_write_text(broken, "no picture");
-    free(broken);
+    support_write_textf("no picture", "%s/src/train/a" EVIL "/9" EVIL ".jpg", dir);
     SHOWS(0, "\\x9B", "ingest", "src", "ds", "--max-rejects", "20%");
     SHOWS(1, NULL, "ingest", "src", "none");
     SHOWS(0, "\\u009b", "ingest", "src", "ds", "--max-rejects", "20%", "--force", "--json");

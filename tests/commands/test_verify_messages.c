@@ -84,9 +84,7 @@ static void test_unsound_and_shared(void **state)
 
 static void put(const scene *s, const char *name)
 {
-    char *path = support_path("%s/%s", s->ds, name);
-    support_write_text(path, "x");
-    free(path);
+    support_write_textf("x", "%s/%s", s->ds, name);
 }
 
 static void test_files_beside(void **state)

@@ -25,9 +25,7 @@ static const char *out;
 
 void seed(const char *target, const char *name, const void *bytes, size_t len)
 {
-    char *path = support_path("%s/%s/%s", out, target, name);
-    support_write(path, bytes, len);
-    free(path);
+    support_writef(bytes, len, "%s/%s/%s", out, target, name);
 }
 
 void seed_file(const char *target, const char *name, const char *path)

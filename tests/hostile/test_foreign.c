@@ -112,9 +112,7 @@ static void test_every_image(void **state)
         if (is_table(paths[i]))
             continue;
         uint8_t *bytes = support_read(paths[i], &len);
-        char *path = support_path("%s/train/all/%zu-%s", source, i, strrchr(paths[i], '/') + 1);
-        support_write(path, bytes, len);
-        free(path);
+        support_writef(bytes, len, "%s/train/all/%zu-%s", source, i, strrchr(paths[i], '/') + 1);
         free(bytes);
     }
     const char *argv[] = {support_millrace_path(), "ingest", source,   target,   "--check", "decode",

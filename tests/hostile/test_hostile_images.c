@@ -148,9 +148,7 @@ static void expect_rejected(const char *name, picture p, const char *words)
 {
     picture ok = make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3});
     for (int i = 0; i < 20; i++) {
-        char *path = support_path("%s/train/c%d/%d.jpg", source, i % 2, i);
-        support_write(path, ok.bytes, ok.len);
-        free(path);
+        support_writef(ok.bytes, ok.len, "%s/train/c%d/%d.jpg", source, i % 2, i);
     }
     char *bad = support_path("%s/train/c0/%s", source, name);
     support_write(bad, p.bytes, p.len);

@@ -174,9 +174,7 @@ static void test_max_pixels(void **state)
         picture p = i % 3 == 0   ? make_jpeg((jpeg_kind){.width = 40, .height = 30, .components = 3})
                     : i % 3 == 1 ? make_png(40, 30, 2, 8, false)
                                  : make_webp(40, 30, false, false);
-        char *path = support_path("%s/source/%s/c%u/%u.jpg", dir, i < 6 ? "train" : "val", i % 2, i);
-        support_write(path, p.bytes, p.len);
-        free(path);
+        support_writef(p.bytes, p.len, "%s/source/%s/c%u/%u.jpg", dir, i < 6 ? "train" : "val", i % 2, i);
         picture_free(&p);
     }
     const char *const *const commands[] = {

@@ -98,9 +98,7 @@ static void test_interrupted(void **state)
 
 static void put(const char *name, const void *bytes, size_t len)
 {
-    char *path = support_path("%s/quiet/%s", dir, name);
-    support_write(path, bytes, len);
-    free(path);
+    support_writef(bytes, len, "%s/quiet/%s", dir, name);
 }
 
 /* Nothing that is lost goes unsaid. */

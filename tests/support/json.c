@@ -128,10 +128,3 @@ void support_assert_meta(const support_plan *p, size_t sample, const char *expec
     assert_string_equal(text, expected);
     free(text);
 }
-
-void support_put(const char *dir, const char *path, const char *text)
-{
-    char *full = support_path("%s/%s", dir, path);
-    support_write_text(full, text);
-    free(full);
-}

@@ -54,7 +54,5 @@ void support_assert_samples(const support_plan *p, const char *expected);
 /* A sample's meta as the layout writes it; heap. */
 char *support_plan_meta(const support_plan *p, size_t sample);
 void support_assert_meta(const support_plan *p, size_t sample, const char *expected);
-/* Writes DIR/PATH. */
-void support_put(const char *dir, const char *path, const char *text);
 
 #endif

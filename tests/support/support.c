@@ -60,15 +60,20 @@ int support_tmpdir_tear_down(void **state)
     return 0;
 }
 
-char *support_path(const char *format, ...)
+static char *path_of(const char *format, va_list args)
 {
     char *text = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        fail_msg("out of memory");
+    return text;
+}
+
+char *support_path(const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    int n = vasprintf(&text, format, args);
+    char *text = path_of(format, args);
     va_end(args);
-    if (n < 0)
-        fail_msg("out of memory");
     return text;
 }
 
@@ -102,6 +107,34 @@ void support_write(const char *path, const void *bytes, size_t len)
 void support_write_text(const char *path, const char *text)
 {
     support_write(path, text, strlen(text));
+}
+
+void support_put(const char *dir, const char *name, const char *text)
+{
+    support_write_textf(text, "%s/%s", dir, name);
+}
+
+static void put(const void *bytes, size_t len, const char *format, va_list args)
+{
+    char *path = path_of(format, args);
+    support_write(path, bytes, len);
+    free(path);
+}
+
+void support_writef(const void *bytes, size_t len, const char *path, ...)
+{
+    va_list args;
+    va_start(args, path);
+    put(bytes, len, path, args);
+    va_end(args);
+}
+
+void support_write_textf(const char *text, const char *path, ...)
+{
+    va_list args;
+    va_start(args, path);
+    put(text, strlen(text), path, args);
+    va_end(args);
 }
 
 uint8_t *support_read(const char *path, size_t *len)

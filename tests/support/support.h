@@ -32,6 +32,10 @@ size_t support_occurrences(const char *text, const char *word);
 
 void support_write(const char *path, const void *bytes, size_t len); /* makes missing parents */
 void support_write_text(const char *path, const char *text);
+void support_put(const char *dir, const char *name, const char *text); /* to DIR/NAME */
+/* The same to a path that is put together as by printf(). */
+void support_writef(const void *bytes, size_t len, const char *path, ...) __attribute__((format(printf, 3, 4)));
+void support_write_textf(const char *text, const char *path, ...) __attribute__((format(printf, 2, 3)));
 uint8_t *support_read(const char *path, size_t *len); /* heap, with a NUL behind; len may be NULL */
 bool support_exists(const char *path);
 uint64_t support_size(const char *path);

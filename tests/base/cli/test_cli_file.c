@@ -33,27 +33,20 @@ static char *settings(const char *directory, const char *const *args)
         free(got);                                                                                                     \
     } while (0)
 
-static void write_in(const char *dir, const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
 static void test_a_file_is_a_command_line(void **state)
 {
-    write_in(*state, "empty.yaml", "# nothing yet\n");
+    support_put(*state, "empty.yaml", "# nothing yet\n");
     SETTINGS(*state, "", "replay", "--options=empty.yaml");
-    write_in(*state, "run.yaml", "# ours\nseed: 7\nsplit: 'a \"b\\'\nno-shuffle: true\nlist: false\n");
+    support_put(*state, "run.yaml", "# ours\nseed: 7\nsplit: 'a \"b\\'\nno-shuffle: true\nlist: false\n");
     SETTINGS(*state, "split: \"a \\\"b\\\\\"\nseed: 7\nno-shuffle: true\nlist: false\n", "replay", "--options",
              "run.yaml");
 }
 
 static void test_the_command_line_wins(void **state)
 {
-    write_in(*state, "run.yaml", "seed: 7\nlist: true\nepoch: 1\n");
+    support_put(*state, "run.yaml", "seed: 7\nlist: true\nepoch: 1\n");
     SETTINGS(*state, "epoch: 1\nseed: 8\nlist: false\n", "replay", "--seed=8", "--options", "run.yaml", "--list=false");
-    write_in(*state, "in.yaml", "leave-out: [a, b c]\njobs: 3\n"); /* the old name */
+    support_put(*state, "in.yaml", "leave-out: [a, b c]\njobs: 3\n"); /* the old name */
     SETTINGS(*state, "exclude: [a, \"b c\"]\njobs: 3\n", "ingest", "--options", "in.yaml");
     SETTINGS(*state, "exclude: [d]\njobs: 3\n", "ingest", "--options", "in.yaml", "--exclude", "d");
 }
@@ -61,8 +54,8 @@ static void test_the_command_line_wins(void **state)
 /* The file's name must not take the place of an operand that came before it. */
 static void test_the_file_may_follow_the_operands(void **state)
 {
-    write_in(*state, "run.yaml", "seed: 1\n");
-    write_in(*state, "verify.yaml", "quiet: true\n");
+    support_put(*state, "run.yaml", "seed: 1\n");
+    support_put(*state, "verify.yaml", "quiet: true\n");
     static const char *says = "millrace: nowhere: no such folder; name the folder that `millrace ingest` wrote\n";
     SAYS(*state, 2, "", says, "train", "--options", "run.yaml", "nowhere");
     SAYS(*state, 2, "", says, "train", "nowhere", "--options", "run.yaml");
@@ -78,7 +71,7 @@ static void test_round_trip(void **state)
                            "--quiet", "--model",  "no", "--write-config", NULL};
     support_result a = support_millrace_under(first, &in);
     support_assert_status(&a, 0);
-    write_in(*state, "run.yaml", a.out);
+    support_put(*state, "run.yaml", a.out);
     const char *second[] = {"train", "--options", "run.yaml", "--write-config", NULL};
     support_result b = support_millrace_under(second, &in);
     assert_string_equal(b.out, a.out);
@@ -108,7 +101,7 @@ static void test_what_is_refused(void **state)
         {"seed: \"\n", "line 2, column 1: not YAML: found unexpected end of stream"},
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
-        write_in(*state, "run.yaml", trials[i].text);
+        support_put(*state, "run.yaml", trials[i].text);
         char *says = support_path("millrace replay: run.yaml: %s%s", trials[i].says, TAIL);
         SAYS(*state, 2, "", says, "replay", "nowhere", "--options", "run.yaml");
         free(says);

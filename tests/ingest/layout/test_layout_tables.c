@@ -24,9 +24,7 @@ static void check(const table *t, const char *root)
     char *bad = support_path("%s%s", at, t->bad);
     support_touch(at, t->images);
     for (size_t i = 0; i < 4 && t->good[i]; i += 2) {
-        char *path = support_path("%s%s", at, t->good[i]);
-        support_write_text(path, t->good[i + 1]);
-        free(path);
+        support_write_textf(t->good[i + 1], "%s%s", at, t->good[i]);
     }
     support_write_text(bad, t->text);
     const char *quote = strchr(root, ' ') ? "'" : "";

@@ -54,25 +54,19 @@ static const char *split_of(size_t number)
 static void put_picture(const char *root, const char *folder, size_t i)
 {
     picture p = make_jpeg((jpeg_kind){.width = pictures[i].width, .height = pictures[i].height, .components = 1});
-    char *path = support_path("%s/%s/p%03zu.jpg", root, folder, i);
-    support_write(path, p.bytes, p.len);
-    free(path);
+    support_writef(p.bytes, p.len, "%s/%s/p%03zu.jpg", root, folder, i);
     picture_free(&p);
 }
 
 static void put(const char *root, const char *folder, size_t i, const char *ending, mr_buf *text)
 {
-    char *path = support_path("%s/%s/p%03zu%s", root, folder, i, ending);
-    support_write_text(path, mr_buf_text(text));
-    free(path);
+    support_write_textf(mr_buf_text(text), "%s/%s/p%03zu%s", root, folder, i, ending);
     mr_buf_clear(text);
 }
 
 static void put_table(const char *root, const char *name, mr_buf *text)
 {
-    char *path = support_path("%s/%s", root, name);
-    support_write_text(path, mr_buf_text(text));
-    free(path);
+    support_write_textf(mr_buf_text(text), "%s/%s", root, name);
     mr_buf_clear(text);
 }
 

@@ -117,9 +117,7 @@ static size_t shards(const mr_shard *out[ROOM])
 
 static void write_file(const mr_shard *s, const char *ending, const void *bytes, size_t len)
 {
-    char *path = support_path("%s/%s.%s", partial, s->name, ending);
-    support_write(path, bytes, len);
-    free(path);
+    support_writef(bytes, len, "%s/%s.%s", partial, s->name, ending);
 }
 
 static uint8_t *read_clean(const mr_shard *s, const char *ending, size_t *len)

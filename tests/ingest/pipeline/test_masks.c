@@ -9,16 +9,12 @@
 
 static void put(const char *dir, const char *name, const picture *p, size_t len)
 {
-    char *path = support_path("%s/src/%s", dir, name);
-    support_write(path, p->bytes, len);
-    free(path);
+    support_writef(p->bytes, len, "%s/src/%s", dir, name);
 }
 
 static void put_text(const char *dir, const char *name, const char *text)
 {
-    char *path = support_path("%s/src/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
+    support_write_textf(text, "%s/src/%s", dir, name);
 }
 
 /* The sample's meta; NULL where it has no masks. */

@@ -10,18 +10,9 @@ static void put_jpeg(const char *dir, const char *name, unsigned width, unsigned
 {
     picture exif = make_exif(false, 3, 1, orientation);
     picture p = make_jpeg((jpeg_kind){.width = width, .height = height, .components = 3, .exif = &exif});
-    char *path = support_path("%s/%s", dir, name);
-    support_write(path, p.bytes, p.len);
-    free(path);
+    support_writef(p.bytes, p.len, "%s/%s", dir, name);
     picture_free(&p);
     picture_free(&exif);
-}
-
-static void put_text(const char *dir, const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
 }
 
 static const char annotations[] =
@@ -59,7 +50,7 @@ static void make_tree(const char *dir)
     put_jpeg(dir, "src/train/b.jpg", 100, 50, 6);
     put_jpeg(dir, "src/train/c.jpg", 100, 50, 1);
     put_jpeg(dir, "src/train/d.jpg", 100, 50, 1);
-    put_text(dir, "src/annotations/instances_train.json", annotations);
+    support_put(dir, "src/annotations/instances_train.json", annotations);
 }
 
 static json_t *parse(const char *text)

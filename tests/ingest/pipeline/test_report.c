@@ -30,15 +30,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void put_text(const char *text, const char *format, const char *a)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, format);
-    char *full = support_path("%s%s", path, a);
-    support_write_text(full, text);
-    free(full);
-}
-
 static json_t *load(const char *path)
 {
     json_t *doc = json_load_file(path, 0, NULL);
@@ -60,9 +51,9 @@ static void test_the_report_names_paths_of_the_layout(void **state)
     (void)state;
     char *archive = support_path("%s/a.zip", dir), *target = support_path("%s/out", dir);
     char *report = support_path("%s/r.json", dir);
-    put_text("no image", "source/imagenette2-160/train/n01440764/", "bad.JPEG");
-    put_text("junk", "source/imagenette2-160/", "notes.md");
-    put_text("junk", "source/", "outside.md");
+    support_write_textf("no image", "%s/source/imagenette2-160/train/n01440764/bad.JPEG", dir);
+    support_write_textf("junk", "%s/source/imagenette2-160/notes.md", dir);
+    support_write_textf("junk", "%s/source/outside.md", dir);
     support_archive_tree(archive, "zip", source, false);
     support_result r =
         support_millrace("ingest", archive, target, "--max-rejects", "0", "--report", report, (char *)NULL);

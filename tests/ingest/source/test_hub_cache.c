@@ -23,9 +23,7 @@ static void put_link(const char *dir, const char *name, const char *target)
 
 static void put(const char *dir, const char *name, const char *text)
 {
-    char *path = support_path("%s%s", dir, name);
-    support_write_text(path, text);
-    free(path);
+    support_write_textf(text, "%s%s", dir, name);
 }
 
 /* "path=contents;" for every entry, then "path: note;" for every note of a link. */

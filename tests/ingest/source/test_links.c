@@ -339,9 +339,7 @@ static void test_names_are_bytes(void **state)
     char *root = support_path("%s/names", dir);
     const mr_source_options o = {.quiet = true};
     for (size_t i = 0; i < MR_COUNT(names); i++) {
-        char *path = support_path("%s/%s", root, names[i]);
-        support_write(path, names[i], strlen(names[i]));
-        free(path);
+        support_writef(names[i], strlen(names[i]), "%s/%s", root, names[i]);
     }
     tree a = opened(&root, 1, &o);
     for (size_t i = 0; i < MR_COUNT(names); i++)

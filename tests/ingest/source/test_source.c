@@ -100,9 +100,7 @@ static void test_folder_and_archives_agree(void **state)
         uint8_t *bytes = calloc(len + 1, 1);
         for (size_t k = 0; k < len; k++)
             bytes[k] = (uint8_t)mr_random_below(&random, 256);
-        char *path = support_path("%s/%c/file %d.bin", tree, 'a' + i % 3, i);
-        support_write(path, bytes, len);
-        free(path);
+        support_writef(bytes, len, "%s/%c/file %d.bin", tree, 'a' + i % 3, i);
         free(bytes);
     }
     open_one(f, "%s", tree);
@@ -216,9 +214,7 @@ static void test_large_files_are_left_out(void **state)
     char *tree = support_path("%s/tree", f->dir), *archive = support_path("%s/x.tgz", f->dir);
     support_archive(archive, "tar.gz", entries, 3);
     for (int i = 0; i < 3; i++) {
-        char *path = support_path("%s/%s", tree, entries[i].path);
-        support_write(path, entries[i].bytes, entries[i].len);
-        free(path);
+        support_writef(entries[i].bytes, entries[i].len, "%s/%s", tree, entries[i].path);
     }
     for (int i = 0; i < 2; i++) {
         mr_source_free(f->source);
@@ -328,9 +324,7 @@ static void test_children_of_a_tree(void **state)
     fixture *f = *state;
     static const char *const files[] = {"a", "a-b/x", "d/e/f", "d/e/g", "d/h", "d.txt"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *path = support_path("%s/tree/%s", f->dir, files[i]);
-        support_write_text(path, "x");
-        free(path);
+        support_write_textf("x", "%s/tree/%s", f->dir, files[i]);
     }
     open_one(f, "%s", f->dir);
     mr_tree t = mr_tree_at(f->source, "tree/", 5);

@@ -26,22 +26,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void put_text(const char *text, const char *format, const char *a)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, format);
-    char *full = support_path("%s%s", path, a);
-    support_write_text(full, text);
-    free(full);
-}
-
 /* What `inspect --croissant` is told to be written beside a dataset describes that one, and goes with it. */
 static void test_a_croissant_goes_with_its_dataset(void **state)
 {
     (void)state;
     char *target = support_path("%s/described", dir);
     support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
-    put_text("{}", "described/", "croissant.json");
+    support_write_textf("{}", "%s/described/croissant.json", dir);
     support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
     char *path = support_path("%s/croissant.json", target);
     assert_false(support_exists(path));
@@ -54,7 +45,7 @@ static void test_files_of_others_are_left_alone(void **state)
 {
     (void)state;
     char *target = support_path("%s/out", dir), *partial = support_path("%s/out.partial", dir);
-    put_text("precious", "out.partial/", "thesis.txt");
+    support_write_textf("precious", "%s/out.partial/thesis.txt", dir);
     support_expect(2, "ingest", source, target, (char *)NULL);
     char *list = support_list(partial);
     assert_string_equal(list, "thesis.txt\n");
@@ -65,8 +56,8 @@ static void test_files_of_others_are_left_alone(void **state)
     assert_int_equal(unlink(partial), 0);
 
     /* manifest.json is a common name: it makes no dataset of a folder of other things. */
-    put_text("{}", "out/", "manifest.json");
-    put_text("x", "out/", "app.js");
+    support_write_textf("{}", "%s/out/manifest.json", dir);
+    support_write_textf("x", "%s/out/app.js", dir);
     support_expect(2, "ingest", source, target, "--force", (char *)NULL);
     list = support_list(target);
     assert_string_equal(list, "app.js\nmanifest.json\n");
@@ -74,7 +65,7 @@ static void test_files_of_others_are_left_alone(void **state)
     char *path = support_path("%s/app.js", target);
     assert_int_equal(unlink(path), 0);
     free(path);
-    put_text("", "out/", "train-00000.mdb-lock"); /* as py-lmdb leaves them */
+    support_write_textf("", "%s/out/train-00000.mdb-lock", dir); /* as py-lmdb leaves them */
     support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
     support_expect(0, "verify", target, "--quiet", (char *)NULL);
     free(target);

@@ -126,9 +126,7 @@ static void test_a_folder_of_notes(void **out)
                                         "millrace export 1\n0123456789abcdef\n"};
     char *list = support_path("%s/.millrace-export", s->out);
     for (int i = 1; i <= 5; i++) {
-        char *note = support_path("%s/%d.txt", s->out, 6 - i);
-        support_write_text(note, "mine");
-        free(note);
+        support_write_textf("mine", "%s/%d.txt", s->out, 6 - i);
     }
     expect_refusal(s, "folder", "holds '1.txt', '2.txt', '3.txt' and 2 more");
     for (size_t i = 0; i < MR_COUNT(lists); i++) {

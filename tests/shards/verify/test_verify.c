@@ -63,9 +63,7 @@ static int tear_down(void **state)
 
 static void put(const bench *b, const char *name, const char *suffix, const uint8_t *bytes, size_t len)
 {
-    char *path = support_path("%s/%s%s", b->dir, name, suffix);
-    support_write(path, bytes, len);
-    free(path);
+    support_writef(bytes, len, "%s/%s%s", b->dir, name, suffix);
 }
 
 static void take_away(const bench *b, const char *name, const char *suffix)

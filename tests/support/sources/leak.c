@@ -64,7 +64,5 @@ void leak_expect(const char *leaks, const char *same_names, int equal, int alike
 
 void leak_put_text(const char *name, const char *text)
 {
-    char *path = support_path("%s/%s", leak_source, name);
-    support_write_text(path, text);
-    free(path);
+    support_write_textf(text, "%s/%s", leak_source, name);
 }

@@ -162,9 +162,7 @@ int plan_tear_down(void **state)
 
 void plan_file(const char *name, const char *text)
 {
-    char *path = support_path("%s/%s", plan_dir, name);
-    support_write_text(path, text);
-    free(path);
+    support_write_textf(text, "%s/%s", plan_dir, name);
 }
 
 void plan_is(const mr_layout_options *o, const char *expected)

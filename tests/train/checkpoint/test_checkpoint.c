@@ -320,9 +320,7 @@ static pid_t living_process(const char *dir, int *end)
 
 static void make_left(const char *out, const char *what, long pid)
 {
-    char *path = support_path("%s/.step-%s-%ld/weights.npz", out, what, pid);
-    support_write_text(path, "half of it");
-    free(path);
+    support_write_textf("half of it", "%s/.step-%s-%ld/weights.npz", out, what, pid);
 }
 
 static void test_sweep(void **state)

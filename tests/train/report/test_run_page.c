@@ -28,13 +28,6 @@ static char *read_in(const char *dir, const char *name)
     return text;
 }
 
-static void write_in(const char *dir, const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
 /* A dataset "ds" and a run "run" of 12 updates, evaluated after 6 and 12. */
 static int set_up(void **state)
 {
@@ -132,7 +125,7 @@ static void test_confusion(void **state)
                       "{\"step\": 12, \"split\": \"val\", \"sample\": %d, \"label\": \"n01440764\", \"predicted\": "
                       "\"%s\", \"probability\": 0.%d, \"loss\": 1}\n",
                       i, i < 5 ? "n02102040" : "n01440764", 9 - i);
-    write_in(*state, "run/evaluation.jsonl", mr_buf_text(&lines));
+    support_put(*state, "run/evaluation.jsonl", mr_buf_text(&lines));
     RUN(*state, 0, "report", "run", "-q");
     char *page = read_in(*state, "report.html");
     assert_non_null(strstr(page, "<tr><td>n01440764</td><td>n02102040</td><td class=\"n\">5</td></tr>"));
@@ -146,7 +139,7 @@ static void test_confusion(void **state)
     mr_buf_add_text(&lines,
                     "{\"step\": 12, \"split\": \"<b>\", \"sample\": 1, \"words\": \"<script>alert(1)</script>\", "
                     "\"found\": [[99999999999, 0.5, true]]}\n");
-    write_in(*state, "run/evaluation.jsonl", mr_buf_text(&lines));
+    support_put(*state, "run/evaluation.jsonl", mr_buf_text(&lines));
     RUN(*state, 0, "report", "run", "-q");
     page = read_in(*state, "report.html");
     assert_int_equal(support_occurrences(page, "<script"), 1);
@@ -160,12 +153,12 @@ static void test_confusion(void **state)
 /* With several labels: by class, the lowest average precision first, classes without samples last. */
 static void test_class_scores(void **state)
 {
-    write_in(*state, "run/evaluation.jsonl",
-             "{\"step\": 12, \"split\": \"val\", \"class\": \"n01440764\", \"threshold\": 0.25, \"samples\": 1200, "
-             "\"average_precision\": 0.75, \"precision\": 0.5, \"recall\": 1, \"f1\": 0.6666}\n"
-             "{\"step\": 12, \"split\": \"val\", \"class\": \"n02102040\", \"threshold\": 0.25, \"samples\": 3, "
-             "\"average_precision\": 0.125, \"precision\": 0.25, \"recall\": 0.5, \"f1\": 0.3333}\n"
-             "{\"step\": 12, \"split\": \"val\", \"class\": \"unknown\", \"samples\": 3}\n");
+    support_put(*state, "run/evaluation.jsonl",
+                "{\"step\": 12, \"split\": \"val\", \"class\": \"n01440764\", \"threshold\": 0.25, \"samples\": 1200, "
+                "\"average_precision\": 0.75, \"precision\": 0.5, \"recall\": 1, \"f1\": 0.6666}\n"
+                "{\"step\": 12, \"split\": \"val\", \"class\": \"n02102040\", \"threshold\": 0.25, \"samples\": 3, "
+                "\"average_precision\": 0.125, \"precision\": 0.25, \"recall\": 0.5, \"f1\": 0.3333}\n"
+                "{\"step\": 12, \"split\": \"val\", \"class\": \"unknown\", \"samples\": 3}\n");
     RUN(*state, 0, "report", "run", "-q");
     char *page = read_in(*state, "report.html");
     assert_non_null(strstr(page, "found from a probability of 0.25</caption>"));
@@ -220,7 +213,7 @@ static void test_little_is_there(void **state)
     RUN(*state, 2, "report", "ds", "--dataset", "ds", "-q");
     RUN(*state, 2, "report", "run", "-o", "run/step-00000012/page.html", "-q");
     RUN(*state, 2, "report", "run", "--dataset", "ds", "-o", "ds/page.html", "-q");
-    write_in(*state, "run/evaluation.jsonl", "{}\n");
+    support_put(*state, "run/evaluation.jsonl", "{}\n");
     RUN(*state, 1, "report", "run", "-o", "page.html");
     char *path = support_path("%s/page.html", (char *)*state);
     assert_false(support_exists(path));

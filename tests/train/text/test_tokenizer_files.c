@@ -118,13 +118,6 @@ static void assert_open(const char *path, mr_status wanted, const char *words)
     mr_tokenizer_free(t);
 }
 
-static void put(const char *dir, const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
 #define VOCAB "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}"
 
 static void test_files(void **state)
@@ -150,20 +143,20 @@ static void test_files(void **state)
     assert_open(dir, MR_BAD_DATA, "holds neither tokenizer.json nor vocab.json");
     assert_open(json, MR_SYSTEM, "tokenizer.json");
     assert_open(vocab, MR_SYSTEM, "vocab.json");
-    put(dir, "vocab.json", VOCAB);
+    support_put(dir, "vocab.json", VOCAB);
     assert_open(dir, MR_SYSTEM, "merges.txt");
     for (size_t i = 0; i < MR_COUNT(lines); i++) {
-        put(dir, "merges.txt", lines[i].merges);
+        support_put(dir, "merges.txt", lines[i].merges);
         assert_open(i % 2 ? dir : vocab, lines[i].status, lines[i].words);
     }
-    put(dir, "merges.txt", "a b\n");
-    put(dir, "vocab.json", "[]");
+    support_put(dir, "merges.txt", "a b\n");
+    support_put(dir, "vocab.json", "[]");
     assert_open(dir, MR_BAD_DATA, "vocab.json: is not an object");
-    put(dir, "vocab.json", "{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}");
+    support_put(dir, "vocab.json", "{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}");
     assert_open(dir, MR_BAD_DATA, "vocab.json: has no token <pad>");
-    put(dir, "vocab.json", "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":true}");
+    support_put(dir, "vocab.json", "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":true}");
     assert_open(dir, MR_BAD_DATA, "the id of token 'a' is not an integer");
-    put(dir, "tokenizer.json", "{}");
+    support_put(dir, "tokenizer.json", "{}");
     assert_open(dir, MR_BAD_DATA, "tokenizer.json: \"pre_tokenizer\" is missing");
     assert_int_equal(mkfifo(fifo, 0666), 0);
     assert_open(fifo, MR_BAD_DATA, "is not a regular file");

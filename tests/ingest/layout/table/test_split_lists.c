@@ -103,13 +103,6 @@ static void test_lists_that_cannot_be(void **state)
     plan_says(&LISTS({"meta/a.txt", "train"}), NULL, "--split-list meta/a.txt=train: the source has no such file");
 }
 
-static void put_text(const char *dir, const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
 static void put_image(const char *dir, const char *name, unsigned width)
 {
     picture p = make_jpeg((jpeg_kind){.width = width, .height = 9, .components = 3});
@@ -127,10 +120,10 @@ static void test_what_is_advised(void **state)
     char *source = support_path("%s/src", (char *)*state), *target = support_path("%s/out", (char *)*state);
     for (unsigned i = 0; i < MR_COUNT(names); i++)
         put_image(source, names[i], 20 + i);
-    put_text(source, "lists/train1.txt", "pie/1.jpg\ntea/3.jpg\n");
-    put_text(source, "lists/test1.txt", "pie/2.jpg\ntea/4.jpg\n");
-    put_text(source, "lists/train2.txt", "pie/2.jpg\ntea/3.jpg\n");
-    put_text(source, "lists/test2.txt", "pie/1.jpg\ntea/4.jpg\n");
+    support_put(source, "lists/train1.txt", "pie/1.jpg\ntea/3.jpg\n");
+    support_put(source, "lists/test1.txt", "pie/2.jpg\ntea/4.jpg\n");
+    support_put(source, "lists/train2.txt", "pie/2.jpg\ntea/3.jpg\n");
+    support_put(source, "lists/test2.txt", "pie/1.jpg\ntea/4.jpg\n");
     support_expect_refusal(support_millrace("ingest", source, target, (char *)NULL), advised);
     support_expect(0, "ingest", source, target, "--split-list", strchr(advised, ' ') + 1, (char *)NULL);
     support_result r = support_millrace("inspect", "--json", target, (char *)NULL);
@@ -150,9 +143,9 @@ static void test_lists_of_bare_names(void **state)
     put_image(dir, "a_1.jpg", 20);
     put_image(dir, "a_2.jpg", 21);
     put_image(dir, "b_3.jpg", 22);
-    put_text(dir, "part/test.txt", "a_2 1 1\n");
-    put_text(dir, "part/trainval.txt", "a_1 1 1\nb_3 2 1\n");
-    put_text(dir, "part/other_test.txt", "a_1 1 1\nc_9 2 1\n");
+    support_put(dir, "part/test.txt", "a_2 1 1\n");
+    support_put(dir, "part/trainval.txt", "a_1 1 1\nb_3 2 1\n");
+    support_put(dir, "part/other_test.txt", "a_1 1 1\nc_9 2 1\n");
     support_result r = support_millrace("ingest", dir, "--dry-run", "--class-pattern", "{class}_#", (char *)NULL);
     support_assert_status(&r, 0);
     if (!strstr(r.out, remark))

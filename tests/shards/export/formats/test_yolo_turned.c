@@ -24,18 +24,9 @@ static void put_picture(const char *root, unsigned orientation)
 {
     picture exif = make_exif(true, 3, 1, orientation);
     picture p = make_jpeg((jpeg_kind){.width = WIDTH, .height = HEIGHT, .components = 3, .exif = &exif});
-    char *path = support_path("%s/train/images/p%u.jpg", root, orientation);
-    support_write(path, p.bytes, p.len);
-    free(path);
+    support_writef(p.bytes, p.len, "%s/train/images/p%u.jpg", root, orientation);
     picture_free(&exif);
     picture_free(&p);
-}
-
-static void put_text(const char *root, const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", root, name);
-    support_write_text(path, text);
-    free(path);
 }
 
 static void lines_come_back(void **state)
@@ -44,11 +35,11 @@ static void lines_come_back(void **state)
         char *root = support_path("%s/%s", (char *)*state, tasks[i].task), *ds = support_path("%s.mr", root);
         char *back = support_path("%s.back", root), *again = support_path("%s.again", root);
         char *yaml = support_path("train: train/images\nnames: [cat, dog]\n%s", tasks[i].yaml);
-        put_text(root, "data.yaml", yaml);
+        support_put(root, "data.yaml", yaml);
         for (unsigned orientation = 1; orientation <= 8; orientation++) {
             char *name = support_path("train/labels/p%u.txt", orientation);
             put_picture(root, orientation);
-            put_text(root, name, tasks[i].text);
+            support_put(root, name, tasks[i].text);
             free(name);
         }
         support_expect(0, "ingest", "--quiet", root, ds, (char *)NULL);
@@ -92,11 +83,11 @@ static void other_formats_agree(void **state)
 {
     static const char *const formats[] = {"coco", "voc", "imagefolder"};
     char *root = support_path("%s/all", (char *)*state), *ds = support_path("%s.mr", root);
-    put_text(root, "data.yaml", "train: train/images\nnames: [cat]\n");
+    support_put(root, "data.yaml", "train: train/images\nnames: [cat]\n");
     for (unsigned orientation = 1; orientation <= 8; orientation++) {
         char *name = support_path("train/labels/p%u.txt", orientation);
         put_picture(root, orientation);
-        put_text(root, name, "0 0.125 0.25 0.25 0.375\n");
+        support_put(root, name, "0 0.125 0.25 0.25 0.375\n");
         free(name);
     }
     support_expect(0, "ingest", "--quiet", root, ds, (char *)NULL);
@@ -132,9 +123,9 @@ static char *export_to(const char *ds, const char *format, const char *file)
 static void stored_places(void **state)
 {
     char *root = support_path("%s/six", (char *)*state), *ds = support_path("%s.mr", root);
-    put_text(root, "data.yaml", "train: train/images\nnames: [cat]\n");
+    support_put(root, "data.yaml", "train: train/images\nnames: [cat]\n");
     put_picture(root, 6);
-    put_text(root, "train/labels/p6.txt", "0 0.125 0.125 0.25 0.25\n");
+    support_put(root, "train/labels/p6.txt", "0 0.125 0.125 0.25 0.25\n");
     support_expect(0, "ingest", "--quiet", root, ds, (char *)NULL);
     support_result r = support_millrace("show", "--json", ds, "train", "0", (char *)NULL);
     assert_non_null(strstr(r.out, "\"box\":[0,36,16,12]"));
