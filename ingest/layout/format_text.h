@@ -27,7 +27,7 @@ bool mr_head_is_yolo(const mr_head *h);         /* a class number, and coordinat
 bool mr_head_is_image_list(const mr_head *h);   /* lines that begin with the path of an image */
 bool mr_head_names_images(const mr_head *h);    /* cells of a table are names of images */
 bool mr_head_has_box_cells(const mr_head *h);   /* ... with four numbers */
-bool mr_head_is_beside_image(const mr_head *h); /* which has its name */
+bool mr_head_is_beside_image(const mr_head *h); /* of the same name */
 bool mr_head_is_caption(const mr_head *h);      /* text beside an image of its name */
 
 #endif

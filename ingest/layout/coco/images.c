@@ -69,9 +69,9 @@ static void note_pngs(const mr_coco_build *b, const mr_coco_group *g)
         const char *json = mr_tree_path(b->tree, part->entry, &len);
         int stem = (int)(len - (mr_name_ends(json, len, ".json") ? 5 : 0));
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, json, len, 0,
-                    "%" PRIu64 " of %" PRIu64 " annotated images have no PNG in %.*s%s/, such as %.150s", part->no_pngs,
-                    part->no_pngs + part->pngs, stem < 300 ? stem : 300, json,
-                    part->kind == MR_COCO_STUFF ? "_pixelmaps" : "", part->file->images[part->no_png].file_name);
+                    "annotated images without a PNG in %.*s%s/: %" PRIu64 " of %" PRIu64 ", such as %.150s",
+                    stem < 300 ? stem : 300, json, part->kind == MR_COCO_STUFF ? "_pixelmaps" : "", part->no_pngs,
+                    part->no_pngs + part->pngs, part->file->images[part->no_png].file_name);
     }
 }
 

@@ -121,11 +121,11 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, mr_plan *plan
     reject_rest(t, f, plan);
     if (unknown)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "%" PRIu64 " annotations of a category that is not listed, such as %s", unknown,
-                    mr_coco_id_show(f->ids, example, id));
+                    "annotations of a category that is not listed, such as %s: %" PRIu64,
+                    mr_coco_id_show(f->ids, example, id), unknown);
     if (f->orphans)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "%" PRIu64 " annotations of images that are not listed: left out", f->orphans);
+                    "annotations left out, as their images are not listed: %" PRIu64, f->orphans);
 }
 
 void mr_coco_reject(const mr_tree *t, const mr_coco_file *f, const mr_coco_bad *bad, uint32_t entry, mr_plan *plan)

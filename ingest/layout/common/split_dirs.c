@@ -156,8 +156,8 @@ static void leave_out(const mr_tree *t, mr_plan *plan, const mr_split_dir *dir)
         plan->used[e] = MR_USE_LEFT_OUT;
         bytes += mr_source_entry(t->source, e)->size;
     }
-    mr_note_add(plan->notes, MR_NOTE_INFO, dir->name, dir->called, bytes, "left out by --split-map: %u files",
-                dir->end - dir->begin);
+    mr_note_add(plan->notes, MR_NOTE_INFO, dir->name, dir->called, bytes, "left out by --split-map: %u file%s",
+                dir->end - dir->begin, dir->end - dir->begin == 1 ? "" : "s");
 }
 
 /* In the usual order: train, val, test, then the others in order of their paths. */

@@ -55,8 +55,8 @@ static void note_missing(const build *b, const mr_createml_file *f, const mr_cre
     size_t len;
     const char *json = mr_tree_path(b->tree, f->entry, &len);
     if (found->rival == MR_NO_ENTRY)
-        mr_note_add(b->plan->notes, MR_NOTE_MISSING, image->name, image->name_len, 0,
-                    "%s names it, with %u annotations", json, image->objects);
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, image->name, image->name_len, 0, "%s names it (annotations: %u)",
+                    json, image->objects);
     else
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, image->name, image->name_len, 0,
                     "%s names it, which may be %s or %s: include the folder in the name", json,
@@ -151,10 +151,10 @@ static mr_status join_refs(build *b)
     st->ref_count = kept;
     if (joined)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "%zu more entries for images that already have one: their annotations are joined", joined);
+                    "more entries for images that already have one: %zu; their annotations are joined", joined);
     if (repeats)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "", 0, 0,
-                    "%zu entries are exact copies of another entry for the same image, and are used once", repeats);
+                    "entries that repeat another for the same image exactly: %zu; they are used once", repeats);
     return MR_OK;
 }
 

@@ -22,10 +22,11 @@ static void note_split(mr_plan *plan, const mr_ilsvrc_counts *counts, size_t spl
         if (!counts->labeled[split * plan->class_count + c] && missing++ < NAMED)
             mr_buf_printf(&names, "%s%s", missing > 1 ? ", " : "", plan->classes[c].name);
     if (missing && missing < plan->class_count)
-        mr_note_add(plan->notes, MR_NOTE_CLASS, name, strlen(name), 0, "%zu of %zu classes have no image in it: %s%s",
-                    missing, plan->class_count, mr_buf_text(&names), missing > NAMED ? " ..." : "");
+        mr_note_add(plan->notes, MR_NOTE_CLASS, name, strlen(name), 0,
+                    "classes without an image in it: %zu of %zu (%s%s)", missing, plan->class_count,
+                    mr_buf_text(&names), missing > NAMED ? " ..." : "");
     if (counts->unlabeled[split])
-        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0, "%" PRIu64 " images without labels, as published",
+        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0, "images without labels, as published: %" PRIu64,
                     counts->unlabeled[split]);
     plan->notes->failed = plan->notes->failed || names.failed;
     mr_buf_free(&names);

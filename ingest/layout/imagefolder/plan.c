@@ -131,10 +131,10 @@ static mr_status check_object_classes(const mr_tree *t, mr_plan *plan, mr_error 
             mr_plan_class_find(plan, named.classes[i].name, strlen(named.classes[i].name)) < 0 && !unknown++)
             first = i;
     if (unknown)
-        mr_note_add(
-            plan->notes, MR_NOTE_INFO, "objects", 7, 0,
-            "%zu of their classes are not among the labels of images, so that these objects have none; first: %s",
-            unknown, named.classes[first].name);
+        mr_note_add(plan->notes, MR_NOTE_INFO, "objects", 7, 0,
+                    "classes that are not among the labels of images: %zu, so that these objects have none; "
+                    "first: %s",
+                    unknown, named.classes[first].name);
     mr_plan_free(NULL, &named); /* its state is the plan's */
     return status;
 }

@@ -242,7 +242,7 @@ static mr_status label_samples(const mr_tree *t, table *tab, const char *name, i
                     "not listed in %s: kept without a label", name);
     }
     if (without && column < 0)
-        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0, "%zu of %zu images have no row", without,
+        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0, "images without a row: %zu of %zu", without,
                     plan->sample_count);
     return status;
 }
@@ -261,7 +261,7 @@ static void note_missing(const mr_tree *t, const table *tab, const char *name, u
     }
     if (missing)
         mr_note_add(plan->notes, MR_NOTE_MISSING, name, strlen(name), mr_source_entry(t->source, entry)->size,
-                    "%zu of %zu rows name files that are not here: %s%s", missing, tab->csv.rows, mr_buf_text(&some),
+                    "rows whose files are not here: %zu of %zu (%s%s)", missing, tab->csv.rows, mr_buf_text(&some),
                     missing > 3 ? " ..." : "");
     plan->notes->failed = plan->notes->failed || some.failed;
     mr_buf_free(&some);

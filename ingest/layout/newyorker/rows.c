@@ -127,7 +127,7 @@ static void note_unused(const build *b, const char *config)
     }
     if (count)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, MR_NEWYORKER_IMAGES, strlen(MR_NEWYORKER_IMAGES), bytes,
-                    "%zu images that no row of the splits of %s uses: left out", count, config);
+                    "images left out, as no row of the splits of %s uses them: %zu", config, count);
 }
 
 mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)

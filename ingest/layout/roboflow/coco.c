@@ -38,8 +38,8 @@ static void note_unplaced(const mr_tree *t, const mr_split_dir *dir, const mr_co
     size_t len;
     mr_coco_id_show(f->ids, image->id, id);
     if (found->entry == MR_NO_ENTRY)
-        mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s, with %u annotations", id,
-                    json, image->count);
+        mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s (annotations: %u)", id, json,
+                    image->count);
     else if (found->rival != MR_NO_ENTRY)
         mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0, "image %s of %s may be %s or %s", id, json,
                     mr_tree_path(t, found->entry, &len), mr_tree_path(t, found->rival, &len));

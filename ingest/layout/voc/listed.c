@@ -73,15 +73,16 @@ mr_status mr_voc_lists_settle(mr_voc_lists *lists, mr_plan *plan, mr_error *err)
     if (kept)
         qsort(lists->items, kept, sizeof *lists->items, by_split);
     if (several)
-        mr_note_add(plan->notes, MR_NOTE_INFO, "ImageSets", strlen("ImageSets"), 0,
-                    "%zu images are named by lists of several splits and stored in each; --split-map SPLIT= leaves a "
-                    "split out",
-                    several);
+        mr_note_add(
+            plan->notes, MR_NOTE_INFO, "ImageSets", strlen("ImageSets"), 0,
+            "images that lists of several splits name, stored in each: %zu; --split-map SPLIT= leaves a split out",
+            several);
     if (differ)
-        mr_note_add(plan->notes, MR_NOTE_INFO, "ImageSets", strlen("ImageSets"), 0,
-                    "%zu images are in another split by a list of another folder: Main/ decides, then Segmentation/, "
-                    "Layout/, Action/",
-                    differ);
+        mr_note_add(
+            plan->notes, MR_NOTE_INFO, "ImageSets", strlen("ImageSets"), 0,
+            "images that a list of another folder puts in another split: %zu; Main/ decides, then Segmentation/, "
+            "Layout/, Action/",
+            differ);
     return MR_OK;
 }
 

@@ -232,11 +232,11 @@ static void note_rest(const mr_voc_build *b)
     }
     if (masks)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, "SegmentationClass", strlen("SegmentationClass"), 0,
-                    "%" PRIu64 " masks of segmentation left out: no sample has their names", masks);
+                    "masks of segmentation left out, as no sample has their names: %" PRIu64, masks);
     for (size_t i = 0; i < b->plan->split_count; i++)
         if (b->plain[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
-                        "%" PRIu64 " images have no XML, so their objects are unknown", b->plain[i]);
+                        "images without an XML, whose objects are unknown: %" PRIu64, b->plain[i]);
     note_xml(b, b->swapped, b->first_swapped,
              "with the <filename> of another image: the XML's own name decides, not its <filename>");
     note_xml(b, b->shared, b->first_shared, "of several images, whose names differ only in their extensions");

@@ -114,8 +114,8 @@ static mr_status add_images(mr_yolo_build *b)
     for (size_t i = 0; i < b->plan->split_count && status == MR_OK; i++)
         if (unlabelled[i])
             mr_note_add(b->plan->notes, MR_NOTE_INFO, b->plan->splits[i].name, strlen(b->plan->splits[i].name), 0,
-                        "%" PRIu64 " images have no label file: %s", unlabelled[i],
-                        b->st->known[i] ? "images without objects" : "the split has no labels");
+                        "images without a label file: %" PRIu64 "; %s", unlabelled[i],
+                        b->st->known[i] ? "they have no objects" : "the split has no labels");
     free(unlabelled);
     return status;
 }

@@ -60,7 +60,8 @@ static void leave_out(mr_yolo_build *b, const char *path, size_t len, uint32_t b
         b->plan->used[e] = MR_USE_LEFT_OUT;
         bytes += mr_source_entry(b->tree->source, e)->size;
     }
-    mr_note_add(b->plan->notes, MR_NOTE_INFO, path, len, bytes, "left out by --split-map: %u files", end - begin);
+    mr_note_add(b->plan->notes, MR_NOTE_INFO, path, len, bytes, "left out by --split-map: %u file%s", end - begin,
+                end - begin == 1 ? "" : "s");
 }
 
 static void leave_out_label(mr_yolo_build *b, uint32_t image)

@@ -78,7 +78,8 @@ static void test_full_tree(void **state)
     assert_true(support_has_note(&p, MR_NOTE_COLLISION, "train2017/c.jpg", "twice"));
     assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 2);
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "train2017/d.jpg", "--keep-unlisted"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_train2017.json", "1 annotations of images"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_train2017.json",
+                                 "annotations left out, as their images are not listed: 1"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

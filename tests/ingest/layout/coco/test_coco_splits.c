@@ -198,7 +198,7 @@ static void test_unknown_category(void **state)
     put_json(*state, "instances_val.json", "a.jpg", 555);
     support_plan p = support_plan_ok(COCO, *state, NULL);
     assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_val.json",
-                                 "1 annotations of a category that is not listed, such as 555"));
+                                 "annotations of a category that is not listed, such as 555: 1"));
     support_plan_done(&p);
 }
 

@@ -35,7 +35,8 @@ static void ids_may_be_strings(void **state)
     assert_true(!p.plan.classes[0].has_id && !p.plan.classes[1].has_id);
     support_assert_objects(&p, 0, 9, 9, "[{\"label\":0,\"class\":\"two\",\"box\":[0,0,5,5],\"id\":\"x1\"}]");
     support_assert_objects(&p, 1, 9, 9, "[{\"label\":1,\"class\":\"one\",\"box\":[1,1,5,5],\"id\":\"4\"}]");
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_train.json", "1 annotations of images"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_train.json",
+                                 "annotations left out, as their images are not listed: 1"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -62,7 +63,7 @@ static void segments_are_objects(void **state)
                         ",\"image\":{\"id\":1,\"file_name\":\"a.jpg\"},\"panoptic\":[{\"image_id\":1,"
                         "\"file_name\":\"a.png\",\"segments_info\":" SEGMENTS "}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "panoptic_train.json",
-                                 "1 of 1 annotated images have no PNG in panoptic_train/, such as a.jpg"));
+                                 "annotated images without a PNG in panoptic_train/: 1 of 1, such as a.jpg"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

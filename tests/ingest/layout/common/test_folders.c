@@ -198,7 +198,7 @@ static void splits_are_stored_under_mapped_names(void **state)
     mapped("test", "../x", "plan -4: --split-map test=../x: a split name has at most");
     mapped("test", "",
            "classes a\ntrain train/a/1.jpg a - - -\nval validation/a/2.jpg a - - -\n"
-           "note notes test: left out by --split-map: 1 files\n");
+           "note notes test: left out by --split-map: 1 file\n");
 }
 
 static void a_split_that_is_left_out_has_no_classes(void **state)
@@ -209,7 +209,7 @@ static void a_split_that_is_left_out_has_no_classes(void **state)
     plan_is(&(mr_layout_options){.maps = &map, .map_count = 1},
             "layout imagenette 50: variant image-folder, licence -, classes b\n"
             "train train/b/1.jpg b - - -\n"
-            "note notes test: left out by --split-map: 1 files\n");
+            "note notes test: left out by --split-map: 1 file\n");
 }
 
 /* ---- plan helpers --------------------------------------------------------------------------------------------- */

@@ -33,10 +33,10 @@ static void test_split_folders(void **state)
     support_assert_objects(&p, 0, 100, 50, "[]");
     support_assert_objects(&p, 1, 100, 50, "[{\"label\":2,\"class\":\"eel\",\"box\":[15,8,11,4]},{\"box\":[0,0,2,2]}]");
     support_assert_objects(&p, 2, 100, 50, "[{\"label\":0,\"class\":\"ant\",\"box\":[0,0,4,4]}]");
-    assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "names it, with 0 annotations"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "names it (annotations: 0)"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "../valid/c.jpg", "names it"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "d\\x00.jpg", "names it"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 more entries for images that already have one"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "more entries for images that already have one: 1;"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "train/e.jpg", "not listed"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
@@ -158,8 +158,8 @@ static void test_entries_are_joined(void **state)
                            "[{\"label\":1,\"class\":\"cat\",\"box\":[0,0,4,4]},"
                            "{\"label\":0,\"class\":\"7\",\"box\":[0,0,4,4]}]");
     support_assert_objects(&p, 1, 100, 50, "[{\"label\":1,\"class\":\"cat\",\"box\":[0,0,4,4]}]");
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 more entries"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "1 entries are exact copies of another"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "more entries for images that already have one: 1;"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "entries that repeat another for the same image exactly: 1;"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -180,7 +180,7 @@ static void test_images_below_the_file(void **state)
     support_plan p = support_plan_ok(CREATEML, dir, NULL);
     support_assert_samples(&p, "train train/cat/a.jpg -1 0\ntrain train/dog/b.jpg -1 0\ntrain train/dog/c.jpg -1 0\n");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "b.jpg", "may be train/cat/b.jpg or train/dog/b.jpg"));
-    assert_true(support_has_note(&p, MR_NOTE_MISSING, "d.jpg", "names it, with 1 annotations"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "d.jpg", "names it (annotations: 1)"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "cow/c.jpg", "names it"));
     support_plan_done(&p);
     support_put(dir, "train/boxes.json", "[" ENTRY("cat/b.jpg", CAT) "]"); /* as advised */

@@ -127,8 +127,8 @@ static void test_labels(void **state)
     plan_file("metadata.jsonl",
               "{\"file_name\":\"1.png\",\"label\":\"in\",\"objects\":[{\"bbox\":[1,2,3,4],\"category\":\"dog\"}]}\n");
     plan_says(NULL, NULL,
-              "objects: 1 of their classes are not among the labels of images, so that these objects have "
-              "none; first: dog");
+              "objects: classes that are not among the labels of images: 1, so that these objects have none; "
+              "first: dog");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)

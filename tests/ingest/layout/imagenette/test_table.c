@@ -33,9 +33,9 @@ static void columns_go_into_the_meta(void **state)
                  "val val/b/4.jpg b - - ,\"columns\":{\"noisy_labels_0\":\"b\",\"noisy_labels_25\":\"a\","
                  "\"is_valid\":\"True\"}\n"
                  "note collisions train/a/1.jpg: row 6 of noisy_imagenette.csv names it again: row 3 is used\n"
-                 "note notes noisy_imagenette.csv: 1 of 4 images have no row\n"
-                 "note missing noisy_imagenette.csv: 4 of 8 rows name files that are not here: train/a/0.jpg, "
-                 "train/a/01.jpg, train/a/02.jpg ...\n"
+                 "note notes noisy_imagenette.csv: images without a row: 1 of 4\n"
+                 "note missing noisy_imagenette.csv: rows whose files are not here: 4 of 8 (train/a/0.jpg, "
+                 "train/a/01.jpg, train/a/02.jpg ...)\n"
                  "unused other.csv\n");
 }
 

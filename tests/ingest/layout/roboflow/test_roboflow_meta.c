@@ -33,12 +33,12 @@ static void coco_export(void **state)
             "{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77}]\n"
             "note notes train/_annotations.coco.json: category 0 (things) is used by no annotation: it gets no label\n"
             "note unlisted test/d.jpg: not listed in _annotations.coco.json\n"
-            "note missing train/gone.jpg: image 8 of train/_annotations.coco.json, with 1 annotations\n"
+            "note missing train/gone.jpg: image 8 of train/_annotations.coco.json (annotations: 1)\n"
             "note collisions train/b.jpg: image 9 of train/_annotations.coco.json has the same file as image 7, "
             "which is used\n"
             "note unlisted train/extra.jpg: not listed in _annotations.coco.json\n"
-            "note notes valid/_annotations.coco.json: 1 annotations of a category that is not listed, such as 77\n"
-            "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed: left out\n");
+            "note notes valid/_annotations.coco.json: annotations of a category that is not listed, such as 77: 1\n"
+            "note notes valid/_annotations.coco.json: annotations left out, as their images are not listed: 1\n");
     plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "test test/d.jpg - - U -\n");
 }
 

@@ -51,7 +51,7 @@ static void test_beside(void **state)
     support_assert_meta(&p, 3, ",\"voc\":\"<annotation/>\"");
     assert_true(support_has_note(&p, MR_NOTE_REJECT, "train/d.jpg", "train/d.xml: line 2: not XML: mismatched tag"));
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train/c.xml", "without an image"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no XML"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "images without an XML, whose objects are unknown: 1"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -80,12 +80,14 @@ static void test_development_kit(void **state)
     assert_int_equal(p.bid.score, 88);
     support_assert_samples(&p, "train JPEGImages/1.jpg -1 0\ntrain JPEGImages/2.jpg -1 0\nval JPEGImages/3.jpg -1 0\n"
                                "val JPEGImages/4.jpg -1 0\n");
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "ImageSets", "1 images are in another split by a list of another"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "ImageSets",
+                                 "images that a list of another folder puts in another split: 1;"));
     support_assert_objects(&p, 0, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[10,5,10,10.5]}]");
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone", "ImageSets/Main/train.txt names it"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/5.jpg",
                                  "not listed in ImageSets/: left out (--keep-unlisted includes it)"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "1 masks of segmentation left out"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass",
+                                 "masks of segmentation left out, as no sample has their names: 1"));
     mr_mask masks[MR_MASKS_MAX];
     assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[0], masks), 0);
     assert_int_equal(p.layout->masks(&p.tree, &p.plan, &p.plan.samples[3], masks), 2);

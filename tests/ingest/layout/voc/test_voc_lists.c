@@ -123,7 +123,8 @@ static void test_overlaps(void **state)
     char *dir = support_tmpdir();
     put_tree(dir, (const file[]){{MAIN "train.txt", "a\nb\n"}, {MAIN "val.txt", "b\n"}, {NULL, NULL}});
     support_plan p = support_plan_ok(VOC, dir, NULL);
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "ImageSets", "1 images are named by lists of several splits"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "ImageSets",
+                                 "images that lists of several splits name, stored in each: 1;"));
     assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 3);
     support_plan_done(&p);
     support_tmpdir_remove(dir);

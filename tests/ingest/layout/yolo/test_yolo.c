@@ -50,7 +50,7 @@ static void test_roboflow(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train/labels/gone.txt", "without an image"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "else/f.jpg", "not in any split"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "data.yaml", "test: ../gone/images is not there"));
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no label file: images without objects"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "images without a label file: 1; they have no objects"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
