@@ -84,7 +84,7 @@ static void test_unsound_and_shared(void **state)
 
 static void put(const scene *s, const char *name)
 {
-    support_write_textf("x", "%s/%s", s->ds, name);
+    support_put(s->ds, name, "x");
 }
 
 static void test_files_beside(void **state)

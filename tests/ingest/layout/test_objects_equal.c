@@ -66,7 +66,7 @@ static void put(const char *root, const char *folder, size_t i, const char *endi
 
 static void put_table(const char *root, const char *name, mr_buf *text)
 {
-    support_write_textf(mr_buf_text(text), "%s/%s", root, name);
+    support_put(root, name, mr_buf_text(text));
     mr_buf_clear(text);
 }
 

@@ -51,9 +51,9 @@ static void test_the_report_names_paths_of_the_layout(void **state)
     (void)state;
     char *archive = support_path("%s/a.zip", dir), *target = support_path("%s/out", dir);
     char *report = support_path("%s/r.json", dir);
-    support_write_textf("no image", "%s/source/imagenette2-160/train/n01440764/bad.JPEG", dir);
-    support_write_textf("junk", "%s/source/imagenette2-160/notes.md", dir);
-    support_write_textf("junk", "%s/source/outside.md", dir);
+    support_put(dir, "source/imagenette2-160/train/n01440764/bad.JPEG", "no image");
+    support_put(dir, "source/imagenette2-160/notes.md", "junk");
+    support_put(dir, "source/outside.md", "junk");
     support_archive_tree(archive, "zip", source, false);
     support_result r =
         support_millrace("ingest", archive, target, "--max-rejects", "0", "--report", report, (char *)NULL);

@@ -32,7 +32,7 @@ static void test_a_croissant_goes_with_its_dataset(void **state)
     (void)state;
     char *target = support_path("%s/described", dir);
     support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
-    support_write_textf("{}", "%s/described/croissant.json", dir);
+    support_put(dir, "described/croissant.json", "{}");
     support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
     char *path = support_path("%s/croissant.json", target);
     assert_false(support_exists(path));
@@ -45,7 +45,7 @@ static void test_files_of_others_are_left_alone(void **state)
 {
     (void)state;
     char *target = support_path("%s/out", dir), *partial = support_path("%s/out.partial", dir);
-    support_write_textf("precious", "%s/out.partial/thesis.txt", dir);
+    support_put(dir, "out.partial/thesis.txt", "precious");
     support_expect(2, "ingest", source, target, (char *)NULL);
     char *list = support_list(partial);
     assert_string_equal(list, "thesis.txt\n");
@@ -56,8 +56,8 @@ static void test_files_of_others_are_left_alone(void **state)
     assert_int_equal(unlink(partial), 0);
 
     /* manifest.json is a common name: it makes no dataset of a folder of other things. */
-    support_write_textf("{}", "%s/out/manifest.json", dir);
-    support_write_textf("x", "%s/out/app.js", dir);
+    support_put(dir, "out/manifest.json", "{}");
+    support_put(dir, "out/app.js", "x");
     support_expect(2, "ingest", source, target, "--force", (char *)NULL);
     list = support_list(target);
     assert_string_equal(list, "app.js\nmanifest.json\n");
@@ -65,7 +65,7 @@ static void test_files_of_others_are_left_alone(void **state)
     char *path = support_path("%s/app.js", target);
     assert_int_equal(unlink(path), 0);
     free(path);
-    support_write_textf("", "%s/out/train-00000.mdb-lock", dir); /* as py-lmdb leaves them */
+    support_put(dir, "out/train-00000.mdb-lock", ""); /* as py-lmdb leaves them */
     support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
     support_expect(0, "verify", target, "--quiet", (char *)NULL);
     free(target);

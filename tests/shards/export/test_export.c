@@ -312,7 +312,7 @@ static void test_left_behind(void **out)
     char *tar = support_path("%s/x.tar", s->dir), *folder_of[MR_COUNT(names)], *left;
     for (size_t i = 0; i < MR_COUNT(names); i++) {
         folder_of[i] = support_path("%s%s", s->out, names[i]);
-        support_write_textf("x", "%s/deep/x", folder_of[i]);
+        support_put(folder_of[i], "deep/x", "x");
     }
     int busy = open(folder_of[1], O_RDONLY | O_DIRECTORY);
     assert_true(busy >= 0 && flock(busy, LOCK_EX | LOCK_NB) == 0);

@@ -46,7 +46,7 @@ static char *seaweedfs(const char *program, const unsigned p[PORTS])
 
 static char *rclone(const char *program, const unsigned p[PORTS])
 {
-    support_write_textf("", "%s/buckets/keep", root);
+    support_put(root, "buckets/keep", "");
     return support_path("exec '%s' --config='%s/rclone.conf' serve s3 --auth-key=AKIA,hush --addr=127.0.0.1:%u "
                         "'%s/buckets' >'%s/server.log' 2>&1",
                         program, root, p[PORTS - 1], root, root);

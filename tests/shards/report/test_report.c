@@ -150,7 +150,7 @@ static void test_places(void **state)
     RUN(*state, 2, "report", "src", "-q");
     RUN(*state, 2, "report", "ds", "-o", "ds/page.html");
     RUN(*state, 2, "report", "ds", "-o", "nowhere/page.html");
-    support_write_textf("x", "%s/ds/train-00000.idx", (char *)*state);
+    support_put(*state, "ds/train-00000.idx", "x");
     RUN(*state, 1, "report", "ds", "-o", "page.html");
     char *page = support_path("%s/page.html", (char *)*state);
     assert_false(support_exists(page));

@@ -114,7 +114,7 @@ static void test_command(void **state)
     SAYS(*state, 2, "",
          "millrace verify: --json and --format gitlab exclude each other\nTry 'millrace verify --help'.\n", "verify",
          "ds", "--json", "--format", "gitlab");
-    support_write_textf("x", "%s/ds/val-00009.mdb", (char *)*state);
+    support_put(*state, "ds/val-00009.mdb", "x");
     const char *github[] = {"verify", "ds", "--format", "github", NULL};
     r = support_millrace_under(github, &in);
     support_assert_status(&r, 1);

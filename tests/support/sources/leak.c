@@ -64,5 +64,5 @@ void leak_expect(const char *leaks, const char *same_names, int equal, int alike
 
 void leak_put_text(const char *name, const char *text)
 {
-    support_write_textf(text, "%s/%s", leak_source, name);
+    support_put(leak_source, name, text);
 }

@@ -162,7 +162,7 @@ int plan_tear_down(void **state)
 
 void plan_file(const char *name, const char *text)
 {
-    support_write_textf(text, "%s/%s", plan_dir, name);
+    support_put(plan_dir, name, text);
 }
 
 void plan_is(const mr_layout_options *o, const char *expected)

@@ -54,7 +54,8 @@ static void test_a_category_that_is_not_listed(void **state)
     put_json(*state, "x.json", 2, "{\"image_id\":\"i0\",\"category_id\":9},{\"image_id\":\"i1\",\"category_id\":5}");
     support_plan p = support_plan_ok(COCO, *state, NULL);
     support_assert_samples(&p, "train a.jpg 2 0\ntrain b.jpg -1 4\n");
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "x.json", "annotations of a category that is not listed"));
+    assert_true(
+        support_has_note(&p, MR_NOTE_INFO, "x.json", "annotations of a category that is not listed, such as 5: 1"));
     support_plan_done(&p);
 }
 

@@ -132,7 +132,7 @@ static void test_files_that_are_not_opened(void **state)
     (void)state;
     support_hub_rows(hub_source, "one/train-00000-of-00001.parquet", 2, 2, 4);
     for (size_t i = 0; i < MR_COUNT(names); i++) {
-        support_write_textf("PAR1 what is never read PAR1", "%s/%s", hub_source, names[i]);
+        support_put(hub_source, names[i], "PAR1 what is never read PAR1");
     }
     support_expect(0, "ingest", hub_source, hub_target, "--config", "one", "--split-map", "test=", "--quiet",
                    (char *)NULL);

@@ -58,7 +58,8 @@ static void test_matching(void **state)
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 1);
     assert_true(support_has_note(&p, MR_NOTE_MISSING, IMAGES "99.jpeg", "matching/train.jsonl line 5"));
     assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 0);
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "all_contest_images", "images left out, as no row"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "all_contest_images",
+                                 "images left out, as no row of the splits of matching uses them: 1"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

@@ -194,8 +194,8 @@ static void other_exports_are_refused_by_name(void **state)
         char *start = support_path("choose: this is a Roboflow %s export (", exports[i].format);
         support_touch(inner, exports[i].names);
         if (exports[i].layout && !strcmp(exports[i].layout, "table")) {
-            support_write_textf("filename,width,height,class,xmin,ymin,xmax,ymax\n1.jpg,9,9,a,1,2,3,4\n",
-                                "%s/train/_annotations.csv", inner);
+            support_put(inner, "train/_annotations.csv",
+                        "filename,width,height,class,xmin,ymin,xmax,ymax\n1.jpg,9,9,a,1,2,3,4\n");
         }
         text = support_plan(inner, NULL, NULL);
         char *read = support_path("layout %s ", exports[i].layout ? exports[i].layout : "");
