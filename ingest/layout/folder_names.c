@@ -185,7 +185,7 @@ size_t mr_split_rank(const char *split)
 {
     static const char *const first[] = {"train", "val", "test"};
     size_t rank = 0;
-    while (rank < MR_COUNT(first) && strcmp(first[rank], split) != 0)
+    while (rank < MR_COUNT(first) && (!split || strcmp(first[rank], split) != 0))
         rank++;
     return rank;
 }

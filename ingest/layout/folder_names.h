@@ -10,7 +10,7 @@
 /* The split that the whole name stands for: "train", "val" or "test" (static text); NULL: none.  "Training",
  * "seg_test", "holdout", "dev-set" and "ValImages" stand for one; "train2017", "train_clean" and "test-dev" do not. */
 const char *mr_split_word(const char *name, size_t len);
-/* The usual order of stored splits: train 0, val 1, test 2, any other 3. */
+/* The usual order of stored splits: train 0, val 1, test 2, any other and NULL 3. */
 size_t mr_split_rank(const char *split);
 /* Whether a split is named anywhere in it, as in "train2017", "train_clean" and "trainval"? */
 bool mr_split_like(const char *name, size_t len);

@@ -215,8 +215,10 @@ bool mr_head_has_box_cells(const mr_head *h)
 bool mr_head_is_beside_image(const mr_head *h)
 {
     const char *dot = memrchr(h->path, '.', h->path_len);
-    size_t len = dot ? (size_t)(dot + 1 - h->path) : 0;
-    for (uint32_t n = mr_source_lower(h->source, h->path, len); len && n < mr_source_count(h->source); n++) {
+    if (!dot)
+        return false;
+    size_t len = (size_t)(dot + 1 - h->path);
+    for (uint32_t n = mr_source_lower(h->source, h->path, len); n < mr_source_count(h->source); n++) {
         const mr_entry *e = mr_source_entry(h->source, n);
         if (e->path_len <= len || memcmp(e->path, h->path, len) != 0)
             return false;

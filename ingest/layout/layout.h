@@ -168,6 +168,8 @@ const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *na
 /* Names the variant by the path text in `name`, which is empty afterwards. */
 mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err);
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err); /* marks the entry used */
+/* Marks the entries of a folder that --split-map leaves out, and notes their number and bytes. */
+void mr_plan_leave_out(mr_plan *plan, const mr_source *s, const char *name, size_t len, uint32_t begin, uint32_t end);
 /* Adds a class (name bytes are escaped to path text) after the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
 /* Marks a mask as used; returns about how many bytes of a meta it takes. */

@@ -265,6 +265,17 @@ mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err)
     return MR_OK;
 }
 
+void mr_plan_leave_out(mr_plan *plan, const mr_source *s, const char *name, size_t len, uint32_t begin, uint32_t end)
+{
+    uint64_t bytes = 0;
+    for (uint32_t e = begin; e < end; e++) {
+        plan->used[e] = MR_USE_LEFT_OUT;
+        bytes += mr_source_entry(s, e)->size;
+    }
+    mr_note_add(plan->notes, MR_NOTE_INFO, name, len, bytes, "left out by --split-map: %u file%s", end - begin,
+                end - begin == 1 ? "" : "s");
+}
+
 mr_status mr_plan_check(const mr_plan *plan, const mr_layout_options *o, const mr_layout *layout, const char *source,
                         mr_error *err)
 {

@@ -144,12 +144,11 @@ static size_t without_copy(const char *name, size_t len)
 /* Small letters; "_" and "-" inside are spaces, and several spaces are one; numbers without leading zeros. */
 static void add_spelling(mr_buf *out, const char *name)
 {
-    size_t len = strlen(name), digits = 0;
+    size_t len = strlen(name);
     mr_text_trim(&name, &len, " ");
     len = without_copy(name, len);
-    while (digits < len && isdigit((unsigned char)name[digits]))
-        digits++;
-    for (; digits == len && len > 1 && *name == '0'; digits--, len--)
+    bool number = strspn(name, "0123456789") >= len;
+    for (; number && len > 1 && *name == '0'; len--)
         name++;
     for (size_t i = 0; i < len; i++) {
         bool inside = i && i + 1 < len, space = name[i] == ' ' || (inside && strchr("_-", name[i]));

@@ -149,26 +149,10 @@ static mr_status check_overlap(const mr_split_dirs *dirs, mr_error *err)
     return MR_OK;
 }
 
-static void leave_out(const mr_tree *t, mr_plan *plan, const mr_split_dir *dir)
-{
-    uint64_t bytes = 0;
-    for (uint32_t e = dir->begin; e < dir->end; e++) {
-        plan->used[e] = MR_USE_LEFT_OUT;
-        bytes += mr_source_entry(t->source, e)->size;
-    }
-    mr_note_add(plan->notes, MR_NOTE_INFO, dir->name, dir->called, bytes, "left out by --split-map: %u file%s",
-                dir->end - dir->begin, dir->end - dir->begin == 1 ? "" : "s");
-}
-
 /* In the usual order: train, val, test, then the others in order of their paths. */
-static unsigned rank_of(const mr_split_dir *dir)
+static size_t rank_of(const mr_split_dir *dir)
 {
-    static const char *const words[] = {"train", "val", "test"};
-    const char *word = dir->called ? mr_split_word(dir->name, dir->called) : words[0];
-    unsigned rank = 0;
-    while (rank < MR_COUNT(words) && (!word || strcmp(word, words[rank]) != 0))
-        rank++;
-    return rank;
+    return mr_split_rank(dir->called ? mr_split_word(dir->name, dir->called) : "train");
 }
 
 mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
@@ -177,7 +161,7 @@ mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_pl
     mr_status status = check_maps(o, dirs, err);
     if (status == MR_OK)
         status = check_overlap(dirs, err);
-    for (unsigned rank = 0; rank < 4 && status == MR_OK; rank++)
+    for (size_t rank = 0; rank < 4 && status == MR_OK; rank++)
         for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
             mr_split_dir *dir = &dirs->items[i];
             if (rank_of(dir) == rank)
@@ -186,10 +170,11 @@ mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_pl
         }
     size_t kept = 0;
     for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
-        if (dirs->items[i].split == MR_NO_ENTRY)
-            leave_out(t, plan, &dirs->items[i]);
+        const mr_split_dir *dir = &dirs->items[i];
+        if (dir->split == MR_NO_ENTRY)
+            mr_plan_leave_out(plan, t->source, dir->name, dir->called, dir->begin, dir->end);
         else
-            dirs->items[kept++] = dirs->items[i];
+            dirs->items[kept++] = *dir;
     }
     dirs->count = kept;
     return status;

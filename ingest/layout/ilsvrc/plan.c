@@ -79,17 +79,6 @@ static mr_status find_places(build *b)
     return MR_OK;
 }
 
-static void leave_out(const build *b, const place *p)
-{
-    uint64_t bytes = 0;
-    for (uint32_t e = p->begin; e < p->end; e++) {
-        b->plan->used[e] = MR_USE_LEFT_OUT;
-        bytes += mr_source_entry(b->tree->source, e)->size;
-    }
-    mr_note_add(b->plan->notes, MR_NOTE_INFO, p->name, p->name_len, bytes, "left out by --split-map: %u files",
-                p->end - p->begin);
-}
-
 /* torchvision unpacks the archives into the folder that holds them: ingest would read both. */
 static mr_status check_twice(const build *b)
 {
@@ -118,7 +107,7 @@ static mr_status open_splits(build *b)
                 continue;
             MR_TRY(mr_plan_split_get(b->plan, b->options, p->name, p->name_len, &p->split, b->err));
             if (p->split == MR_NO_ENTRY)
-                leave_out(b, p);
+                mr_plan_leave_out(b->plan, b->tree->source, p->name, p->name_len, p->begin, p->end);
         }
     return check_twice(b);
 }

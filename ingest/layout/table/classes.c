@@ -95,12 +95,10 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
 /* A column whose name is a plural, but whose labels are read as one class each: "haze primary" in Kaggle's `tags`. */
 static void note_plural(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
 {
-    static const char *const plurals[] = {"tags", "labels", "classes", "attributes", "keywords"};
+    static const char *const plurals[] = {"tags", "labels", "classes", "attributes", "keywords", NULL};
     const mr_sheet *s = &st->sheets[0];
     const char *column = s->label_count == 1 && !s->flags ? s->csv.header[s->labels[0]] : "", *several = NULL;
-    bool plural = false;
-    for (size_t i = 0; i < MR_COUNT(plurals); i++)
-        plural = plural || !strcasecmp(column, plurals[i]);
+    bool plural = mr_header_among(column, plurals);
     for (size_t i = 0; i < plan->class_count && plural && !several; i++)
         several = strpbrk(plan->classes[i].name, " ,") ? plan->classes[i].name : NULL;
     if (several)

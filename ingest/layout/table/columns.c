@@ -23,7 +23,7 @@ static const char *const other_words[] = {"",    "id",     "index",   "width", "
                                           "url", "source", "license", "size",  NULL};
 
 /* "Finding Labels" is finding_labels. */
-static bool among(const char *name, const char *const *words)
+bool mr_header_among(const char *name, const char *const *words)
 {
     for (; *words; words++) {
         size_t i = 0;
@@ -37,7 +37,7 @@ static bool among(const char *name, const char *const *words)
 
 bool mr_header_names_path(const char *name)
 {
-    return among(name, path_words);
+    return mr_header_among(name, path_words);
 }
 
 static void list_columns(const mr_sheet *s, mr_buf *out)
@@ -87,9 +87,9 @@ static int claim_of(const mr_sheet *s, size_t column)
 {
     static const char *const index_words[] = {"", "index", "unnamed:_0", "idx", NULL};
     const char *name = s->csv.header[column];
-    if (among(name, path_words))
+    if (mr_header_among(name, path_words))
         return 4;
-    return among(name, index_words) || (!s->bare && !strncmp(name, "column ", 7)) ? 0 : 2;
+    return mr_header_among(name, index_words) || (!s->bare && !strncmp(name, "column ", 7)) ? 0 : 2;
 }
 
 static bool names_pictures(const trial *t)
@@ -110,7 +110,7 @@ static int any_path(const mr_sheet *s, const mr_picture_index *index)
 {
     uint32_t found[2];
     for (size_t c = 0; c < s->csv.columns && c < COLUMNS_TRIED; c++)
-        for (size_t r = 0; r < s->csv.rows && among(s->csv.header[c], path_words); r++) {
+        for (size_t r = 0; r < s->csv.rows && mr_header_among(s->csv.header[c], path_words); r++) {
             mr_picture_match match = mr_picture_find(index, mr_sheet_cell(s, r, c), s->word, found);
             if (match == MR_PICTURE_ONE || match == MR_PICTURE_SEVERAL)
                 return (int)c;
@@ -136,7 +136,7 @@ mr_status mr_sheet_find_path(mr_sheet *sheet, const mr_picture_index *index, con
     if (!best)
         return mr_fail_memory(err, "looking at a table");
     for (size_t c = 0; c < sheet->csv.columns && c < COLUMNS_TRIED; c++) {
-        if (among(sheet->csv.header[c], label_words)) /* numbers may be the names of images, too */
+        if (mr_header_among(sheet->csv.header[c], label_words)) /* numbers may be the names of images, too */
             continue;
         try_column(sheet, index, c, now);
         if (!names_pictures(now) || (sheet->path >= 0 && same_pictures(best, now)))
@@ -159,7 +159,7 @@ bool mr_sheet_claims(const mr_sheet *sheet)
 {
     for (size_t c = 0; c < sheet->csv.columns; c++) {
         const char *cell = sheet->csv.rows ? mr_sheet_cell(sheet, 0, c) : "";
-        if (among(sheet->csv.header[c], path_words) || mr_cell_is_image(cell))
+        if (mr_header_among(sheet->csv.header[c], path_words) || mr_cell_is_image(cell))
             return true;
     }
     return false;
@@ -219,7 +219,7 @@ static int flag_of(const char *cell)
         return FLAG_ON;
     if (flag == 0 || mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE)
         return FLAG_OFF;
-    return among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
+    return mr_header_among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
 }
 
 /* Whether the cells are 0 and 1, or -1 and 1; where all three occur, -1 may mean "not known". */
@@ -271,8 +271,9 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
     if (!rest)
         return mr_fail_memory(err, "looking at a table");
     for (size_t c = 0; c < s->csv.columns; c++)
-        if ((int)c != s->path && (int)c != s->split && (int)c != s->text && !among(s->csv.header[c], other_words) &&
-            !among(s->csv.header[c], path_words) && !mr_sheet_is_side(s, c) && !names_files(s, c))
+        if ((int)c != s->path && (int)c != s->split && (int)c != s->text &&
+            !mr_header_among(s->csv.header[c], other_words) && !mr_header_among(s->csv.header[c], path_words) &&
+            !mr_sheet_is_side(s, c) && !names_files(s, c))
             rest[count++] = c;
     if ((count == 1 && s->text < 0) || (count > 1 && all_flags(s, rest, count))) {
         for (size_t i = 0; i < count; i++)
@@ -291,7 +292,7 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
 static mr_status named_labels(mr_sheet *s, mr_error *err)
 {
     for (size_t c = 0; c < s->csv.columns; c++) {
-        if ((int)c == s->path || mr_sheet_is_side(s, c) || !among(s->csv.header[c], label_words))
+        if ((int)c == s->path || mr_sheet_is_side(s, c) || !mr_header_among(s->csv.header[c], label_words))
             continue;
         if (s->label_count)
             return mr_fail(err, MR_MISUSE,
@@ -307,7 +308,7 @@ static mr_status named_labels(mr_sheet *s, mr_error *err)
 int mr_sheet_column_among(const mr_sheet *s, const char *const *words)
 {
     for (size_t c = 0; c < s->csv.columns; c++)
-        if ((int)c != s->path && among(s->csv.header[c], words))
+        if ((int)c != s->path && mr_header_among(s->csv.header[c], words))
             return (int)c;
     return -1;
 }

@@ -41,16 +41,6 @@ static mr_status find_split(build *b, const char *name, named_split **out)
     return MR_OK;
 }
 
-static int rank_of(const named_split *s)
-{
-    static const char *const words[] = {"train", "val", "test"};
-    const char *word = mr_split_word(s->name, s->len);
-    int rank = 0;
-    while (rank < 3 && (!word || strcmp(word, words[rank]) != 0))
-        rank++;
-    return rank;
-}
-
 /* The name of the image's split; NULL: it is not a sample. */
 static const char *picture_split(const build *b, size_t picture)
 {
@@ -73,9 +63,9 @@ static mr_status open_splits(build *b)
         if (name)
             MR_TRY(find_split(b, name, &split));
     }
-    for (int rank = 0; rank < 4; rank++)
+    for (size_t rank = 0; rank < 4; rank++)
         for (size_t i = 0; i < b->split_count; i++)
-            if (rank_of(&b->splits[i]) == rank)
+            if (mr_split_rank(mr_split_word(b->splits[i].name, b->splits[i].len)) == rank)
                 MR_TRY(mr_plan_split_get(b->p.plan, b->p.options, b->splits[i].name, b->splits[i].len,
                                          &b->splits[i].split, b->p.err));
     return MR_OK;

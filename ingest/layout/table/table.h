@@ -128,6 +128,8 @@ size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row);
 mr_status mr_sheet_settle_header(mr_sheet *sheet, const mr_picture_index *index, mr_error *err);
 /* Whether a header says that its column names files. */
 bool mr_header_names_path(const char *name);
+/* Whether a header is one of the words, in lower case with _ for spaces and hyphens, which end with NULL. */
+bool mr_header_among(const char *name, const char *const *words);
 /* The first column, other than that of paths, whose header is one of the words, which end with NULL; -1: none. */
 int mr_sheet_column_among(const mr_sheet *sheet, const char *const *words);
 

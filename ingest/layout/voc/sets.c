@@ -279,17 +279,10 @@ static mr_status list_entry(const sets *s, uint32_t entry, all *a)
 /* train, val, test, then the others in order of their paths: splits are numbered so. */
 static int by_rank(const void *a, const void *b)
 {
-    static const char *const words[] = {"train", "val", "test"};
-    const list *both[] = {a, b};
-    int rank[2];
-    for (int i = 0; i < 2; i++) {
-        const char *word = mr_split_word(both[i]->split, both[i]->split_len);
-        for (rank[i] = 0; rank[i] < 3 && (!word || strcmp(word, words[rank[i]]) != 0); rank[i]++)
-            ;
-    }
-    if (rank[0] != rank[1])
-        return rank[0] - rank[1];
-    return (both[0]->entry > both[1]->entry) - (both[0]->entry < both[1]->entry);
+    const list *x = a, *y = b;
+    size_t i = mr_split_rank(mr_split_word(x->split, x->split_len));
+    size_t j = mr_split_rank(mr_split_word(y->split, y->split_len));
+    return i != j ? (i > j) - (i < j) : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
 mr_status mr_voc_sets(const mr_tree *t, const mr_layout_options *o, const mr_voc_places *places, mr_plan *plan,

@@ -17,8 +17,7 @@ typedef mr_webdataset_build build;
 static int place_of(const build *b, const char *name, size_t len)
 {
     const mr_split_map *map = mr_split_map_find(b->options, name, len);
-    const char *stored = map ? map->to : mr_split_word(name, len);
-    return stored ? (int)mr_split_rank(stored) : PLACES;
+    return (int)mr_split_rank(map ? map->to : mr_split_word(name, len));
 }
 
 /* The folder's split; false: it belongs to another pass, or there is a failure. */

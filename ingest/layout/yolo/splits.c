@@ -53,17 +53,6 @@ static mr_status get_split(mr_yolo_build *b, const char *name, size_t len, uint3
     return mr_plan_split_get(b->plan, b->options, name, without_year(b, name, len), split, b->err);
 }
 
-static void leave_out(mr_yolo_build *b, const char *path, size_t len, uint32_t begin, uint32_t end)
-{
-    uint64_t bytes = 0;
-    for (uint32_t e = begin; e < end; e++) {
-        b->plan->used[e] = MR_USE_LEFT_OUT;
-        bytes += mr_source_entry(b->tree->source, e)->size;
-    }
-    mr_note_add(b->plan->notes, MR_NOTE_INFO, path, len, bytes, "left out by --split-map: %u file%s", end - begin,
-                end - begin == 1 ? "" : "s");
-}
-
 static void leave_out_label(mr_yolo_build *b, uint32_t image)
 {
     MR_AUTO(mr_buf_free) mr_buf label = {0};
@@ -76,7 +65,7 @@ static void leave_out_label(mr_yolo_build *b, uint32_t image)
 /* Marks the folder's labels, too, as left out. */
 static void leave_out_dir(mr_yolo_build *b, const char *path, size_t len, uint32_t begin, uint32_t end)
 {
-    leave_out(b, path, len, begin, end);
+    mr_plan_leave_out(b->plan, b->tree->source, path, len, begin, end);
     for (uint32_t e = begin; e < end; e++)
         leave_out_label(b, e);
 }
