@@ -163,7 +163,7 @@ static bool names_stem(const mr_head *h, cell c)
     return h->stems && slash && mr_stems_have(h->stems, slash + 1, c.len - (size_t)(slash + 1 - c.at));
 }
 
-/* One of the first lines begins with the name of an image, as behind CelebA's two lines of heading; or all lines are
+/* One of the first lines begins with the name of an image, as after CelebA's two lines of heading; or all lines are
  * names with spaces, or without endings. */
 bool mr_head_is_image_list(const mr_head *h)
 {

@@ -44,7 +44,7 @@ static bool has_marks(const char *name, size_t len)
     return false;
 }
 
-/* The next ASCII character that bears no mark, from `at` on; moves it behind. */
+/* The next ASCII character without a mark after it, at `at` or later; moves `at` past it. */
 static int next_plain(const char *name, size_t len, size_t *at)
 {
     while (*at < len && ((uint8_t)name[*at] >= 0x80 || is_mark(name, len, *at + 1)))

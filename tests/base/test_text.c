@@ -101,7 +101,7 @@ static void test_utf8(void **state)
                                       "\xFE",
                                       "\xE2\x82"};
     static const char *const good[] = {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"};
-    for (size_t at = 0; at <= 17; at++) { /* behind and inside of the steps of eight bytes */
+    for (size_t at = 0; at <= 17; at++) { /* after and within the steps of eight bytes */
         char text[32];
         memset(text, 'x', sizeof text);
         for (size_t i = 0; i < MR_COUNT(bad); i++) {

@@ -149,7 +149,7 @@ typedef struct opened {
                                              each its part of what is common */
 } opened;
 
-/* The number behind a word of a file in /proc. */
+/* The number after a word of a file in /proc. */
 static uint64_t proc_number(const char *path, const char *word)
 {
     char line[256];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """documents.py MILLRACE SOURCE [--update] - runs the worked examples of README.md and docs/*.md.
 
-Invariant: what a page shows is what the program prints.  A block that is fenced as ```console holds commands behind
+Invariant: what a page shows is what the program prints.  A block that is fenced as ```console holds commands after
 "$ " and their output.  The blocks of a page run in order, in one private folder.  In the output "..." stands for any
 text, and as a line of its own for any lines; what differs between machines (durations, rates, losses, processors) is not compared.  A
 command that ends with "# exit code N" has to end with N, all others with 0.  --update writes what was printed into the

@@ -1,5 +1,5 @@
 /* faults_log.c - the log of what a program did to its disk.
- * Invariant: a record stands behind those of all calls that ended before its own began; only raw system calls are made
+ * Invariant: a record comes after those of all calls that ended before its own began; only raw system calls are made
  * here, so that nothing of this is wrapped, counted or failed itself. */
 #undef _FILE_OFFSET_BITS
 #include "tests/faults/faults.h"

@@ -82,7 +82,7 @@ static void test_holes(void **state)
         support_expect_refusal(RUN("ingest", path, dst), "unpacks to more than 100 times its size");
         free(path);
     }
-    char *small = sparse_tar("small.tar.gz", 1 << 20, false); /* an honest one is a picture with zeros behind */
+    char *small = sparse_tar("small.tar.gz", 1 << 20, false); /* an honest one is an image followed by zeros */
     support_result r = RUN("ingest", small, dst, "--quiet");
     support_assert_status(&r, 0);
     support_result_free(&r);

@@ -58,7 +58,7 @@ def same(a, b, words):
 # ---- the parts of a round --------------------------------------------------------------------------------------------
 
 def pack(folder, source, kind):
-    """The source tree as an archive, its members in an order of chance; where it holds archives already, as it is."""
+    """The source tree as an archive, its members in random order; where it holds archives already, as it is."""
     names = sorted(files(source))
     if any(name.endswith(".zip") for name in names):
         return "source"

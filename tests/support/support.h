@@ -36,7 +36,7 @@ void support_put(const char *dir, const char *name, const char *text); /* to DIR
 /* The same to a path that is put together as by printf(). */
 void support_writef(const void *bytes, size_t len, const char *path, ...) __attribute__((format(printf, 3, 4)));
 void support_write_textf(const char *text, const char *path, ...) __attribute__((format(printf, 2, 3)));
-uint8_t *support_read(const char *path, size_t *len); /* heap, with a NUL behind; len may be NULL */
+uint8_t *support_read(const char *path, size_t *len); /* heap, NUL-terminated; len may be NULL */
 bool support_exists(const char *path);
 uint64_t support_size(const char *path);
 void support_assert_same_file(const char *a, const char *b);
@@ -65,12 +65,12 @@ typedef struct support_result {
     bool timed_out;       /* it hung */
     uint64_t peak_memory; /* resident, bytes */
     double cpu;           /* seconds of all its threads, the system's work for them included */
-    char *out, *err;      /* heap, with a NUL behind */
+    char *out, *err;      /* heap, NUL-terminated */
     size_t out_len, err_len;
 } support_result;
 
 support_result support_run(const char *const *argv, const support_limits *limits); /* argv ends with NULL */
-/* tests/SCRIPT with these arguments (NULL behind) by the Python of MILLRACE_PYTHON, of scripts/venv hub, or the first
+/* tests/SCRIPT with these arguments (NULL last) by the Python of MILLRACE_PYTHON, of scripts/venv hub, or the first
  * of the path: the first in which it does not exit with 77, "I miss a module".  If there is none, the test is skipped
  * with a message; any other failure fails it with what the script said.  The caller frees the result. */
 support_result support_python(const char *script, const char *const *args, const support_limits *limits);
@@ -88,7 +88,7 @@ void support_result_free(support_result *r);
 
 /* Runs millrace, expects this exit status (the message shows both outputs otherwise), frees the result. */
 void support_expect(int status, const char *arg, ...) __attribute__((sentinel));
-/* Runs millrace with these arguments (NULL behind) in `directory`, expects this exit status and exactly these words on
+/* Runs millrace with these arguments (NULL last) in `directory`, expects this exit status and exactly these words on
  * standard output and error; NULL: any. */
 void support_says(const char *directory, int status, const char *out, const char *err, const char *const *args);
 #define SAYS(directory, status, out, err, ...)                                                                         \

@@ -57,7 +57,7 @@ static void check(const odd *o, const char *said, const char *place)
             fail_msg("%s: %s", o->value, said);
 }
 
-/* Where the odd thing stands in "...,VALUE..." is where it begins: behind blanks, names and brackets. */
+/* Where the odd thing stands in "...,VALUE..." is where it begins: after blanks, names and brackets. */
 static size_t offset_of(const odd *o)
 {
     static const char *const marks[] = {"NaN", "nan", "-Infinity", "Infinity", "/", "#"};

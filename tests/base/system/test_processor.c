@@ -6,7 +6,7 @@
 
 #include "base/system/processor.h"
 
-/* The flags of the first processor, a space before and behind each; empty where the system does not list them. */
+/* The flags of the first processor, a space before and after each; empty where the system does not list them. */
 static void read_flags(char *flags, size_t capacity)
 {
     FILE *f = fopen("/proc/cpuinfo", "r");

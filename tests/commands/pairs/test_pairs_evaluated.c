@@ -166,7 +166,7 @@ static void words_shown_are_those_that_were_read(void **state)
         json_decref(one);
     }
     assert_int_equal(n, 4);
-    assert_true(gap); /* else the sample without words is behind all others, and tells nothing */
+    assert_true(gap); /* else the sample without words ranks below all others, and tells nothing */
     expect_drawn_words(dir, items, shown, n);
     while (n--)
         free(shown[n]);

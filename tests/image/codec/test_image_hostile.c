@@ -160,7 +160,7 @@ static bool check_row(const char *dir, const listed *row)
     char *path = support_path("%s/%s", dir, inside);
     size_t len;
     uint8_t *bytes = support_read(path, &len);
-    picture p = picture_copy(bytes, len); /* without the NUL behind */
+    picture p = picture_copy(bytes, len); /* without the NUL at the end */
     mr_image_facts f;
     mr_error err = {0}, decode_err = {0};
     mr_status s = mr_image_examine(p.bytes, p.len, NULL, &f, &err);

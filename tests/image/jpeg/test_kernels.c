@@ -310,7 +310,7 @@ static void upsampling_and_colour(void **state)
         memset(b, 7, sizeof b);
         mr_jpeg_plain.rgb(y, cb, cr, count, a);
         set->rgb(y, cb, cr, count, b);
-        assert_memory_equal(a, b, sizeof a); /* and nothing behind */
+        assert_memory_equal(a, b, sizeof a); /* and nothing after it */
     }
 }
 

@@ -256,7 +256,7 @@ static void damaged_entries_are_read_within_bounds(void **state)
     ways_close(&w);
 }
 
-/* Damage to the file behind good entries: as the file says from there on, or left; never what memory holds. */
+/* Damage to the file after good entries: as the file says from there on, or left; never what memory holds. */
 static void damaged_files_are_left(void **state)
 {
     mr_random rnd = support_random();

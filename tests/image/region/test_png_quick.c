@@ -1,7 +1,7 @@
 /* test_png_quick.c - PNGs unpacked at once, beside libspng.
  * Covers image/region/png_quick.c.
  * Invariant tested: both ways end in the same pixels or the same failure, whatever the file is: every kind and filter,
- * data in any number of pieces, and data that is damaged behind right checksums. */
+ * data in any number of pieces, and data that is damaged although its checksums match. */
 #include <zlib.h>
 
 #include "base/buf.h"

@@ -14,7 +14,7 @@ typedef struct table {
     const char *const *images;
     const char *good[4];    /* pairs: other tables and their text */
     const char *bad, *text; /* the damaged one */
-    const char *told;       /* behind "--exclude PATH" */
+    const char *told;       /* after "--exclude PATH" */
     const char *without;    /* how the outcome begins when it is gone */
 } table;
 

@@ -8,7 +8,7 @@
 #include "ingest/tables/csv_form.h"
 #include "ingest/tables/csv.h"
 
-/* The delimiter, cells in brackets, rows on lines of their own, "!line=cells" behind odd ones. */
+/* The delimiter, cells in brackets, rows on lines of their own, "!line=cells" after odd ones. */
 static void gives(const char *bytes, const char *expected)
 {
     mr_csv csv = {0};

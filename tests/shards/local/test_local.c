@@ -18,7 +18,7 @@
 #define HANG_WHILE(condition)                                                                                          \
     for (time_t since_ = time(NULL); (condition);) {                                                                   \
         if (time(NULL) - since_ > HANG_SECONDS)                                                                        \
-            fail_msg("in vain: until not %s", #condition);                                                             \
+            fail_msg("waited too long for: not %s", #condition);                                                       \
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);                                                       \
     }
 

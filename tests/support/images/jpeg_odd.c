@@ -79,7 +79,7 @@ const odd_case odd_cases[] = {
     {"stray bytes before the scan", ALL, ODD_TOLD, MR_ODDITY_STRAY_BYTES, false, SOS, 0, 0, ODD_SPLICE, 0, STRAY},
     {"stray bytes before the last scan", PROGRESSIVE | ODD_SCANS, ODD_TOLD, MR_ODDITY_STRAY_BYTES, false, SOS, -1, 0,
      ODD_SPLICE, 0, STRAY},
-    {"a stray byte behind a scan", HUFFMAN, ODD_QUIET, MR_ODDITY_STRAY_BYTES, false, EOI, 0, 0, ODD_SPLICE, 0, B("x")},
+    {"a stray byte after a scan", HUFFMAN, ODD_QUIET, MR_ODDITY_STRAY_BYTES, false, EOI, 0, 0, ODD_SPLICE, 0, B("x")},
     {"stray bytes before the end", HUFFMAN, ODD_TOLD, MR_ODDITY_STRAY_BYTES, false, EOI, 0, 0, ODD_SPLICE, 0, STRAY},
     {"coded bytes before the end", HUFFMAN, ODD_TOLD, MR_ODDITY_STRAY_BYTES, false, EOI, 0, 0, ODD_SPLICE, 0,
      B(CODED CODED)},

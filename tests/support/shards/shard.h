@@ -8,7 +8,7 @@
 
 typedef struct drawn {
     picture image;
-    char *meta;  /* heap, with a NUL behind */
+    char *meta;  /* heap, NUL-terminated */
     bool shares; /* the image is stored under an earlier sample of the shard */
     uint64_t image_of;
 } drawn;

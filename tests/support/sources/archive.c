@@ -79,14 +79,14 @@ void support_archive(const char *path, const char *kind, const support_entry *en
     end(a);
 }
 
-size_t support_archive_flip(const char *path, const char *where, size_t behind, unsigned bit)
+size_t support_archive_flip(const char *path, const char *where, size_t after, unsigned bit)
 {
     size_t len, at;
     uint8_t *bytes = support_read(path, &len);
     const uint8_t *found = memmem(bytes, len, where, strlen(where));
     if (!found)
         fail_msg("%s does not hold \"%s\"", path, where);
-    at = (size_t)(found - bytes) + behind;
+    at = (size_t)(found - bytes) + after;
     assert_true(at < len);
     bytes[at] ^= (uint8_t)(1 << bit);
     support_write(path, bytes, len);

@@ -18,8 +18,8 @@ typedef struct support_entry {
 /* kind: "tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst" (without a checksum), "zip" (stored), "zip-deflate",
  * "zip-streamed" (its lengths follow the data), "7z", "7z-store", "cpio", "cpio.gz". */
 void support_archive(const char *path, const char *kind, const support_entry *entries, size_t count);
-/* Damages it: one bit of the byte that lies `behind` bytes after the start of these words; where that is. */
-size_t support_archive_flip(const char *path, const char *where, size_t behind, unsigned bit);
+/* Damages it: one bit of the byte that is `after` bytes from the start of these words; returns its offset. */
+size_t support_archive_flip(const char *path, const char *where, size_t after, unsigned bit);
 /* Every file under `dir`, in the order of `support_list`, or reversed. */
 void support_archive_tree(const char *path, const char *kind, const char *dir, bool reversed);
 

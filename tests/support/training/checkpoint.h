@@ -17,7 +17,7 @@ mr_checkpoint read_checkpoint(const char *path);                                
 /* Makes step UPDATE of sgd and writes it. */
 void put_step(const char *output, uint64_t update, unsigned keep, double best_accuracy, uint64_t best_update);
 
-/* Names in a folder, hidden ones too, sorted, each with a blank behind; heap. */
+/* Names in a folder, hidden ones too, sorted, each followed by a space; heap. */
 char *names_in(const char *dir);
 
 #endif

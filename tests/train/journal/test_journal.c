@@ -13,7 +13,7 @@
 
 /* ---- lines for people ------------------------------------------------------------------------------------------- */
 
-/* Takes one line off *text and checks how it begins; returns what is behind. */
+/* Takes one line off *text and checks how it begins; returns the rest. */
 static const char *expect_line(char **text, const char *start)
 {
     char *line = *text, *end = strchr(line, '\n');

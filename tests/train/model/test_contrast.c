@@ -279,7 +279,7 @@ static void many_ranks_are_one_with_all_rows(void **state)
 
 /* ---- the odd and the large ------------------------------------------------------------------------------------ */
 
-/* A sum that fails leaves anything behind: bytes of chance here. */
+/* A sum that fails leaves any values: random bytes here. */
 static void garbage_sum(mr_peers *p)
 {
     mr_random_bytes(p->ctx, p->all, p->world * p->capacity * sizeof *p->all);

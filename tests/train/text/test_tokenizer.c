@@ -192,7 +192,7 @@ static void test_added(void **state)
     assert_ids(t, "a<s>b", "3 0 4");
     assert_ids(t, "a  <m>b", "3 9 4"); /* blanks before it go with it */
     assert_ids(t, "a <mm>b", "3 8 10 4");
-    assert_ids(t, " <m>a\xC2\xA0 b", "8 11 4"); /* the longest; blanks behind that go with it */
+    assert_ids(t, " <m>a\xC2\xA0 b", "8 11 4"); /* the longest; spaces after it go with it */
     assert_ids(t, "<m>a <m>", "11 9");
     assert_ids(t, "<m", "");
     assert_ids(t, "de", "12");

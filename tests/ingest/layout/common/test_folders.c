@@ -30,7 +30,7 @@ static void classes_are_the_union_of_all_splits(void **state)
                   "unused val/c/readme.txt\n");
 }
 
-/* '/' sorts behind ' ' and '-': in order of paths "a b/" stands before "a/", in order of names after it. */
+/* '/' sorts after ' ' and '-': in order of paths "a b/" stands before "a/", in order of names after it. */
 static void classes_are_sorted_by_name_not_by_path(void **state)
 {
     (void)state;
