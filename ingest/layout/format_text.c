@@ -2,7 +2,8 @@
  * Invariant: no format is recognised from less than a whole line, so an empty file is of no format.
  * Sources: KITTI's object development kit (15 values in a line, 16 with a score), DOTA's page "Data format" (lines
  * "imagesource:" and "gsd:", then 8 coordinates, class, difficult), Darknet's label files, MOTChallenge's gt.txt
- * (frame, id, x, y, width, height ...), VisDrone's annotations (x, y, width, height ...), ICDAR's (four corners, text).
+ * (frame, id, x, y, width, height ...), VisDrone's annotations (x, y, width, height ...), ICDAR's (four corners, text),
+ * WIDER FACE's readme.txt.
  */
 #include "ingest/layout/format_text.h"
 #include "ingest/source/names.h"
@@ -180,6 +181,16 @@ bool mr_head_is_image_list(const mr_head *h)
         lines++;
     }
     return lines > 0 && (whole == lines || stems == lines);
+}
+
+/* The name of an image, the number of its boxes, and a line for each box. */
+bool mr_head_is_wider(const mr_head *h)
+{
+    const char *at = h->bytes;
+    line name, count, box;
+    return next_line(h, &at, "\t", &name) && names_image(name.cells[0]) && next_line(h, &at, " \t", &count) &&
+           count.count == 1 && are_numbers(&count, 0, 1, false) && next_line(h, &at, " \t", &box) && box.count >= 4 &&
+           are_numbers(&box, 0, box.count, false);
 }
 
 /* The first line with a name of an image in a cell; false: no line has one. */

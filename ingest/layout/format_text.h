@@ -21,6 +21,7 @@ bool mr_head_ends(const mr_head *h, const char *suffix);
 bool mr_head_has(const mr_head *h, const char *word);
 
 bool mr_head_is_kitti(const mr_head *h);        /* class, truncated, occluded, alpha, box, size, place, angle */
+bool mr_head_is_wider(const mr_head *h);        /* a/1.jpg, then a count, then x y width height ... */
 bool mr_head_is_dota(const mr_head *h);         /* x1 y1 ... x4 y4 class difficult */
 bool mr_head_is_pixels(const mr_head *h);       /* eight numbers between commas, or more */
 bool mr_head_is_yolo(const mr_head *h);         /* a class number, and coordinates from 0 to 1 */

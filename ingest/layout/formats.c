@@ -68,14 +68,6 @@ static bool is_createml(const mr_head *h)
     return is_json(h) && mr_head_has(h, "\"annotations\"") && (named || mr_head_has(h, "\"coordinates\""));
 }
 
-static bool is_coco(const mr_head *h)
-{
-    return is_json(h) &&
-           ((mr_head_has(h, "\"images\"") && (mr_head_has(h, "\"file_name\"") || mr_head_has(h, "\"categories\"") ||
-                                              mr_head_has(h, "\"licenses\"") || mr_head_has(h, "\"annotations\""))) ||
-            (mr_head_has(h, "\"image_id\"") && (mr_head_has(h, "\"category_id\"") || mr_head_has(h, "\"caption\""))));
-}
-
 /* A string in it ends like the name of an image. */
 static bool has_image_string(const mr_head *h)
 {
@@ -84,6 +76,16 @@ static bool has_image_string(const mr_head *h)
         if (mr_head_has(h, ends[i]))
             return true;
     return false;
+}
+
+/* A list with names of images is what captioning tools write, not results. */
+static bool is_coco(const mr_head *h)
+{
+    return is_json(h) &&
+           ((mr_head_has(h, "\"images\"") && (mr_head_has(h, "\"file_name\"") || mr_head_has(h, "\"categories\"") ||
+                                              mr_head_has(h, "\"licenses\"") || mr_head_has(h, "\"annotations\""))) ||
+            (mr_head_has(h, "\"image_id\"") && (mr_head_has(h, "\"category_id\"") || mr_head_has(h, "\"caption\"")) &&
+             !(*h->bytes == '[' && has_image_string(h))));
 }
 
 /* JSON-LD, for example Croissant, describes a dataset whose annotations are elsewhere. */
@@ -132,6 +134,11 @@ static bool is_pixels(const mr_head *h)
 static bool is_yolo(const mr_head *h)
 {
     return is_text(h) && mr_head_is_yolo(h);
+}
+
+static bool is_wider(const mr_head *h)
+{
+    return is_text(h) && mr_head_is_wider(h);
 }
 
 static bool is_list(const mr_head *h)
@@ -289,6 +296,9 @@ static const row rows[] = {
       "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne",
       MR_FORMAT_PER_IMAGE},
      is_pixels},
+    {{"WIDER FACE file of boxes", "WIDER FACE files of boxes",
+      "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne", 0},
+     is_wider},
     {{"YOLO label file", "YOLO label files", NULL, MR_FORMAT_PER_IMAGE}, is_yolo},
     {{"caption", "captions", NULL, MR_FORMAT_PER_IMAGE}, is_caption},
     {{"image list", "image lists", NULL, MR_FORMAT_LIST}, is_list},

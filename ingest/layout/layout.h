@@ -117,7 +117,7 @@ typedef struct mr_mask {
     uint32_t entry;
 } mr_mask;
 
-enum { MR_MASKS_MAX = 2 };
+enum { MR_MASKS_MAX = 3 };
 
 typedef struct mr_layout {
     const char *name;

@@ -1,5 +1,6 @@
 /* name_pattern.c - do the names of images look like a class and a number?
- * Invariant: a class is a name with a letter that several images begin with, so dates and IMG_0001 are not classes.
+ * Invariant: a class is a name with a letter that several images begin with, so dates and IMG_0001 are not classes, and
+ * neither is one with a word for a split, such as ADE_train_00000001.
  *
  *      Abyssinian_12.jpg      cat.0.jpg      class, separator, digits                                              */
 #include "ingest/layout/name_pattern.h"
@@ -11,6 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "ingest/source/names.h"
+#include "ingest/layout/folder_names.h"
 #include "ingest/layout/formats.h"
 
 enum { CLASSES_MAX = 1024, IMAGES_LEAST = 4 };
@@ -35,7 +37,7 @@ static size_t class_of(const char *stem, size_t len, char *separator)
     for (size_t i = 0; i + 1 < end; i++)
         letter = letter || isalpha((unsigned char)stem[i]);
     *separator = stem[end - 1];
-    return letter ? end - 1 : 0;
+    return letter && !mr_split_token_of(stem, end - 1).split ? end - 1 : 0;
 }
 
 static void add_class(guess *g, const char *name, size_t len)

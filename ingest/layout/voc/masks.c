@@ -8,7 +8,7 @@
 #include "base/scope.h"
 #include "ingest/layout/voc/voc.h"
 
-static const char *const folders[MR_MASKS_MAX] = {"SegmentationClass", "SegmentationObject"};
+static const char *const folders[] = {"SegmentationClass", "SegmentationObject"};
 
 bool mr_voc_is_mask(const char *path, size_t len)
 {

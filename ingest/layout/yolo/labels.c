@@ -85,7 +85,7 @@ mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-static const char *const mask_folders[MR_MASKS_MAX] = {"labels", "masks"};
+static const char *const mask_folders[] = {"labels", "masks", "annotations"};
 
 size_t mr_yolo_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX])
 {

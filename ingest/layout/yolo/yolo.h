@@ -81,7 +81,8 @@ typedef struct mr_yolo_claim {
 
 /* The label file of an image.  `path` is scratch; path->failed: no memory. */
 mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path);
-/* Its masks: PNGs of its name in the folders "labels" and "masks", as of trees for U-Net. */
+/* Its masks: PNGs of its name in the folders "labels", "masks" and "annotations", as of trees for U-Net and of ADE20K.
+ */
 size_t mr_yolo_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX]);
 /* Whether the folder holds text files that may be labels, at any depth. */
 bool mr_yolo_has_labels(const mr_tree *t, const char *dir, size_t len);

@@ -24,6 +24,8 @@ static const trial trials[] = {
     {"via.csv", "filename,file_size,region_shape_attributes\n1.jpg,9,\"{}\"\n", "1 VIA annotation file"},
     {"export.json", "[{\"id\":1,\"annotations\":[{\"completed_by\":1,\"result\":[]}]}]", "1 Label Studio export"},
     {"index.json", "{\"a\":[\"1.jpg\"]}", "1 JSON file that names images"},
+    {"captions.json", "[{\"image\":\"a/1.jpg\",\"caption\":\"a cat\",\"image_id\":1}]",
+     "1 JSON file that names images"},
     {"rows.jsonl", "{\"image\":\"1.jpg\"}\n", "1 JSON lines file that names images"},
     {"xml/1.xml", "<annotation><object/></annotation>", "1 Pascal VOC annotation in xml/"},
     {"a.xml", "<?xml version=\"1.0\"?><annotations><version>1.1</version></annotations>", "1 CVAT annotation file"},
@@ -32,6 +34,7 @@ static const trial trials[] = {
     {"l/1.txt", "imagesource:GoogleEarth\ngsd:0.15\n1.0 2.0 9.0 2.0 9.0 9.0 1.0 9.0 plane 0\n", "1 DOTA label file"},
     {"l/1.txt", "0 0.5 0.5 0.1 0.1\n1 .5 .5 1 1\n", "1 YOLO label file"},
     {"l/1.txt", "0 0.1 0.1 0.9 0.1 0.9 0.9\n", "1 YOLO label file"},
+    {"gt.txt", "a/1.jpg\n1\n10 10 30 30 0 0 0 0 0 0 \n", "1 WIDER FACE file of boxes"},
     {"train.txt", "data/a/1.jpg\ndata/a/2.jpg\n", "1 image list"},
     {"train.txt", "a/1.jpg 0\na/2.jpg 1\n", "1 image list"},
     {"train.txt", "a/longer\na/1\n", "1 image list"}, /* without endings */
@@ -159,6 +162,17 @@ static void names_with_classes_are_remarked(void **state)
     free(apart);
 }
 
+static void names_with_splits_are_not_classes(void **state)
+{
+    static const char *const names[] = {"a_train_1.jpg", "a_train_2.jpg", "a_test_1.jpg", "a_test_2.jpg"};
+    for (size_t i = 0; i < MR_COUNT(names); i++)
+        put_image(*state, names[i]);
+    support_result r = support_millrace("ingest", (char *)*state, "--dry-run", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_false(says(r.out, "--class-pattern"));
+    support_result_free(&r);
+}
+
 static void dropped_names_are_rejects(void **state)
 {
     char *a = tree(*state, 0), *b = tree(*state, 1), *target = support_path("%s/out", (char *)*state);
@@ -187,6 +201,7 @@ int main(void)
         IN_TMPDIR(masks_of_samples_are_companions),
         IN_TMPDIR(masks_among_samples_are_remarked),
         IN_TMPDIR(names_with_classes_are_remarked),
+        IN_TMPDIR(names_with_splits_are_not_classes),
         IN_TMPDIR(dropped_names_are_rejects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

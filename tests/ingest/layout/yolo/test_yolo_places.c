@@ -208,7 +208,7 @@ static void two_label_files(void **state)
 /* PNGs of the images' names are masks, not objects. */
 static void masks(void **state)
 {
-    static const char *const folders[] = {"labels", "masks"};
+    static const char *const folders[] = {"labels", "masks", "annotations"};
     picture p = make_png(16, 12, 2, 8, false), mask = make_png(16, 12, 0, 8, false);
     for (size_t i = 0; i < MR_COUNT(folders); i++) {
         char *root = support_path("%s/%s", (char *)*state, folders[i]), *ds = support_path("%s.mr", root);
