@@ -70,9 +70,11 @@ static void assert_embeddings_near(const support_pairs *a, const support_pairs *
 
 /* ---- gradients ------------------------------------------------------------------------------------------------- */
 
-static double loss_at(support_pairs *s, const support_pairs_input *in, const float *base, const float *way, double step)
+/* The other parameters are at their base. */
+static double loss_at(support_pairs *s, const support_pairs_input *in, const float *base, const mr_param *p,
+                      const float *way, double step)
 {
-    for (uint64_t i = 0; i < s->model->params.total; i++)
+    for (uint64_t i = p->offset; i < p->offset + p->count; i++)
         s->model->host[i] = (float)((double)base[i] + step * (double)way[i]);
     support_model_put(s->model);
     return support_pairs_forward(s, in);
@@ -104,11 +106,12 @@ static void check_direction(support_pairs *s, const support_pairs_input *in, con
     random_way(p, g, r, way, &length);
     for (uint64_t k = p->offset; k < p->offset + p->count; k++)
         want += (double)way[k] * (double)g[k];
-    double near = loss_at(s, in, base, way, h) - loss_at(s, in, base, way, -h);
-    double far = loss_at(s, in, base, way, 2 * h) - loss_at(s, in, base, way, -2 * h);
+    double near = loss_at(s, in, base, p, way, h) - loss_at(s, in, base, p, way, -h);
+    double far = loss_at(s, in, base, p, way, 2 * h) - loss_at(s, in, base, p, way, -2 * h);
     double got = (8 * near - far) / (12 * h);
     if (!(fabs(got - want) <= 3e-3 * length + 6e-4))
         fail_msg("%s: the loss rises by %g, its gradient says %g", p->name, got, want);
+    memcpy(s->model->host + p->offset, base + p->offset, p->count * sizeof *base);
     free(way);
 }
 
