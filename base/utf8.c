@@ -46,6 +46,12 @@ size_t mr_utf8_cut(const char *bytes, size_t len)
     return 0;
 }
 
+size_t mr_utf8_mark(const void *bytes, size_t len)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    return len >= 3 && !memcmp(bytes, mark, 3) ? 3 : 0;
+}
+
 bool mr_text_is_no_character(const char *text, size_t len)
 {
     return len > 2 && (memcmp(text, "\xEF\xBF\xBE", 3) == 0 || memcmp(text, "\xEF\xBF\xBF", 3) == 0);

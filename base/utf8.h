@@ -10,7 +10,8 @@
 /* Length of the valid sequence at p (1 to 4 bytes of `left`, which is not 0); 0: there is none. */
 size_t mr_utf8_len(const uint8_t *p, size_t left);
 bool mr_utf8_valid(const char *bytes, size_t len);
-size_t mr_utf8_cut(const char *bytes, size_t len); /* bytes (0 to 3) of an incomplete character at the end */
+size_t mr_utf8_cut(const char *bytes, size_t len);  /* bytes (0 to 3) of an incomplete character at the end */
+size_t mr_utf8_mark(const void *bytes, size_t len); /* bytes of a byte order mark at the beginning: 3, or 0 for none */
 
 /* Whether `text` begins with U+FFFE or U+FFFF, which are not characters: XML and YAML refuse them. */
 bool mr_text_is_no_character(const char *text, size_t len);

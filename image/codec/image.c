@@ -62,10 +62,9 @@ static bool starts(const uint8_t *bytes, size_t len, const char *word)
 /* Text formats, after a byte order mark and white space. */
 static const char *name_text(const uint8_t *bytes, size_t len)
 {
-    if (len >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) {
-        bytes += 3;
-        len -= 3;
-    }
+    size_t mark = mr_utf8_mark(bytes, len);
+    bytes += mark;
+    len -= mark;
     while (len && (*bytes == ' ' || *bytes == '\n' || *bytes == '\r' || *bytes == '\t')) {
         bytes++;
         len--;

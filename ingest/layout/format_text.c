@@ -110,8 +110,7 @@ bool mr_head_is_kitti(const mr_head *h)
 
 bool mr_head_is_pixels(const mr_head *h)
 {
-    static const char mark[] = "\xEF\xBB\xBF";
-    const char *at = h->bytes + (h->len > 3 && !memcmp(h->bytes, mark, 3) ? 3 : 0);
+    const char *at = h->bytes;
     line l;
     return next_line(h, &at, ",", &l) && l.count >= 8 && are_numbers(&l, 0, 8, false);
 }

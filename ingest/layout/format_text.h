@@ -12,7 +12,7 @@ typedef struct mr_head { /* the beginning of a file */
     const mr_stems *stems;
     const char *path, *name;
     size_t path_len, name_len;
-    char bytes[MR_HEAD + 1]; /* NUL-terminated */
+    char bytes[MR_HEAD + 1]; /* without a byte order mark; NUL-terminated */
     size_t len;
     bool whole; /* all of the file */
 } mr_head;

@@ -318,6 +318,9 @@ static void read_head(const mr_source *s, uint32_t entry, const mr_stems *stems,
     h->len = h->whole ? (size_t)e->size : MR_HEAD;
     if (h->len && mr_source_pread(s, entry, h->bytes, h->len, 0, NULL) != MR_OK)
         h->len = 0;
+    size_t mark = mr_utf8_mark(h->bytes, h->len);
+    h->len -= mark;
+    memmove(h->bytes, h->bytes + mark, h->len + 1);
 }
 
 mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *stems)

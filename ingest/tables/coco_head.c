@@ -78,7 +78,7 @@ mr_coco_sign mr_coco_head(const mr_source *s, uint32_t entry)
     h.whole = len == size;
     if (len < size)
         len -= mr_utf8_cut(text, len);
-    size_t skip = len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    size_t skip = mr_utf8_mark(text, len);
     if (mr_json_stream_open(&rules, "looking for a layout", &stream, &err) == MR_OK)
         mr_json_stream_feed(stream, text + skip, len - skip, skip, &err);
     return h.sign;

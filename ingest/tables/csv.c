@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/utf8.h"
 
 enum { COLUMNS_MAX = 32768, NAME = 32 };
 
@@ -221,8 +222,7 @@ static mr_status parse(mr_buf *text, const char *name, char delimiter, bool any,
             line += *p == '\n';
         return mr_fail(err, MR_BAD_DATA, "%s: line %zu: contains a NUL byte, so it is not a text file", name, line);
     }
-    if (csv.text.len >= 3 && !memcmp(begin, "\xEF\xBB\xBF", 3))
-        r.at += 3;
+    r.at += mr_utf8_mark(begin, csv.text.len);
     MR_TRY(read_rows(&r, err));
     csv.header = csv.cells;
     *out = csv;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/utf8.h"
 
 enum { LINES = 32 };
 
@@ -76,8 +77,7 @@ mr_status mr_csv_prepare(mr_buf *text, const char *name, char *delimiter, mr_err
         return MR_OK;
     if (text->len >= 2 && (!memcmp(text->data, "\xFF\xFE", 2) || !memcmp(text->data, "\xFE\xFF", 2)))
         return mr_fail(err, MR_BAD_DATA, "%s: the text is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)", name);
-    if (text->len >= 3 && !memcmp(text->data, "\xEF\xBB\xBF", 3))
-        drop_front(text, 3);
+    drop_front(text, mr_utf8_mark(text->data, text->len));
     if (!memchr(text->data, '\n', text->len))
         for (size_t i = 0; i < text->len; i++)
             if (text->data[i] == '\r')

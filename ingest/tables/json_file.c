@@ -58,7 +58,7 @@ static mr_status feed(const mr_json_file *f, bool repair, mr_json_stream *stream
             len -= mr_utf8_cut(chunk, len);
         if (repair && size - at > len)
             len -= mr_json_repair_cut(chunk, len);
-        size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
+        size_t skip = at == 0 ? mr_utf8_mark(chunk, len) : 0;
         if (repair)
             mr_json_repair_bytes(f->repair, chunk + skip, len - skip, at + skip);
         if (repair && f->repair->failed)

@@ -32,7 +32,7 @@ static mr_status reject(const mr_jsonl *j, uint64_t line, mr_error *err, const c
 static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
 {
     uint64_t size = mr_source_entry(j->source, j->entry)->size;
-    if (j->pos && j->buf.len) {
+    if (j->pos && j->buf.data) {
         memmove(j->buf.data, j->buf.data + j->pos, j->buf.len - j->pos);
         j->buf.len -= j->pos;
         j->buf_at += j->pos;
@@ -56,7 +56,7 @@ static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
 static void take_line(mr_jsonl *j, size_t len, mr_jsonl_row *row)
 {
     const char *text = (const char *)j->buf.data + j->pos;
-    size_t mark = j->buf_at + j->pos == 0 && len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    size_t mark = j->buf_at + j->pos == 0 ? mr_utf8_mark(text, len) : 0;
     *row = (mr_jsonl_row){.line = ++j->line, .text = text + mark, .len = len - mark};
     mr_text_trim(&row->text, &row->len, " \t\r\n");
     row->at = j->buf_at + (uint64_t)(row->text - (const char *)j->buf.data);

@@ -10,8 +10,7 @@ mr_lines mr_lines_of(const void *text, size_t len)
     const char *at = text;
     if (!at)
         return (mr_lines){0};
-    size_t mark = len >= 3 && !memcmp(at, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    return (mr_lines){.at = at + mark, .end = at + len};
+    return (mr_lines){.at = at + mr_utf8_mark(at, len), .end = at + len};
 }
 
 bool mr_lines_next(mr_lines *l)

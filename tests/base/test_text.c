@@ -119,6 +119,9 @@ static void test_utf8(void **state)
     assert_int_equal(mr_utf8_cut("a\xC3\xA9", 3), 0);
     assert_int_equal(mr_utf8_cut("a\xC3", 2), 1);
     assert_int_equal(mr_utf8_cut("a\xE2\x82", 3), 2);
+    assert_int_equal(mr_utf8_mark("\xEF\xBB\xBF", 3), 3);
+    assert_int_equal(mr_utf8_mark("\xEF\xBB", 2), 0);
+    assert_int_equal(mr_utf8_mark("abc", 3), 0);
     assert_int_equal(mr_utf8_cut("a\xF0\x9F\x98", 4), 3);
     assert_int_equal(mr_utf8_cut("\xF0\x9F\x98\x80", 4), 0);
     assert_int_equal(mr_utf8_cut("", 0), 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scope.h"
+#include "base/utf8.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/common/roboflow_files.h"
 
@@ -21,7 +22,7 @@ static mr_status looks_right(const mr_tree *t, uint32_t entry, bool *yes, mr_err
     mr_status status = len ? mr_source_pread(t->source, entry, head, len, 0, err) : MR_OK;
     if (status != MR_OK)
         return status == MR_SYSTEM ? status : MR_OK;
-    at += len > 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    at += mr_utf8_mark(head, len);
     while (at < len && head[at] && strchr(" \t\r\n", head[at]))
         at++;
     *yes = at < len && head[at] == '[' && memmem(head, len, "\"image", 6) && memmem(head, len, "\"coordinates\"", 13);

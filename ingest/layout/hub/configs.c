@@ -107,8 +107,7 @@ static mr_status add_config(mr_hub_configs *card, const mr_yaml_node *config, mr
 /* The lines of the key "configs" in the YAML before the text: the rest of it may be of any kind and size. */
 static bool find_configs(const char *text, const char **from, size_t *len)
 {
-    if (!strncmp(text, "\xEF\xBB\xBF", 3))
-        text += 3;
+    text += mr_utf8_mark(text, strlen(text));
     if (strncmp(text, "---", 3) != 0 || (text[3] != '\n' && text[3] != '\r'))
         return false;
     const char *end = strstr(text + 3, "\n---"), *at = strstr(text, "\nconfigs:");

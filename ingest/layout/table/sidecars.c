@@ -12,8 +12,6 @@
 
 enum { TEXT_MAX = 1 << 20, LOOK_AT = 64, HEAD = 512 };
 
-static const char mark[] = "\xEF\xBB\xBF";
-
 /* 1.txt or 1.caption of 1.jpg. */
 static uint32_t text_of(const mr_tree *t, uint32_t entry, mr_buf *path)
 {
@@ -87,7 +85,7 @@ static mr_status read_text(const mr_tree *t, uint32_t entry, mr_buf *text, const
         return MR_OK;
     MR_TRY(mr_source_dispensable(t->source, entry, "counts its image as one without a caption",
                                  mr_source_read(t->source, entry, text, err), err));
-    size_t skip = text->len >= sizeof mark - 1 && !memcmp(text->data, mark, sizeof mark - 1) ? sizeof mark - 1 : 0;
+    size_t skip = mr_utf8_mark(text->data, text->len);
     text->len -= skip;
     if (skip)
         memmove(text->data, text->data + skip, text->len);

@@ -33,6 +33,10 @@ static const trial trials[] = {
      "1 KITTI label file in l/"},
     {"l/1.txt", "imagesource:GoogleEarth\ngsd:0.15\n1.0 2.0 9.0 2.0 9.0 9.0 1.0 9.0 plane 0\n", "1 DOTA label file"},
     {"l/1.txt", "0 0.5 0.5 0.1 0.1\n1 .5 .5 1 1\n", "1 YOLO label file"},
+    {"l/1.txt",
+     "\xEF\xBB\xBF"
+     "0 0.5 0.5 0.1 0.1\n",
+     "1 YOLO label file"},
     {"l/1.txt", "0 0.1 0.1 0.9 0.1 0.9 0.9\n", "1 YOLO label file"},
     {"gt.txt", "a/1.jpg\n1\n10 10 30 30 0 0 0 0 0 0 \n", "1 WIDER FACE file of boxes"},
     {"train.txt", "data/a/1.jpg\ndata/a/2.jpg\n", "1 image list"},
