@@ -58,7 +58,7 @@ static const char *encoding(const mr_json_place *p)
         first++;
     if (p->begins && first < p->len && p->text[first] == '<')
         return "this looks like a web page: download the file again";
-    if (starts(p, "\xEF\xBB\xBF", 3) && p->at <= 4)
+    if (p->begins && p->at <= 4 && mr_utf8_mark(p->text, p->len))
         return "it starts with a byte order mark: save it as UTF-8 without one";
     return NULL;
 }

@@ -78,14 +78,23 @@ static bool has_image_string(const mr_head *h)
     return false;
 }
 
-/* A list with names of images is what captioning tools write, not results. */
+static bool has_coco_images(const mr_head *h)
+{
+    return mr_head_has(h, "\"images\"") && (mr_head_has(h, "\"file_name\"") || mr_head_has(h, "\"categories\"") ||
+                                            mr_head_has(h, "\"licenses\"") || mr_head_has(h, "\"annotations\""));
+}
+
+/* Annotations, or a list of results; a list with names of images is what captioning tools write. */
+static bool has_coco_annotations(const mr_head *h)
+{
+    bool others = *h->bytes == '[' && has_image_string(h);
+    return mr_head_has(h, "\"image_id\"") && !others &&
+           (mr_head_has(h, "\"category_id\"") || mr_head_has(h, "\"caption\""));
+}
+
 static bool is_coco(const mr_head *h)
 {
-    return is_json(h) &&
-           ((mr_head_has(h, "\"images\"") && (mr_head_has(h, "\"file_name\"") || mr_head_has(h, "\"categories\"") ||
-                                              mr_head_has(h, "\"licenses\"") || mr_head_has(h, "\"annotations\""))) ||
-            (mr_head_has(h, "\"image_id\"") && (mr_head_has(h, "\"category_id\"") || mr_head_has(h, "\"caption\"")) &&
-             !(*h->bytes == '[' && has_image_string(h))));
+    return is_json(h) && (has_coco_images(h) || has_coco_annotations(h));
 }
 
 /* JSON-LD, for example Croissant, describes a dataset whose annotations are elsewhere. */
@@ -236,6 +245,7 @@ static bool is_lfs_pointer(const mr_head *h)
     return mr_text_is_lfs_pointer(h->bytes, h->len);
 }
 
+#define TO_BOXES  "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne"
 #define TO_WRITER "read it with its own library and pass the samples to millrace.write() of Python"
 
 static const row rows[] = {
@@ -283,22 +293,14 @@ static const row rows[] = {
     {{"CVAT annotation file", "CVAT annotation files",
       "export it again from CVAT as 'COCO 1.0', 'Ultralytics YOLO' or 'PASCAL VOC 1.1', with images", 0},
      is_cvat},
-    {{"KITTI label file", "KITTI label files",
-      "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne",
-      MR_FORMAT_PER_IMAGE},
-     is_kitti},
+    {{"KITTI label file", "KITTI label files", TO_BOXES, MR_FORMAT_PER_IMAGE}, is_kitti},
     {{"DOTA label file", "DOTA label files",
       "convert the boxes to YOLO's form of oriented boxes first, for example with convert_dota_to_yolo_obb of "
       "Ultralytics",
       MR_FORMAT_PER_IMAGE},
      is_dota},
-    {{"MOT, VisDrone or ICDAR file", "MOT, VisDrone or ICDAR files",
-      "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne",
-      MR_FORMAT_PER_IMAGE},
-     is_pixels},
-    {{"WIDER FACE file of boxes", "WIDER FACE files of boxes",
-      "convert the boxes to YOLO, COCO or Pascal VOC first, for example with Datumaro or FiftyOne", 0},
-     is_wider},
+    {{"MOT, VisDrone or ICDAR file", "MOT, VisDrone or ICDAR files", TO_BOXES, MR_FORMAT_PER_IMAGE}, is_pixels},
+    {{"WIDER FACE file of boxes", "WIDER FACE files of boxes", TO_BOXES, 0}, is_wider},
     {{"YOLO label file", "YOLO label files", NULL, MR_FORMAT_PER_IMAGE}, is_yolo},
     {{"caption", "captions", NULL, MR_FORMAT_PER_IMAGE}, is_caption},
     {{"image list", "image lists", NULL, MR_FORMAT_LIST}, is_list},

@@ -9,6 +9,7 @@
 #include "ingest/layout/voc/voc.h"
 
 static const char *const folders[] = {"SegmentationClass", "SegmentationObject"};
+_Static_assert(MR_COUNT(folders) <= MR_MASKS_MAX, "an image has a mask in each");
 
 bool mr_voc_is_mask(const char *path, size_t len)
 {

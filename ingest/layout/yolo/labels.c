@@ -86,6 +86,7 @@ mr_yolo_claim mr_yolo_label_of(const mr_tree *t, uint32_t image, mr_buf *path)
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
 static const char *const mask_folders[] = {"labels", "masks", "annotations"};
+_Static_assert(MR_COUNT(mask_folders) <= MR_MASKS_MAX, "an image has a mask in each");
 
 size_t mr_yolo_masks(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_mask out[MR_MASKS_MAX])
 {
