@@ -200,7 +200,7 @@ static void print_counts(const mr_diff *d)
         }
     printf("%s\n", *comma ? ")" : "");
     if (d->new_leaks)
-        printf("%s image%s of B in several splits, and not so in A\n", mr_text_count(d->new_leaks, counts[0]),
+        printf("%s image%s in several splits of B, but not of A\n", mr_text_count(d->new_leaks, counts[0]),
                d->new_leaks == 1 ? "" : "s");
 }
 
@@ -269,7 +269,7 @@ static int start(int argc, char **argv)
 
 const mr_command mr_cmd_diff = {
     .name = "diff",
-    .title = "what differs between two datasets",
+    .title = "compare two datasets",
     .usage = "A B",
     .example = "millrace diff flowers-v1 flowers-v2",
     .summary =

@@ -180,7 +180,7 @@ static int start(int argc, char **argv)
 
 const mr_command mr_cmd_export = {
     .name = "export",
-    .title = "write the source files again, or another format",
+    .title = "write the source files back, or convert to another format",
     .usage = "DATASET OUT",
     .example = "millrace export imagenette pictures",
     .summary =

@@ -34,12 +34,12 @@ static const mr_option options[] = {
      .help = "rename a split; if NEW exists, the two are joined; may be repeated"},
     {"at", 0, MR_ARG_LIST, MR_FIELD(request, places), .value = "DIGEST=PATH",
      .help = "new path of one of a view's datasets, by its digest (at least 8 digits); may be repeated"},
-    {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W", .group = "In an epoch:",
-     .help = "see each sample of DATASET W times, such as 0.5 or 3; over epochs all equally often; may be repeated"},
+    {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W", .group = "Sampling:",
+     .help = "draw each sample of DATASET W times per epoch, such as 0.5 or 3; evenly over several; may be repeated"},
     {"balance", 0, MR_ARG_WORD, MR_FIELD(request, balance), .words = MR_WORDS("none", "class"), .standard = "none",
-     .help = "class: see each class equally often"},
+     .help = "class: draw each class equally often"},
     {"repeat", 0, MR_ARG_COUNT, MR_FIELD(request, repeat), .value = "N", .low = 1, .high = MR_VIEW_REPEAT,
-     .help = "see everything N times in an epoch"},
+     .help = "repeat all samples N times per epoch"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace OUT, if it is a view"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -131,7 +131,7 @@ static int start(int argc, char **argv)
 
 const mr_command mr_cmd_view = {
     .name = "view",
-    .title = "name a part of datasets, or several as one, without copying",
+    .title = "select a part of datasets, or combine several, without copying",
     .usage = "OUT DATASET[:SPLIT]...",
     .example = "millrace view small.view flowers --first 100",
     .summary =

@@ -281,10 +281,10 @@ static int start(int argc, char **argv)
 
 const mr_command mr_cmd_saw = {
     .name = "saw",
-    .title = "name the steps of runs that saw a sample",
+    .title = "list the steps of runs that saw a sample",
     .usage = "RUN... --source PATH",
     .example = "millrace saw run1 run2 --source train/rose/17.jpg",
-    .summary = "Names each step of these runs that saw a sample, by its path in the source or the hash of its image.  "
+    .summary = "Lists each step of these runs that saw a sample, by its path in the source or the hash of its image.  "
                "It is computed from the run's dataset or view, seed and batches; no image is read.",
     .notes =
         "RUN is the --output of `train`, with at least one checkpoint; what came after the newest one is not "

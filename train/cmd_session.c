@@ -29,7 +29,7 @@ const mr_option mr_cmd_session_options[] = {
     {"device", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, device), .value = "NAME", .standard = "cpu", .own = true,
      .help = "device to compute on; 'millrace devices' lists them"},
     {"precision", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, precision), .value = "TYPE",
-     .words = MR_WORDS("float32", "bf16"), .help = "of activations (default: as in training)", .rare = true},
+     .words = MR_WORDS("float32", "bf16"), .help = "precision of activations (default: as in training)", .rare = true},
     {"local", 0, MR_ARG_PATH, MR_FIELD(mr_session_request, local), .value = "DIR", .own = true, .help = MR_LOCAL_HELP,
      .rare = true},
     {"local-size", 0, MR_ARG_SIZE, MR_FIELD(mr_session_request, local_size), .value = "SIZE", .low = 1,

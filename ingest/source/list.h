@@ -166,8 +166,8 @@ bool mr_archive_is_tar(const char *name, size_t stem_len);
 bool mr_archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
 /* Looks into a tar: does it hold files that share a key, as a shard of WebDataset? */
 mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err);
-/* Whether a path is a class tar of ImageNet: n01440764.tar.  Such a tar is the only archive that is opened in another
- * one; a single level of it. */
+/* Whether a path is a class tar of ImageNet: n01440764.tar.  Only such a tar is opened inside another archive, and none
+ * inside it. */
 bool mr_archive_is_class(const char *path, size_t len);
 /* Whether an option leaves this class tar out: it is then not opened, and a file like any other. */
 bool mr_list_leaves_class_tar(const list *l, const char *path, size_t len);

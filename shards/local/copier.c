@@ -268,7 +268,7 @@ void mr_local_drop(mr_local *l, const mr_shard *shard)
 {
     mr_error why;
     mr_store_drop(&l->store, shard);
-    mr_fail(&why, MR_BAD_DATA, "%s: its copy of %s.mdb was damaged; it is removed, and the dataset read instead",
+    mr_fail(&why, MR_BAD_DATA, "%s: its copy of %s.mdb was damaged; it was removed, and the dataset is read instead",
             l->store.path, shard->name);
     if (l->owner == getpid())
         say(l, &why);

@@ -261,7 +261,7 @@ static verdict judge(const mr_url *url, const char *file, const mr_lane *lane, m
         else if (r->code)
             mr_fail(why, MR_SYSTEM, "%s", lane->why);
         else
-            mr_fail(why, MR_SYSTEM, "%llu bytes came", (unsigned long long)r->got);
+            mr_fail(why, MR_SYSTEM, "%llu bytes were received", (unsigned long long)r->got);
         return AGAIN;
     }
     errno = *status == MR_SYSTEM && errno == EACCES ? EACCES : EREMOTEIO;

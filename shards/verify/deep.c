@@ -124,7 +124,7 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
     bool whole;
     MR_TRY(read_record(job, i, mr_row_meta(row), &whole, err));
     if (!whole) {
-        add(job, MR_PROBLEM_META, i, "its meta matched its hash, and no longer does when read again");
+        add(job, MR_PROBLEM_META, i, "its meta matched its hash at first, but not when read again");
         return MR_OK;
     }
     mr_buf *class_name = &job->scratch->source;
@@ -203,7 +203,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
     }
     MR_TRY(read_record(job, i, mr_row_image(&job->rows[i]), &whole, err));
     if (!whole) {
-        add(job, MR_PROBLEM_IMAGE, i, "its image matched its hash, and no longer does when read again");
+        add(job, MR_PROBLEM_IMAGE, i, "its image matched its hash at first, but not when read again");
         return MR_OK;
     }
     mr_status status = examine(job, i, &kind, &oddities, &why);

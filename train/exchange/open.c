@@ -81,7 +81,7 @@ mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exc
     mr_status status = x ? MR_OK : mr_fail_memory(err, "opening the exchange");
     if (status == MR_OK && o->count > UINT64_MAX / sizeof(float) - unit)
         status =
-            mr_fail(err, MR_MISUSE, "an exchange of %llu gradients exceeds any memory", (unsigned long long)o->count);
+            mr_fail(err, MR_MISUSE, "an exchange of %llu gradients cannot fit in memory", (unsigned long long)o->count);
     status = mr_ranks_agree(ranks, status, err);
     if (status != MR_OK) {
         free(x);

@@ -24,7 +24,7 @@ mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *o
         __builtin_mul_overflow(p.capacity, (size_t)p.world, &floats) ||
         __builtin_mul_overflow(floats, sizeof *p.all, &bytes))
         return mr_fail(err, MR_MISUSE,
-                       "%zu samples of %zu numbers from each of %u ranks exceed any memory; use a smaller batch",
+                       "%zu samples of %zu numbers from each of %u ranks cannot fit in memory; use a smaller batch",
                        samples, row, p.world);
     p.all = mr_alloc(floats ? floats : 1, sizeof *p.all);
     if (!p.all)

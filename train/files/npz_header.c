@@ -110,7 +110,7 @@ static bool take_number(literal *l, uint64_t *out)
     const char *begin = l->at;
     for (; l->at < l->end && *l->at >= '0' && *l->at <= '9'; l->at++)
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*l->at - '0'), &n))
-            return fault(l, "has a dimension that exceeds any file");
+            return fault(l, "has a dimension that no file could hold");
     if (l->at == begin)
         return fault(l, "has a shape that cannot be read");
     if (l->at < l->end && *l->at == 'L') /* as Python 2 wrote long integers */

@@ -126,10 +126,11 @@ mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned wo
     *c = (mr_contrast){.device = d, .batch = batch, .embed = embed, .world = world, .training = training};
     plan(c);
     if (c->overflow || c->columns > INT32_MAX)
-        return mr_fail(err, MR_MISUSE,
-                       "the contrastive head for %zu samples of %u ranks, %zu numbers each, exceeds any memory; use a "
-                       "smaller batch",
-                       batch, world, embed);
+        return mr_fail(
+            err, MR_MISUSE,
+            "the contrastive head for %zu samples of %u ranks, %zu numbers each, cannot fit in memory; use a "
+            "smaller batch",
+            batch, world, embed);
     MR_TRY(d->iface->alloc(d, c->bytes, "the contrastive head", &c->memory, err));
     plan(c);
     c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);

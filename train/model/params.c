@@ -43,9 +43,9 @@ mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uin
     mr_shape_text(dims, shape, text, sizeof text);
     if (!count || __builtin_add_overflow(p->total, (count + ALIGN - 1) / ALIGN * ALIGN, &total) ||
         total > SIZE_MAX / sizeof(float))
-        return mr_fail(err, MR_MISUSE, "parameter '%s': the shape %s exceeds any memory", name, text);
+        return mr_fail(err, MR_MISUSE, "parameter '%s': the shape %s cannot fit in memory", name, text);
     if (mr_params_find(p, name))
-        return mr_fail(err, MR_MISUSE, "parameter '%s' was added before", name);
+        return mr_fail(err, MR_MISUSE, "parameter '%s' was already added", name);
     if (!MR_GROW(p->items, p->count, p->capacity) || !mr_string_map_add(&p->by_name, name_of, p, name, strlen(name)))
         return mr_fail_memory(err, "listing a model's parameters");
     mr_param *item = &p->items[p->count++];

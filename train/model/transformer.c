@@ -20,7 +20,8 @@ mr_status mr_transformer_open(mr_transformer *t, const mr_params *own, const mr_
     if (own->total != given->total)
         return mr_fail(err, MR_MISUSE, "%s: these parameters belong to a model of another shape", t->config.name);
     if (!plan(t))
-        return mr_fail(err, MR_MISUSE, "--batch %zu: its activations exceed any memory; use a smaller one", t->batch);
+        return mr_fail(err, MR_MISUSE, "--batch %zu: its activations cannot fit in memory; use a smaller one",
+                       t->batch);
     MR_TRY(t->device->iface->alloc(t->device, t->bytes, "activations", &t->memory, err));
     plan(t);
     return MR_OK;

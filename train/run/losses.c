@@ -11,7 +11,7 @@ mr_status mr_losses_open(mr_device *device, size_t batch, size_t micro_steps, mr
 {
     MR_AUTO(mr_losses_close) mr_losses l = {.device = device};
     if (__builtin_mul_overflow(batch, micro_steps, &l.capacity) || l.capacity > SIZE_MAX / sizeof *l.kept)
-        return mr_fail(err, MR_MISUSE, "%zu x %zu losses of an update exceed any memory; use a smaller --grad-accum",
+        return mr_fail(err, MR_MISUSE, "%zu x %zu losses of an update cannot fit in memory; use a smaller --grad-accum",
                        batch, micro_steps);
     l.host = mr_alloc(l.capacity, sizeof *l.host);
     if (!l.host)

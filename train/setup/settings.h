@@ -134,7 +134,7 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, device, "device", "NAME", "cpu", MR_KEPT,                                             \
       "device to compute on; 'millrace devices' lists them", .own = true, .group = "Execution:")                       \
     X(MR_ARG_TEXT, const char *, precision, "precision", "TYPE", "float32", MR_KEPT,                                   \
-      "float32 or bf16; of activations and matrix products", .words = MR_WORDS("float32", "bf16"))                     \
+      "precision of activations and matrix products", .words = MR_WORDS("float32", "bf16"))                            \
     X(MR_ARG_COUNT, uint64_t, threads, "threads", "N", "0", MR_KEPT,                                                   \
       "threads per rank; 0: the available processors, shared by the ranks", .own = true)                               \
     X(MR_ARG_COUNT, uint64_t, loader_threads, "loader-threads", "N", "0", MR_KEPT,                                     \

@@ -234,7 +234,7 @@ mr_status mr_place_sheet(mr_placing *p, size_t number)
     if (p->placed)
         return MR_OK;
     if (!s->csv.rows)
-        return mr_fail(p->err, MR_BAD_DATA, "%s: has no row below its header", s->name);
+        return mr_fail(p->err, MR_BAD_DATA, "%s: has no rows", s->name);
     return mr_fail(p->err, MR_BAD_DATA,
                    "%s: none of its %zu rows names an image of the source; column %s begins with \"%.200s\"", s->name,
                    s->csv.rows, s->csv.header[s->path], mr_sheet_cell(s, 0, (size_t)s->path));

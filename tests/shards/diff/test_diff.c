@@ -159,7 +159,7 @@ static void classes_objects_and_leaks(void **state)
         "  ... and 4 more like this; --json lists all\n",
         "+ val/c0/3.png (val, c0)\n",
         "1 added, 0 removed, 24 changed (24 in label, 24 moved)\n",
-        "1 image of B in several splits, and not so in A\n",
+        "1 image in several splits of B, but not of A\n",
     };
     for (size_t i = 0; i < MR_COUNT(lines); i++)
         if (!strstr(r.out, lines[i]))

@@ -186,7 +186,7 @@ static void a_damaged_copy_is_replaced_by_the_dataset(void **state)
     }
     stage(ds, &p, 0, 0);
     assert_true(read_epoch(ds) == plain);
-    assert_true(remark_is(ds, ".mdb was damaged; it is removed, and the dataset read instead"));
+    assert_true(remark_is(ds, ".mdb was damaged; it was removed, and the dataset is read instead"));
     char *path = copy_path(&p, &split->shards[0], "mdb");
     assert_int_equal(access(path, F_OK), -1);
     free(path);

@@ -1,6 +1,6 @@
 /* steps.h - the checkpoints of a run that was interrupted, against those of one that was not.
- * Invariant: training is exact, so every file of a checkpoint is compared to the byte, and state.json by all it says of
- * the run. */
+ * Invariant: training is exact, so every file of a checkpoint is compared to the byte, and state.json by everything it
+ * records about the run. */
 #ifndef MR_SUPPORT_STEPS_H
 #define MR_SUPPORT_STEPS_H
 
