@@ -15,17 +15,21 @@ MOST = 3
 
 def symbols(build):
     """{file: (names it defines, names it needs)}"""
-    files = {}
+    objects = {}
     for folder, _, names in os.walk(build):
         for name in names:
             path = os.path.join(folder, name)
             found = re.match(r"(.*/)?CMakeFiles/[^/]+\.dir/(.*)\.c\.o$", os.path.relpath(path, build))
             file = os.path.normpath((found.group(1) or "") + found.group(2)) if found else ""
-            if file.startswith("tests/") or not os.path.exists(file + ".c"):  # which is generated, or gone
-                continue
-            lines = subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True).stdout.splitlines()
-            kinds = [line.split()[:2] for line in lines]
-            files[file] = ({n for n, kind in kinds if kind in "TDRBVW"}, {n for n, kind in kinds if kind == "U"})
+            if os.path.exists(file + ".c") and not file.startswith("tests/"):  # neither generated nor gone
+                objects[path] = file
+    files = {file: (set(), set()) for file in objects.values()}
+    lines = subprocess.run(["nm", "-A", "-P", *objects], check=True, capture_output=True, text=True).stdout.splitlines()
+    for line in lines:
+        path, symbol = line.rsplit(": ", 1)
+        name, kind = symbol.split()[:2]
+        if kind in "TDRBVWU":
+            files[objects[path]][kind == "U"].add(name)
     return files
 
 
