@@ -213,13 +213,12 @@ enum { FLAG_NONE, FLAG_ON, FLAG_OFF, FLAG_MINUS };
 
 static int flag_of(const char *cell)
 {
-    static const char *const minus[] = {"-1", "-1.0", NULL};
     int flag = mr_sheet_flag(cell);
     if (flag == 1)
         return FLAG_ON;
-    if (flag == 0 || mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE)
-        return FLAG_OFF;
-    return mr_header_among(cell, minus) ? FLAG_MINUS : FLAG_NONE;
+    if (!strcmp(cell, "-1") || !strcmp(cell, "-1.0"))
+        return FLAG_MINUS;
+    return flag == 0 || mr_value_of(cell, strlen(cell)).kind == MR_VALUE_NONE ? FLAG_OFF : FLAG_NONE;
 }
 
 /* Whether the cells are 0 and 1, or -1 and 1; where all three occur, -1 may mean "not known". */
@@ -273,7 +272,7 @@ static mr_status guess_labels(mr_sheet *s, mr_notes *notes, mr_error *err)
     for (size_t c = 0; c < s->csv.columns; c++)
         if ((int)c != s->path && (int)c != s->split && (int)c != s->text &&
             !mr_header_among(s->csv.header[c], other_words) && !mr_header_among(s->csv.header[c], path_words) &&
-            !mr_sheet_is_side(s, c) && !names_files(s, c))
+            !mr_header_is_partition(s->csv.header[c]) && !mr_sheet_is_side(s, c) && !names_files(s, c))
             rest[count++] = c;
     if ((count == 1 && s->text < 0) || (count > 1 && all_flags(s, rest, count))) {
         for (size_t i = 0; i < count; i++)

@@ -84,7 +84,7 @@ static bool counts_rows(const mr_sheet *s, size_t column)
     return first <= 1 && s->csv.rows > 0;
 }
 
-/* file, index, split, and label for the only other one. */
+/* file, index, split, and label for the only other one, but in CelebA's list_eval_partition.txt. */
 static void name_columns(const mr_sheet *s, size_t picture, const char *names[NAMED])
 {
     size_t rest = 0, last = 0;
@@ -103,7 +103,7 @@ static void name_columns(const mr_sheet *s, size_t picture, const char *names[NA
             rest = 1;
         }
     if (rest == 1)
-        names[last] = "label";
+        names[last] = strcasestr(s->name, "partition") ? "partition" : "label";
 }
 
 mr_status mr_sheet_settle_header(mr_sheet *s, const mr_picture_index *index, mr_error *err)

@@ -36,6 +36,12 @@ const char *mr_placing_split(const mr_placing *p, const mr_sheet *s, size_t row,
     return s->word ? s->word : folder ? folder : "train";
 }
 
+const char *mr_placing_division(const mr_placing *p, size_t picture)
+{
+    uint32_t row = p->divided[picture];
+    return row ? mr_sheet_split(&p->st->sheets[p->st->division - 1], row - 1) : NULL;
+}
+
 /* ---- several rows of an image ----------------------------------------------------------------------------------- */
 
 static bool equal_rows(const mr_sheet *s, size_t a, size_t b)
@@ -101,9 +107,22 @@ static mr_status another_row(mr_placing *p, size_t number, size_t row, uint32_t 
     return append(p, s, row, picture);
 }
 
+static mr_status divide(mr_placing *p, const mr_sheet *s, size_t row, uint32_t picture)
+{
+    const char *first = mr_placing_division(p, picture);
+    size_t len;
+    if (first && strcmp(first, mr_sheet_split(s, row)) != 0)
+        return mr_fail(p->err, MR_BAD_DATA, "%s: row %zu and row %zu give %.300s different splits", s->name,
+                       (size_t)p->divided[picture], row + 1, picture_path(p, picture, &len));
+    p->divided[picture] = (uint32_t)row + 1;
+    return MR_OK;
+}
+
 static mr_status place(mr_placing *p, size_t number, size_t row, uint32_t picture)
 {
     p->placed++;
+    if (number + 1 == p->st->division)
+        return divide(p, &p->st->sheets[number], row, picture);
     if (p->row_of[picture])
         return another_row(p, number, row, picture);
     p->row_of[picture] = (uint64_t)number << 32 | (row + 1);
@@ -249,13 +268,15 @@ mr_status mr_placing_open(mr_placing *p)
     p->last = mr_alloc(count, sizeof *p->last);
     p->differs = mr_alloc(count, sizeof *p->differs);
     p->rejected = mr_alloc(count, 1);
-    bool there = p->row_of && p->last && p->differs && p->rejected;
+    p->divided = mr_alloc(count, sizeof *p->divided);
+    bool there = p->row_of && p->last && p->differs && p->rejected && p->divided;
     return there ? MR_OK : mr_fail_memory(p->err, "reading tables");
 }
 
 void mr_placing_free(mr_placing *p)
 {
     free(p->row_of);
+    free(p->divided);
     free(p->last);
     free(p->differs);
     free(p->rejected);

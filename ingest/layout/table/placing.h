@@ -15,6 +15,7 @@ typedef struct mr_placing {
     uint32_t *last;    /* by image: row + 1 of the last */
     uint32_t *differs; /* by image: row + 1 of the first with other labels than the first row; 0: none */
     uint8_t *rejected; /* by image */
+    uint32_t *divided; /* by image: row + 1 of the division; 0: none */
     size_t placed;     /* rows of the current sheet */
     size_t repeats;    /* ... that are equal to another of their image, and whose captions are kept */
     mr_buf labels, more, path;
@@ -25,6 +26,8 @@ mr_status mr_placing_open(mr_placing *p);
 mr_status mr_place_sheet(mr_placing *p, size_t number);
 /* The split's name in the source: the row's, the table's, or a folder's; else train. */
 const char *mr_placing_split(const mr_placing *p, const mr_sheet *s, size_t row, uint32_t entry);
+/* An image's split by the table that has nothing else; NULL: there is no such table, or no row of it for the image. */
+const char *mr_placing_division(const mr_placing *p, size_t picture);
 void mr_placing_free(mr_placing *p);
 
 #endif

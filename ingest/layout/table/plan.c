@@ -55,6 +55,23 @@ static void note_examples(const mr_tree *t, mr_plan *plan)
     }
 }
 
+/* The only one of several tables that has nothing but images and their splits. */
+static void find_division(mr_table_state *st, mr_notes *notes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < st->sheet_count; i++)
+        if (st->sheets[i].split >= 0 && st->sheets[i].csv.columns == 2) {
+            st->division = i + 1;
+            count++;
+        }
+    if (count != 1 || st->sheet_count == 1)
+        st->division = 0;
+    const mr_sheet *s = st->division ? &st->sheets[st->division - 1] : NULL;
+    if (s)
+        mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "it gives the images of the other tables their splits");
+}
+
 static mr_status check_sheets(const mr_table_state *st, const mr_layout_options *o, mr_error *err)
 {
     const mr_sheet *whole = NULL;
@@ -66,7 +83,7 @@ static mr_status check_sheets(const mr_table_state *st, const mr_layout_options 
     for (size_t i = 0; i < st->sheet_count; i++) {
         const mr_sheet *s = &st->sheets[i];
         labelled = labelled || s->label_count;
-        if (s->word || s->beside)
+        if (s->word || s->beside || i + 1 == st->division)
             continue;
         if (whole)
             return mr_fail(err, MR_MISUSE,
@@ -106,6 +123,7 @@ mr_status mr_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *p
                        MR_SHEETS_MAX);
     for (size_t i = 0; i < list.count; i++)
         MR_TRY(take_sheet(t, o, &index, list.entries[i], plan, err));
+    find_division(st, plan->notes);
     MR_TRY(check_sheets(st, o, err));
     note_examples(t, plan);
     for (size_t i = 0; i < st->sheet_count; i++)

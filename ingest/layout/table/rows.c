@@ -48,7 +48,10 @@ static const char *picture_split(const build *b, size_t picture)
     uint32_t entry = b->p.index->entries[picture];
     if (b->p.rejected[picture])
         return NULL;
-    if (row)
+    const char *divided = mr_placing_division(&b->p, picture);
+    if (divided && (row || b->p.options->keep_unlisted))
+        return divided;
+    if (row && (!b->p.st->division || b->p.options->keep_unlisted))
         return mr_placing_split(&b->p, sheet_of(b, row), (uint32_t)row - 1, entry);
     const char *word = mr_picture_split(b->p.tree, entry);
     return !b->p.options->keep_unlisted ? NULL : word ? word : "train";
@@ -87,9 +90,10 @@ static mr_status add_picture(build *b, size_t picture)
         return MR_OK;
     }
     s.split = split ? split->split : 0;
-    if (!row && !b->p.rejected[picture])
-        return mr_folder_unlisted(b->p.tree, b->p.options, b->p.plan, s.split, s.entry, "not in any table", NULL,
-                                  b->p.err);
+    bool divided = !b->p.st->division || mr_placing_division(&b->p, picture);
+    if ((!row || !divided) && !b->p.rejected[picture])
+        return mr_folder_unlisted(b->p.tree, b->p.options, b->p.plan, s.split, s.entry,
+                                  row ? "not in the table of splits" : "not in any table", NULL, b->p.err);
     if (!split)
         return MR_OK;
     const mr_sheet *sheet = sheet_of(b, row);

@@ -84,6 +84,7 @@ typedef struct mr_sheet {
     const char *word;            /* the split that its name stands for; NULL: none */
     int path, split, text;       /* columns; -1: none */
     const char *flagged[2];      /* the splits of rows with 0 and 1 in that column; NULL: it names splits */
+    bool partitions;             /* ... or has numbers of partitions */
     int confidence;              /* Open Images: a label of 0 is one that the image does not have; 0: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
@@ -153,9 +154,10 @@ mr_status mr_sheet_find_others(mr_sheet *sheet, const mr_layout_options *o, mr_n
 
 /* ---- split_column.c ------------------------------------------------------------------------------------------- */
 
-/* Sets sheet->split: the column named "split" or the like whose cells are words for splits, or one of flags, such as
- * is_valid, which is noted.  MR_MISUSE: several flag splits. */
+/* Sets sheet->split: the column named "split" or the like whose cells are words for splits, or partition and whose are
+ * 0, 1 and 2, or one of flags, such as is_valid; the latter two are noted.  MR_MISUSE: several flag splits. */
 mr_status mr_sheet_find_split(mr_sheet *sheet, mr_notes *notes, mr_error *err);
+bool mr_header_is_partition(const char *header);
 int mr_sheet_flag(const char *cell); /* 1, 1.0 or true: 1; 0, 0.0 or false: 0; else -1 */
 /* The row's split in that column, as the source calls it; empty: none. */
 const char *mr_sheet_split(const mr_sheet *sheet, size_t row);
@@ -186,6 +188,7 @@ bool mr_table_label(mr_table_labels *l, const char **text, size_t *len);
 typedef struct mr_table_state {
     mr_sheet sheets[MR_SHEETS_MAX];
     size_t sheet_count;
+    size_t division; /* 1 + the sheet that only gives the images of the others their splits; 0: none */
     char separators[8];
     mr_label_census census; /* counts all labels */
     mr_texts texts;         /* captions beside the images */

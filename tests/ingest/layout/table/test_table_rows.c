@@ -122,11 +122,71 @@ static void test_bad_rows(void **state)
                   "note rejects a.csv: line 6: 4 cells, where the header has 3\n");
 }
 
+/* CelebA's attributes are -1 and 1, and a table of its own has the splits. */
+static void test_attributes(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg"));
+    plan_file("list_attr.csv", "image_id,Bald,Young\n1.jpg,-1,1\n2.jpg,-1,-1\n3.jpg,1,1\n");
+    plan_is(NULL, "layout table 42: variant csv, licence -, classes Bald Young\n"
+                  "train 1.jpg Young - - ,\"columns\":{\"Bald\":\"-1\",\"Young\":\"1\"}\n"
+                  "train 2.jpg - - M ,\"labels\":[],\"classes\":[],\"columns\":{\"Bald\":\"-1\",\"Young\":\"-1\"}\n"
+                  "train 3.jpg - - M ,\"labels\":[0,1],\"classes\":[\"Bald\",\"Young\"],\"columns\":{\"Bald\":\"1\","
+                  "\"Young\":\"1\"}\n");
+    plan_file("list_eval_partition.csv", "image_id,partition\n1.jpg,0\n2.jpg,1\n3.jpg,2\n");
+    plan_says(NULL, NULL, "train 1.jpg Young - - ");
+    plan_says(NULL, NULL, "val 2.jpg - - M ");
+    plan_says(NULL, NULL, "test 3.jpg - - M ");
+    plan_says(NULL, NULL,
+              "note notes list_eval_partition.csv: column partition gives the splits: rows with 0 are in train, 1 in "
+              "val, 2 in test\n");
+}
+
+/* A partition is never a class. */
+static void test_partitions(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
+    plan_file("list_eval_partition.txt", "1.jpg 0\n2.jpg 2\n");
+    plan_says(NULL, NULL, "classes\ntrain 1.jpg - - U ");
+    plan_says(NULL, NULL, "test 2.jpg - - U ");
+    plan_file("list_eval_partition.txt", "1.jpg 0\n2.jpg 3\n");
+    plan_says(NULL, NULL, "column partition is not read as the split: \"0\" is not the name of one\n");
+    plan_says(NULL, NULL, "classes\n");
+}
+
+static void test_a_table_of_splits(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg", "3.jpg", "4.jpg"));
+    plan_file("labels.csv", "image,label\n1,a\n2,b\n3,a\n");
+    plan_file("divide.csv", "image,split\n1,train\n2,test\n4,test\n");
+    const char *notes = "note notes divide.csv: it gives the images of the other tables their splits\n";
+    plan_says(NULL, NULL, notes);
+    plan_says(NULL, NULL, "classes a b\n");
+    plan_says(NULL, NULL, "train 1.jpg a - - ,\"columns\":{\"label\":\"a\"}\n");
+    plan_says(NULL, NULL, "test 2.jpg b - - ,\"columns\":{\"label\":\"b\"}\n");
+    plan_says(NULL, NULL, "note unlisted 3.jpg: not in the table of splits\n");
+    plan_says(NULL, NULL, "note unlisted 4.jpg: not in any table\n");
+    const mr_layout_options all = {.keep_unlisted = true};
+    plan_says(&all, NULL, "train 3.jpg - - U ");
+    plan_says(&all, NULL, "note unlisted 3.jpg: not in the table of splits: kept without a label\n");
+    plan_says(&all, NULL, "test 4.jpg - - U ");
+    plan_file("divide.csv", "image,split\n1,train\n2,test\n1,test\n");
+    plan_says(NULL, NULL, "divide.csv: row 1 and row 3 give 1.jpg different splits");
+    plan_file("divide.csv", "image,split\n7,train\n");
+    plan_says(NULL, NULL, "not read: none of its 2 columns names images of the source");
+    plan_file("divide.csv", "image,split\n1,train\n2,test\n3,val\n");
+    plan_file("other.csv", "image,split\n1,train\n2,train\n3,val\n"); /* which one divides? */
+    plan_says(NULL, NULL, "both list images, and their names are not those of splits");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_captions),  TEST(test_texts), TEST(test_a_row_for_each_label),
-                                       TEST(test_no_header), TEST(test_forms), TEST(test_bad_rows)};
+    const struct CMUnitTest tests[] = {TEST(test_captions),   TEST(test_texts),      TEST(test_a_row_for_each_label),
+                                       TEST(test_no_header),  TEST(test_forms),      TEST(test_bad_rows),
+                                       TEST(test_attributes), TEST(test_partitions), TEST(test_a_table_of_splits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
