@@ -256,8 +256,37 @@ static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, mr_err
     return status;
 }
 
+/* Classes without an image of their own, beside others that have some, as church/indoor and church/outdoor beside abbey
+ * in SUN397: the names of their folders are lost. */
+static mr_status note_joined(const mr_tree *t, const mr_split_dir *dir, mr_notes *notes, bool *noted, mr_error *err)
+{
+    mr_child class = {0}, first = {0};
+    name two[2] = {{NULL, 0}};
+    size_t joined = 0;
+    bool any = false;
+    mr_status status = MR_OK;
+    while (status == MR_OK && mr_class_next(t, dir, 0, &class)) {
+        names inner = {0};
+        bool direct = false;
+        status = list_inner(t, &class, &inner, &direct, err);
+        any = any || direct;
+        if (status == MR_OK && !direct && inner.count > 1 && !joined++) {
+            first = class;
+            two[0] = inner.items[0];
+            two[1] = inner.items[1];
+        }
+        free(inner.items);
+    }
+    *noted = any && joined;
+    if (status == MR_OK && *noted)
+        mr_note_add(notes, MR_NOTE_INFO, first.name, first.name_len, 0,
+                    "the images of its folders (such as %.*s and %.*s) are all of this class; such classes: %zu",
+                    (int)two[0].len, two[0].text, (int)two[1].len, two[1].text, joined);
+    return status;
+}
+
 mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
-                                  mr_error *err)
+                                  mr_notes *notes, mr_error *err)
 {
     doubt d = {0};
     for (size_t i = 0; i < dirs->count; i++)
@@ -268,5 +297,8 @@ mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, 
         status = check_splits(t, &dirs->items[i], err);
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
         status = check_nesting(t, &dirs->items[i], err);
+    bool noted = false;
+    for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth && !noted; i++)
+        status = note_joined(t, &dirs->items[i], notes, &noted, err);
     return status;
 }

@@ -104,7 +104,7 @@ mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
             "%.*s: no class folder with images (train/%sIMAGE) found; for another arrangement choose another --layout",
             dirs->items[0].len ? (int)dirs->items[0].len : 10, dirs->items[0].len ? dirs->items[0].name : "the source",
             dirs->items[0].depth == 1 ? "CLASS/" : ".../CLASS/");
-    status = mr_folder_check_classes(t, o, dirs, err);
+    status = mr_folder_check_classes(t, o, dirs, plan->notes, err);
     if (status != MR_OK)
         return status;
     uint8_t *present = mr_alloc(plan->split_count, plan->class_count);

@@ -30,6 +30,26 @@ static void classes_are_the_union_of_all_splits(void **state)
                   "unused val/c/readme.txt\n");
 }
 
+/* SUN397: the classes church/indoor and church/outdoor, beside abbey. */
+static void a_class_that_joins_folders_is_named(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/abbey/1.jpg", "train/church/indoor/2.jpg", "train/church/outdoor/3.jpg"));
+    plan_says(NULL, NULL,
+              "classes abbey church\n"
+              "train train/abbey/1.jpg abbey - - -\n"
+              "train train/church/indoor/2.jpg church - - -\n"
+              "train train/church/outdoor/3.jpg church - - -\n"
+              "note notes church: the images of its folders (such as indoor and outdoor) are all of this class; such "
+              "classes: 1\n");
+    support_touch(plan_dir, NAMES("train/church/4.jpg")); /* its folders only order its images */
+    plan_is(NULL, "layout imagenette 50: variant image-folder, licence -, classes abbey church\n"
+                  "train train/abbey/1.jpg abbey - - -\n"
+                  "train train/church/4.jpg church - - -\n"
+                  "train train/church/indoor/2.jpg church - - -\n"
+                  "train train/church/outdoor/3.jpg church - - -\n");
+}
+
 /* '/' sorts after ' ' and '-': in order of paths "a b/" stands before "a/", in order of names after it. */
 static void classes_are_sorted_by_name_not_by_path(void **state)
 {
@@ -271,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(classes_are_the_union_of_all_splits),
+        TEST(a_class_that_joins_folders_is_named),
         TEST(classes_are_sorted_by_name_not_by_path),
         TEST(file_names_never_decide_the_class),
         TEST(folders_named_like_splits_are_not_classes),
