@@ -239,49 +239,40 @@ static mr_status refuse_nesting(const mr_tree *t, const mr_split_dir *dir, const
     return failed ? MR_SYSTEM : MR_BAD_DATA;
 }
 
-static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
-{
-    names inner = {0};
-    size_t classes = 0;
-    bool direct = false;
-    mr_child class = {0}, first = {0};
-    mr_status status = MR_OK;
-    while (status == MR_OK && !direct && mr_class_next(t, dir, 0, &class)) {
-        first = classes++ ? first : class;
-        status = list_inner(t, &class, &inner, &direct, err);
-    }
-    if (status == MR_OK && !direct && inner.count > classes && all_differ(&inner))
-        status = refuse_nesting(t, dir, &first, &inner, err);
-    free(inner.items);
-    return status;
-}
-
 /* Classes without an image of their own, beside others that have some, as church/indoor and church/outdoor beside abbey
  * in SUN397: the names of their folders are lost. */
-static mr_status note_joined(const mr_tree *t, const mr_split_dir *dir, mr_notes *notes, bool *noted, mr_error *err)
+typedef struct joined {
+    mr_child first;
+    name inner[2]; /* of the first */
+    size_t count;
+} joined;
+
+/* Sets *found where some class holds an image and others do not. */
+static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, joined *found, mr_error *err)
 {
-    mr_child class = {0}, first = {0};
-    name two[2] = {{NULL, 0}};
-    size_t joined = 0;
+    names inner = {0};
+    joined now = {0};
+    size_t classes = 0;
     bool any = false;
+    mr_child class = {0}, first = {0};
     mr_status status = MR_OK;
     while (status == MR_OK && mr_class_next(t, dir, 0, &class)) {
-        names inner = {0};
         bool direct = false;
+        size_t before = inner.count;
+        first = classes++ ? first : class;
         status = list_inner(t, &class, &inner, &direct, err);
         any = any || direct;
-        if (status == MR_OK && !direct && inner.count > 1 && !joined++) {
-            first = class;
-            two[0] = inner.items[0];
-            two[1] = inner.items[1];
+        if (!direct && inner.count > before + 1 && !now.count++) {
+            now.first = class;
+            now.inner[0] = inner.items[before];
+            now.inner[1] = inner.items[before + 1];
         }
-        free(inner.items);
     }
-    *noted = any && joined;
-    if (status == MR_OK && *noted)
-        mr_note_add(notes, MR_NOTE_INFO, first.name, first.name_len, 0,
-                    "the images of its folders (such as %.*s and %.*s) are all of this class; such classes: %zu",
-                    (int)two[0].len, two[0].text, (int)two[1].len, two[1].text, joined);
+    if (status == MR_OK && !any && inner.count > classes && all_differ(&inner))
+        status = refuse_nesting(t, dir, &first, &inner, err);
+    if (any && now.count && !found->count)
+        *found = now;
+    free(inner.items);
     return status;
 }
 
@@ -289,6 +280,7 @@ mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, 
                                   mr_notes *notes, mr_error *err)
 {
     doubt d = {0};
+    joined found = {0};
     for (size_t i = 0; i < dirs->count; i++)
         look_for_containers(t, &dirs->items[i], &d);
     mr_status status = d.splits ? refuse_containers(&d, err) : MR_OK;
@@ -296,9 +288,11 @@ mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, 
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
         status = check_splits(t, &dirs->items[i], err);
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
-        status = check_nesting(t, &dirs->items[i], err);
-    bool noted = false;
-    for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth && !noted; i++)
-        status = note_joined(t, &dirs->items[i], notes, &noted, err);
+        status = check_nesting(t, &dirs->items[i], &found, err);
+    if (status == MR_OK && found.count)
+        mr_note_add(notes, MR_NOTE_INFO, found.first.name, found.first.name_len, 0,
+                    "the images of its folders (such as %.*s and %.*s) are all of this class; such classes: %zu",
+                    (int)found.inner[0].len, found.inner[0].text, (int)found.inner[1].len, found.inner[1].text,
+                    found.count);
     return status;
 }

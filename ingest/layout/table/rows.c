@@ -41,20 +41,26 @@ static mr_status find_split(build *b, const char *name, named_split **out)
     return MR_OK;
 }
 
+/* Whether the tables have all that makes the image a sample. */
+static bool is_listed(const build *b, size_t picture)
+{
+    return b->p.row_of[picture] && (!b->p.st->division || mr_placing_division(&b->p, picture));
+}
+
 /* The name of the image's split; NULL: it is not a sample. */
 static const char *picture_split(const build *b, size_t picture)
 {
     uint64_t row = b->p.row_of[picture];
     uint32_t entry = b->p.index->entries[picture];
-    if (b->p.rejected[picture])
+    if (b->p.rejected[picture] || (!is_listed(b, picture) && !b->p.options->keep_unlisted))
         return NULL;
     const char *divided = mr_placing_division(&b->p, picture);
-    if (divided && (row || b->p.options->keep_unlisted))
+    if (divided)
         return divided;
-    if (row && (!b->p.st->division || b->p.options->keep_unlisted))
+    if (row)
         return mr_placing_split(&b->p, sheet_of(b, row), (uint32_t)row - 1, entry);
     const char *word = mr_picture_split(b->p.tree, entry);
-    return !b->p.options->keep_unlisted ? NULL : word ? word : "train";
+    return word ? word : "train";
 }
 
 /* Train, val and test come first, whatever the order of the rows. */
@@ -90,8 +96,7 @@ static mr_status add_picture(build *b, size_t picture)
         return MR_OK;
     }
     s.split = split ? split->split : 0;
-    bool divided = !b->p.st->division || mr_placing_division(&b->p, picture);
-    if ((!row || !divided) && !b->p.rejected[picture])
+    if (!is_listed(b, picture) && !b->p.rejected[picture])
         return mr_folder_unlisted(b->p.tree, b->p.options, b->p.plan, s.split, s.entry,
                                   row ? "not in the table of splits" : "not in any table", NULL, b->p.err);
     if (!split)

@@ -14,15 +14,6 @@ bool mr_header_is_partition(const char *header)
     return mr_header_among(header, partition);
 }
 
-/* The split of a partition's number; NULL: the cell is not one. Source: README.txt of CelebA, "EVALUATION PARTITIONS".
- */
-static const char *partition_split(const char *cell)
-{
-    static const char *const splits[] = {"train", "val", "test"};
-    size_t number = (size_t)(cell[0] - '0');
-    return number < MR_COUNT(splits) && !cell[1] ? splits[number] : NULL;
-}
-
 /* The first cell that is not a word for a split; NULL: there is none. */
 static const char *other_cell(const mr_sheet *s, size_t column)
 {
@@ -86,23 +77,34 @@ static mr_status find_flags(mr_sheet *s, mr_notes *notes, mr_error *err)
     return MR_OK;
 }
 
+static bool all_partitions(const mr_sheet *s, size_t column)
+{
+    for (size_t r = 0; r < s->csv.rows; r++) {
+        const char *cell = mr_sheet_cell(s, r, column);
+        if (strspn(cell, "012") != 1 || cell[1])
+            return false;
+    }
+    return mr_header_is_partition(s->csv.header[column]);
+}
+
+/* Source: README.txt of CelebA, "EVALUATION PARTITIONS". */
 static bool find_partitions(mr_sheet *s, mr_notes *notes)
 {
-    for (size_t r = 0; r < s->csv.rows; r++)
-        if (!partition_split(mr_sheet_cell(s, r, (size_t)s->split)))
-            return false;
-    s->partitions = mr_header_is_partition(s->csv.header[s->split]);
-    if (s->partitions)
-        mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "column %.80s gives the splits: rows with 0 are in train, 1 in val, 2 in test",
-                    s->csv.header[s->split]);
-    return s->partitions;
+    if (s->split < 0 || !all_partitions(s, (size_t)s->split))
+        return false;
+    s->flagged[0] = "train";
+    s->flagged[1] = "val";
+    s->flagged[2] = "test";
+    mr_note_add(notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                "column %.80s gives the splits: rows with 0 are in train, 1 in val, 2 in test",
+                s->csv.header[s->split]);
+    return true;
 }
 
 mr_status mr_sheet_find_split(mr_sheet *s, mr_notes *notes, mr_error *err)
 {
     s->split = mr_sheet_column_among(s, words);
-    if (s->split >= 0 && find_partitions(s, notes))
+    if (find_partitions(s, notes))
         return MR_OK;
     const char *other =
         s->split >= 0 && strcmp(s->csv.header[s->split], "split") ? other_cell(s, (size_t)s->split) : NULL;
@@ -118,9 +120,8 @@ mr_status mr_sheet_find_split(mr_sheet *s, mr_notes *notes, mr_error *err)
 const char *mr_sheet_split(const mr_sheet *s, size_t row)
 {
     const char *cell = mr_sheet_cell(s, row, (size_t)s->split);
-    const char *partition = s->partitions ? partition_split(cell) : NULL;
-    if (partition)
-        return partition;
     int flag = s->flagged[1] ? mr_sheet_flag(cell) : -1;
+    if (s->flagged[2] && !strcmp(cell, "2"))
+        flag = 2;
     return flag < 0 ? cell : s->flagged[flag];
 }

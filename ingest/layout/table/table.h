@@ -83,8 +83,7 @@ typedef struct mr_sheet {
     mr_csv csv;
     const char *word;            /* the split that its name stands for; NULL: none */
     int path, split, text;       /* columns; -1: none */
-    const char *flagged[2];      /* the splits of rows with 0 and 1 in that column; NULL: it names splits */
-    bool partitions;             /* ... or has numbers of partitions */
+    const char *flagged[3];      /* the splits of rows with 0, 1 and 2 in that column; NULL: it names splits */
     int confidence;              /* Open Images: a label of 0 is one that the image does not have; 0: none */
     size_t *labels, label_count; /* columns */
     bool flags;                  /* the labels are columns of 0 and 1, each a class */
