@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "ingest/source/names.h"
 #include "ingest/layout/format_text.h"
@@ -97,10 +98,30 @@ static bool is_coco(const mr_head *h)
     return is_json(h) && (has_coco_images(h) || has_coco_annotations(h));
 }
 
+/* Two strings in it are names of images without ending: the keys of FiftyOne's labels.json are. */
+static bool has_stems(const mr_head *h)
+{
+    const char *at = h->bytes, *end = h->bytes + h->len, *close, *first = NULL;
+    size_t first_len = 0;
+    while (h->stems && (at = memchr(at, '"', (size_t)(end - at))) &&
+           (close = memchr(at + 1, '"', (size_t)(end - at - 1)))) {
+        size_t len = (size_t)(close - at - 1);
+        bool other = !first || len != first_len || memcmp(first, at + 1, len) != 0;
+        if (len && other && mr_stems_have(h->stems, at + 1, len)) {
+            if (first)
+                return true;
+            first = at + 1;
+            first_len = len;
+        }
+        at = close + 1;
+    }
+    return false;
+}
+
 /* JSON-LD, for example Croissant, describes a dataset whose annotations are elsewhere. */
 static bool is_other_json(const mr_head *h)
 {
-    return is_json(h) && has_image_string(h) && !mr_head_has(h, "\"@context\"");
+    return is_json(h) && (has_image_string(h) || has_stems(h)) && !mr_head_has(h, "\"@context\"");
 }
 
 static bool is_lines(const mr_head *h)
@@ -304,8 +325,8 @@ static const row rows[] = {
     {{"YOLO label file", "YOLO label files", NULL, MR_FORMAT_PER_IMAGE}, is_yolo},
     {{"caption", "captions", NULL, MR_FORMAT_PER_IMAGE}, is_caption},
     {{"image list", "image lists", NULL, MR_FORMAT_LIST}, is_list},
-    {{"CSV file of boxes", "CSV files of boxes", NULL, 0}, is_boxes},
-    {{"CSV file that names images", "CSV files that name images", NULL, 0}, is_named},
+    {{"CSV file of boxes", "CSV files of boxes", NULL, MR_FORMAT_TABLE}, is_boxes},
+    {{"CSV file that names images", "CSV files that name images", NULL, MR_FORMAT_TABLE}, is_named},
 };
 
 /* Reading it is not required, so a failure, such as a damaged entry of an archive, does not make the source fail. */
@@ -337,16 +358,29 @@ mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *ste
     return (mr_content){0};
 }
 
+static mr_status list_stems(const mr_source *s, mr_stems *out)
+{
+    for (uint32_t i = 0; i < mr_source_count(s); i++) {
+        const mr_entry *e = mr_source_entry(s, i);
+        if (mr_name_is_image(e->path, e->path_len))
+            MR_TRY(mr_stems_add(out, e->path, e->path_len, NULL));
+    }
+    mr_stems_sort(out);
+    return MR_OK;
+}
+
 void mr_format_hint(const mr_source *s, mr_buf *out)
 {
     enum { HEADS_MAX = 256 }; /* where no layout fits, the first files tell */
+    MR_AUTO(mr_stems_free) mr_stems stems = {0};
     unsigned heads = 0;
+    out->failed = out->failed || list_stems(s, &stems) != MR_OK;
     for (uint32_t i = 0; i < mr_source_count(s) && heads < HEADS_MAX; i++) {
         const mr_entry *e = mr_source_entry(s, i);
         if (mr_name_is_image(e->path, e->path_len))
             continue;
         heads++;
-        mr_content c = mr_content_of(s, i, NULL);
+        mr_content c = mr_content_of(s, i, &stems);
         bool lines = c.format && mr_name_ends(e->path, e->path_len, ".jsonl"); /* some layout reads other names */
         if (!c.image && !lines && (!c.format || !c.format->instead))
             continue;

@@ -10,6 +10,7 @@ enum {
     MR_FORMAT_PER_IMAGE = 1, /* a file for each image, of the image's name */
     MR_FORMAT_CHOSEN = 2,    /* --annotations says which of them count */
     MR_FORMAT_LIST = 4,      /* each line is an image: --split-list reads it */
+    MR_FORMAT_TABLE = 8,     /* layout table may read it */
 };
 
 typedef struct mr_format {

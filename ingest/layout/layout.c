@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ingest/layout/folder_names.h"
 #include "ingest/layout/formats.h"
 #include "ingest/layout/name_pattern.h"
 
@@ -113,8 +114,7 @@ static const char *root_name(const mr_choice *c, char out[256])
 {
     mr_buf text = {0};
     mr_text_escape(&text, c->tree.root, c->tree.root_len);
-    snprintf(out, 256, "%.*s", c->tree.root_len ? (int)(text.len < 200 ? text.len : 200) : 20,
-             c->tree.root_len ? mr_buf_text(&text) : "the top level of the source");
+    snprintf(out, 256, "%.200s", c->tree.root_len ? mr_buf_text(&text) : "the top level of the source");
     mr_buf_free(&text);
     return out;
 }
@@ -161,7 +161,33 @@ static void describe(const mr_source *s, mr_buf *out)
         mr_buf_printf(out, "%zu of other kinds", other);
 }
 
-static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)
+/* Where the folders of one place hold all images, at different depths, or in folders of splits. */
+static void hint_depth(const mr_source *s, const mr_layout_options *o, mr_buf *out)
+{
+    mr_layout_options deep = *o;
+    mr_choice c = {0};
+    size_t folders = 0, splits = 0;
+    char place[256];
+    deep.class_depth = 1;
+    if (o->class_depth || o->map_count || o->list_count || mr_layout_choose(s, NULL, &deep, &c, NULL) != MR_OK ||
+        c.layout != &mr_layout_imagenette)
+        return;
+    for (uint32_t e = c.tree.begin; e < c.tree.end; e++) {
+        size_t len;
+        const char *path = mr_tree_path(&c.tree, e, &len), *class = memchr(path, '/', len);
+        const char *inner = class ? strchr(class + 1, '/') : NULL;
+        folders += inner != NULL;
+        splits += inner && mr_split_word(class + 1, (size_t)(inner - class - 1));
+    }
+    if (splits)
+        mr_buf_add_text(out, "folders of splits are in those of classes: arrange the images as SPLIT/CLASS/IMAGE");
+    else if (folders)
+        mr_buf_printf(out, "--class-depth 1 makes a class of each folder %s %s", c.tree.root_len ? "in" : "at",
+                      root_name(&c, place));
+}
+
+static mr_status nobody(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
+                        mr_error *err)
 {
     mr_buf seen = {0}, hint = {0};
     mr_format_hint(s, &hint);
@@ -170,6 +196,8 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
     mr_buf_add_text(&seen, "; ");
     size_t described = seen.len;
     mr_name_pattern_hint(s, &seen);
+    if (seen.len == described && !forced)
+        hint_depth(s, o, &seen);
     seen.len -= seen.len == described ? 2 : 0;
     if (mr_source_count(s) == 0)
         mr_fail(err, MR_BAD_DATA, "holds no files");
@@ -290,7 +318,7 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layo
                                    .bid = {.why = "forced by --layout"}};
     }
     if (!best.layout)
-        return nobody(s, forced, out, err);
+        return nobody(s, forced, o, out, err);
     to_utf8(best.bid.why, sizeof best.bid.why);
     to_utf8(best.bid.refusal, sizeof best.bid.refusal);
     *out = best;

@@ -184,6 +184,19 @@ static bool is_dataset(const mr_left_folder *f)
     return !path.failed && mr_layout_choose(in->source, NULL, &o, &choice, NULL) == MR_OK;
 }
 
+/* Whether they are tables, in the place where layout table would read them. */
+static bool are_tables(const mr_left_folder *f)
+{
+    const mr_ingest *in = f->book->in;
+    const mr_tree *t = &in->choice.tree;
+    mr_choice choice = {0};
+    if (!f->inside || f->len + (f->len > 0) != t->root_len || !f->formats[0] ||
+        !(f->formats[0]->kind & MR_FORMAT_TABLE) || in->choice.layout == &mr_layout_table)
+        return false;
+    return mr_layout_choose(in->source, mr_layout_table.name, &in->options->for_layout, &choice, NULL) == MR_OK &&
+           choice.tree.root_len == t->root_len;
+}
+
 /* Why they are left. */
 static void say_reason(const mr_left_folder *f, mr_buf *out)
 {
@@ -226,6 +239,10 @@ void mr_left_advise(const mr_left_folder *f, mr_buf *out)
     if (f->keepable && in->choice.layout->options & MR_OPTION_UNLISTED) {
         add_option(out, &any);
         mr_buf_printf(out, "--keep-unlisted includes %s", f->count == 1 ? "it" : "them");
+    }
+    if (are_tables(f)) {
+        add_option(out, &any);
+        mr_buf_printf(out, "--layout table reads %s", f->count == 1 ? "it" : "them");
     }
     for (size_t i = 0; i < f->count; i++)
         if (f->items[i].format && f->items[i].format->kind & MR_FORMAT_LIST)

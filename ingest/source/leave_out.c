@@ -22,6 +22,20 @@ static size_t trimmed(const char *name, size_t len)
     return len;
 }
 
+/* "**" at its start stands for any folders, or none. */
+static bool fits_pattern(const char *pattern, const char *path)
+{
+    bool anywhere = !strncmp(pattern, "**/", 3);
+    pattern += anywhere ? 3 : 0;
+    while (fnmatch(pattern, path, FNM_PATHNAME | FNM_LEADING_DIR) != 0) {
+        const char *slash = anywhere ? strchr(path, '/') : NULL;
+        if (!slash)
+            return false;
+        path = slash + 1;
+    }
+    return true;
+}
+
 /* The option is a path in bytes, a pattern, or a path as reports write it. */
 static bool matches(const char *option, const char *path, size_t len)
 {
@@ -29,7 +43,7 @@ static bool matches(const char *option, const char *path, size_t len)
     if (is_under(path, len, option, n))
         return true;
     if (strpbrk(option, "*?["))
-        return fnmatch(option, path, FNM_PATHNAME | FNM_LEADING_DIR) == 0;
+        return fits_pattern(option, path);
     MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     return strchr(option, '\\') && mr_text_unescape(&bytes, option, n) &&
            is_under(path, len, (const char *)bytes.data, bytes.len);

@@ -103,7 +103,7 @@ static mr_status refuse_containers(doubt *d, mr_error *err)
         return mr_fail_memory(err, "checking the classes");
     return mr_fail(err, MR_BAD_DATA,
                    "%s%sthe classes would be called %s, which are not class names%s%s. Arrange the images as "
-                   "CLASS/IMAGE, or leave them out:%s%s",
+                   "CLASS/IMAGE, store them without classes by --layout flat, or leave them out:%s%s",
                    mr_buf_text(&d->places), d->places.len ? ": " : "", mr_buf_text(&d->names), mr_buf_text(&d->tables),
                    d->tables.len ? ", which --layout ilsvrc reads" : "", mr_buf_text(&d->folders),
                    mr_buf_text(&d->maps));

@@ -21,27 +21,27 @@ static const struct {
     const char *names[SIDES][WORDS]; /* the first that exists is used */
 } forms[] = {
     {MR_BOX_CORNERS,
-     {{"xmin", "x_min", "x1", "left", "bbox_x1", "bbox_xmin"},
-      {"ymin", "y_min", "y1", "top", "bbox_y1", "bbox_ymin"},
-      {"xmax", "x_max", "x2", "right", "bbox_x2", "bbox_xmax"},
-      {"ymax", "y_max", "y2", "bottom", "bbox_y2", "bbox_ymax"}}},
+     {{"xmin", "x1", "left", "bbox_x1", "bbox_xmin"},
+      {"ymin", "y1", "top", "bbox_y1", "bbox_ymin"},
+      {"xmax", "x2", "right", "bbox_x2", "bbox_xmax"},
+      {"ymax", "y2", "bottom", "bbox_y2", "bbox_ymax"}}},
     {MR_BOX_CORNERS, {{"x0"}, {"y0"}, {"x1"}, {"y1"}}},
     {MR_BOX_MIDDLE,
-     {{"x_center", "xcenter", "cx", "center_x", "xc"},
-      {"y_center", "ycenter", "cy", "center_y", "yc"},
+     {{"x_center", "cx", "center_x", "xc"},
+      {"y_center", "cy", "center_y", "yc"},
       {"w", "bbox_width", "bbox_w", "box_width", "width"},
       {"h", "bbox_height", "bbox_h", "box_height", "height"}}},
     {MR_BOX_SIZE,
-     {{"x", "bbox_x", "xmin", "x_min", "left"},
-      {"y", "bbox_y", "ymin", "y_min", "top"},
+     {{"x", "bbox_x", "xmin", "x1", "left"},
+      {"y", "bbox_y", "ymin", "y1", "top"},
       {"w", "bbox_width", "bbox_w", "box_width", "width"},
       {"h", "bbox_height", "bbox_h", "box_height", "height"}}},
 };
 
 static const char *const text_words[] = {"bbox", "bounding_box", "bndbox", "box", NULL};
-static const char *const crowd_words[] = {"isgroupof", "iscrowd", "is_crowd", "crowd", NULL};
-static const char *const width_words[] = {"width", "image_width", "img_width", "imagewidth", NULL};
-static const char *const height_words[] = {"height", "image_height", "img_height", "imageheight", NULL};
+static const char *const crowd_words[] = {"is_group_of", "is_crowd", "crowd", NULL};
+static const char *const width_words[] = {"width", "image_width", "img_width", NULL};
+static const char *const height_words[] = {"height", "image_height", "img_height", NULL};
 
 /* Columns whose annotations a table's row cannot give. */
 static const char *const unread_words[] = {"encodedpixels", "predictionstring", "boxesstring", "rle", NULL};
@@ -175,6 +175,20 @@ static mr_status measure(mr_sheet *s, mr_error *err)
     return MR_OK;
 }
 
+/* A column beside those of a box that makes it another shape: a third corner, or an angle; -1: none. */
+static int other_shape(const mr_sheet *s)
+{
+    static const char *const zeroth[] = {"x0", NULL}, *const second[] = {"x2", NULL}, *const third[] = {"x3", NULL};
+    static const char *const angles[] = {"angle", "theta", "rotation", "bbox_angle", NULL};
+    int corner = mr_sheet_column_among(s, mr_sheet_column_among(s, zeroth) >= 0 ? second : third);
+    int angle = corner < 0 ? mr_sheet_column_among(s, angles) : -1;
+    double degrees = 0;
+    for (size_t r = 0; angle >= 0 && r < s->csv.rows; r++)
+        if (number_of(mr_sheet_cell(s, r, (size_t)angle), &degrees) && degrees != 0)
+            return angle;
+    return corner;
+}
+
 static int unread_column(const mr_sheet *s)
 {
     int column = mr_sheet_column_among(s, list_words);
@@ -189,6 +203,11 @@ mr_status mr_sheet_find_boxes(mr_sheet *s, const mr_layout_options *o, mr_error 
     *b = (mr_box_columns){.width = -1, .height = -1, .crowd = -1};
     for (size_t f = 0; f < MR_COUNT(forms) && !b->form; f++)
         b->form = find_sides(s, f, b->at) ? forms[f].form : MR_BOX_NONE;
+    int other = b->form ? other_shape(s) : -1;
+    if (other >= 0) {
+        b->form = MR_BOX_NONE;
+        unread = other;
+    }
     if (!b->form && (b->at[0] = mr_sheet_column_among(s, shape_words)) >= 0) {
         b->form = MR_BOX_VIA;
         b->at[1] = mr_sheet_column_among(s, attribute_words);

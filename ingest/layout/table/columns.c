@@ -11,28 +11,35 @@
 
 enum { ROWS_TRIED = 512, COLUMNS_TRIED = 64 };
 
-static const char *const path_words[] = {"path",        "filepath", "file_path",  "file",       "filename", "file_name",
-                                         "image",       "images",   "image_path", "image_name", "image_id", "imageid",
-                                         "image_index", "img",      "img_path",   "img_name",   NULL};
-static const char *const label_words[] = {
-    "label",    "labels",         "class",       "classes",    "class_name", "class_id", "classname",
-    "category", "category_name",  "category_id", "species",    "breed",      "target",   "diagnosis",
-    "dx",       "finding_labels", "tags",        "label_name", "labelname",  "label_id", NULL};
+static const char *const path_words[] = {"path",   "file_path",  "file",       "file_name", "image",
+                                         "images", "image_path", "image_name", "image_id",  "image_index",
+                                         "img",    "img_path",   "img_name",   NULL};
+static const char *const label_words[] = {"label",    "labels",     "class",         "classes",     "class_name",
+                                          "class_id", "category",   "category_name", "category_id", "species",
+                                          "breed",    "target",     "diagnosis",     "dx",          "finding_labels",
+                                          "tags",     "label_name", "label_id",      NULL};
 static const char *const text_words[] = {"caption", "captions", "text", "description", "sentence", "comment", NULL};
 static const char *const other_words[] = {"",    "id",     "index",   "width", "height",
                                           "url", "source", "license", "size",  NULL};
 
-/* "Finding Labels" is finding_labels. */
+static bool same_word(const char *name, const char *word)
+{
+    for (;;) {
+        name += strspn(name, "_- ");
+        word += strspn(word, "_");
+        if (!*name || !*word)
+            return !*name && !*word;
+        if (tolower((unsigned char)*name++) != *word++)
+            return false;
+    }
+}
+
+/* "Finding Labels" and "FindingLabels" are finding_labels. */
 bool mr_header_among(const char *name, const char *const *words)
 {
-    for (; *words; words++) {
-        size_t i = 0;
-        while (name[i] && tolower((unsigned char)(name[i] == ' ' || name[i] == '-' ? '_' : name[i])) == (*words)[i])
-            i++;
-        if (!name[i] && !(*words)[i])
-            return true;
-    }
-    return false;
+    while (*words && !same_word(name, *words))
+        words++;
+    return *words != NULL;
 }
 
 bool mr_header_names_path(const char *name)

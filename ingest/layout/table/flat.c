@@ -70,10 +70,10 @@ static mr_status flat_plan(const mr_tree *t, const mr_layout_options *o, mr_plan
     MR_AUTO(mr_picture_index_free) mr_picture_index index = {0};
     plan->variant = "pictures";
     MR_TRY(mr_picture_index_make(t, &index, err));
-    MR_TRY(mr_folder_splits_open(t, o, &index, plan, &splits, err));
+    MR_TRY(mr_folder_splits_open(o, &index, plan, &splits, err));
     for (size_t i = 0; i < index.count; i++) {
         mr_sample s = {.entry = index.entries[i], .label = -1};
-        if (mr_folder_splits_get(t, &splits, s.entry, plan, &s.split))
+        if (mr_folder_splits_get(&splits, s.entry, plan, &s.split))
             MR_TRY(mr_plan_add(plan, &s, err));
     }
     return MR_OK;

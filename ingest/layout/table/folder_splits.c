@@ -7,9 +7,9 @@
 
 static const char *const words[] = {"train", "val", "test"};
 
-static size_t number_of(const mr_tree *t, uint32_t entry)
+static size_t number_of(const mr_picture_index *index, uint32_t entry)
 {
-    const char *word = mr_picture_split(t, entry);
+    const char *word = mr_picture_split(index, entry);
     size_t n = MR_COUNT(words);
     while (word && n-- > 1)
         if (!strcmp(words[n], word))
@@ -17,12 +17,14 @@ static size_t number_of(const mr_tree *t, uint32_t entry)
     return 0;
 }
 
-mr_status mr_folder_splits_open(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
-                                mr_plan *plan, mr_folder_splits *out, mr_error *err)
+mr_status mr_folder_splits_open(const mr_layout_options *o, const mr_picture_index *index, mr_plan *plan,
+                                mr_folder_splits *out, mr_error *err)
 {
+    mr_picture_note_splits(index, plan->notes);
+    out->index = index;
     bool present[MR_COUNT(words)] = {false};
     for (size_t i = 0; i < index->count; i++)
-        present[number_of(t, index->entries[i])] = true;
+        present[number_of(index, index->entries[i])] = true;
     for (size_t n = 0; n < MR_COUNT(words); n++) {
         out->split[n] = MR_NO_ENTRY;
         if (present[n])
@@ -33,10 +35,9 @@ mr_status mr_folder_splits_open(const mr_tree *t, const mr_layout_options *o, co
     return MR_OK;
 }
 
-bool mr_folder_splits_get(const mr_tree *t, const mr_folder_splits *splits, uint32_t entry, mr_plan *plan,
-                          uint32_t *split)
+bool mr_folder_splits_get(const mr_folder_splits *splits, uint32_t entry, mr_plan *plan, uint32_t *split)
 {
-    *split = splits->split[number_of(t, entry)];
+    *split = splits->split[number_of(splits->index, entry)];
     if (*split != MR_NO_ENTRY)
         return true;
     plan->used[entry] = MR_USE_LEFT_OUT;

@@ -116,12 +116,12 @@ mr_status mr_table_by_name(const mr_tree *t, const mr_layout_options *o, const m
     MR_TRY(list_classes(t, o, index, plan, err));
     if (!plan->class_count)
         return mr_fail(err, MR_MISUSE, "--class-pattern %s: no image has a name that fits", o->class_pattern);
-    MR_TRY(mr_folder_splits_open(t, o, index, plan, &splits, err));
+    MR_TRY(mr_folder_splits_open(o, index, plan, &splits, err));
     for (size_t i = 0; i < index->count; i++) {
         mr_sample s = {.entry = index->entries[i]};
         size_t len;
         const char *name = class_of(t, o->class_pattern, s.entry, &len);
-        if (!mr_folder_splits_get(t, &splits, s.entry, plan, &s.split))
+        if (!mr_folder_splits_get(&splits, s.entry, plan, &s.split))
             continue;
         if (!name) {
             MR_TRY(

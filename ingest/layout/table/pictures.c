@@ -103,7 +103,7 @@ static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others,
 }
 
 /* An image in a folder of masks, of the name of another that is not, is its mask. */
-mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
+static mr_status list_without_masks(const mr_tree *t, mr_picture_index *out, mr_error *err)
 {
     MR_TRY(list_pictures(t, NULL, out, err));
     if (!out->masks)
@@ -146,7 +146,7 @@ bool mr_root_is_split(const mr_tree *t)
     return len && mr_split_word(name, len - (size_t)(name - t->root));
 }
 
-const char *mr_picture_split(const mr_tree *t, uint32_t entry)
+const char *mr_folder_split(const mr_tree *t, uint32_t entry)
 {
     size_t len;
     const char *path = mr_tree_path(t, entry, &len), *slash;
@@ -154,6 +154,66 @@ const char *mr_picture_split(const mr_tree *t, uint32_t entry)
     for (const char *part = path; !word && (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1)
         word = mr_split_word(part, (size_t)(slash - part));
     return word;
+}
+
+/* The first folder of the path one word of which names a split: "cars_test"; .split is NULL: none. */
+static mr_split_token token_of(const mr_tree *t, uint32_t entry, const char **folder, size_t *folder_len)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, entry, &len), *slash;
+    mr_split_token token = {.split = NULL};
+    for (const char *part = path; !token.split && (slash = memchr(part, '/', len - (size_t)(part - path)));
+         part = slash + 1) {
+        *folder = part;
+        *folder_len = (size_t)(slash - part);
+        token = mr_split_token_of(part, *folder_len);
+        token.split = token.several ? NULL : token.split;
+    }
+    return token;
+}
+
+/* Whether folders name the split train, and others another split by one word of a longer name. */
+static bool tokens_divide(const mr_picture_index *index)
+{
+    const char *folder;
+    size_t len;
+    bool train = false, other = false;
+    for (size_t i = 0; i < index->count && !(train && other); i++) {
+        const char *word = mr_folder_split(index->tree, index->entries[i]);
+        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len).split;
+        train = train || !strcmp(word ? word : token ? token : "", "train");
+        other = other || (token && strcmp(token, "train") != 0);
+    }
+    return train && other;
+}
+
+mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
+{
+    MR_TRY(list_without_masks(t, out, err));
+    out->tokens = tokens_divide(out);
+    return MR_OK;
+}
+
+void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes)
+{
+    const char *noted = NULL, *folder = NULL;
+    size_t noted_len = 0, len = 0;
+    for (size_t i = 0; i < index->count && index->tokens; i++) {
+        const char *word = mr_folder_split(index->tree, index->entries[i]);
+        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len).split;
+        if (!token || (noted && noted_len == len && !memcmp(noted, folder, len)))
+            continue;
+        noted = folder;
+        noted_len = len;
+        mr_note_add(notes, MR_NOTE_INFO, folder, len, 0, "by its name, a folder of the split %s", token);
+    }
+}
+
+const char *mr_picture_split(const mr_picture_index *index, uint32_t entry)
+{
+    const char *folder, *word = mr_folder_split(index->tree, entry);
+    size_t len;
+    return word || !index->tokens ? word : token_of(index->tree, entry, &folder, &len).split;
 }
 
 /* ---- cells ---------------------------------------------------------------------------------------------------- */
@@ -186,24 +246,33 @@ static bool fits(const char *path, size_t len, const char *cell, size_t cell_len
 }
 
 typedef struct matching {
-    unsigned count;  /* all of them, and ... */
-    unsigned best;   /* ... of those that are preferred */
+    unsigned count;  /* of images with the best claim */
+    unsigned best;   /* claim */
     uint32_t *found; /* [2] */
 } matching;
 
-static void take(matching *m, uint32_t picture, bool preferred)
+static void take(matching *m, uint32_t picture, unsigned claim)
 {
-    if (preferred && !m->best++) {
+    if (claim < m->best)
+        return;
+    if (claim > m->best)
         m->count = 0;
-        m->found[0] = picture;
-        m->count = 1;
-        return;
-    }
-    if (m->best && !preferred)
-        return;
+    m->best = claim;
     if (m->count < 2)
         m->found[m->count] = picture;
     m->count++;
+}
+
+/* 2: a folder's name is the split; 1: one word of it is; 0: none. */
+static unsigned split_claim(const mr_picture_index *index, uint32_t picture, const char *split)
+{
+    uint32_t entry = index->entries[picture];
+    const char *word = split ? mr_folder_split(index->tree, entry) : NULL, *folder;
+    size_t len;
+    if (word || !split)
+        return word && !strcmp(word, split) ? 2 : 0;
+    word = token_of(index->tree, entry, &folder, &len).split;
+    return word && !strcmp(word, split);
 }
 
 static mr_picture_match find_cell(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
@@ -229,8 +298,7 @@ static mr_picture_match find_cell(const mr_picture_index *index, const char *cel
         const char *path = mr_tree_path(index->tree, index->entries[at], &len);
         if (!fits(path, len, cell, cell_len, whole, &exact))
             continue;
-        const char *word = split ? mr_picture_split(index->tree, index->entries[at]) : NULL;
-        take(&m, at, (exact && path_given) || (word && !strcmp(word, split)));
+        take(&m, at, exact && path_given ? 2 : split_claim(index, at, split));
     }
     return m.count > 1 ? MR_PICTURE_SEVERAL : m.count ? MR_PICTURE_ONE : MR_PICTURE_NONE;
 }
@@ -254,7 +322,7 @@ static bool may_be(const mr_picture_index *index, uint32_t picture, const char *
     uint32_t entry = index->entries[picture];
     const char *path = mr_tree_path(index->tree, entry, &len), *slash = memrchr(path, '/', len);
     const char *before = slash && slash > path ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
-    const char *folder = before ? before + 1 : path, *mine = mr_picture_split(index->tree, entry);
+    const char *folder = before ? before + 1 : path, *mine = mr_picture_split(index, entry);
     const char *theirs = split_in_cell(cell);
     return (!slash || mr_folder_word(folder, (size_t)(slash - folder))) && (!mine || !theirs || !strcmp(mine, theirs));
 }

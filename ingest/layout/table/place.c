@@ -32,7 +32,7 @@ const char *mr_placing_split(const mr_placing *p, const mr_sheet *s, size_t row,
 {
     if (s->split >= 0)
         return mr_sheet_split(s, row);
-    const char *folder = s->word ? NULL : mr_picture_split(p->tree, entry);
+    const char *folder = s->word ? NULL : mr_picture_split(p->index, entry);
     return s->word ? s->word : folder ? folder : "train";
 }
 
@@ -89,9 +89,10 @@ static mr_status another_row(mr_placing *p, size_t number, size_t row, uint32_t 
     uint32_t entry = p->index->entries[picture];
     bool same, boxes = s->boxes.form && s == other;
     bool lines = s->at && (!s->text_name || s->objects); /* several rows of JSON lines are read as captions only */
+    bool apart = strcmp(mr_placing_split(p, other, first, entry), mr_placing_split(p, s, row, entry)) != 0;
     MR_TRY(same_labels(p, other, first, s, row, &same));
-    if (strcmp(mr_placing_split(p, other, first, entry), mr_placing_split(p, s, row, entry)) != 0 ||
-        (!same && !boxes && (s != other || lines || s->flags))) {
+    p->again += s != other && !apart;
+    if (apart || (!same && !boxes && (s != other || lines || s->flags))) {
         reject(p, picture, "different labels or splits", first + 1, row + 1, other, s);
         return MR_OK;
     }
@@ -240,10 +241,15 @@ static mr_status place_row(mr_placing *p, size_t number, size_t row)
 mr_status mr_place_sheet(mr_placing *p, size_t number)
 {
     const mr_sheet *s = &p->st->sheets[number];
-    p->placed = p->repeats = 0;
+    p->placed = p->repeats = p->again = 0;
     p->plan->used[s->entry] = MR_USE_TAKEN;
     for (size_t row = 0; row < s->csv.rows; row++)
         MR_TRY(place_row(p, number, row));
+    if (p->again * 2 > p->placed)
+        return mr_fail(p->err, MR_MISUSE,
+                       "%s: %zu of the %zu images that it lists are in another table of the same split, too; leave one "
+                       "of the tables out with --exclude",
+                       s->name, p->again, p->placed);
     settle_labels(p, number);
     note_foreign(p, s);
     note_denied(p, s);

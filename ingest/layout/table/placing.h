@@ -17,6 +17,7 @@ typedef struct mr_placing {
     uint8_t *rejected; /* by image */
     uint32_t *divided; /* by image: row + 1 of the division; 0: none */
     size_t placed;     /* rows of the current sheet */
+    size_t again;      /* ... whose image another sheet has */
     size_t repeats;    /* ... that are equal to another of their image, and whose captions are kept */
     mr_buf labels, more, path;
     mr_error *err;

@@ -48,7 +48,7 @@ static void note_examples(const mr_tree *t, mr_plan *plan)
 {
     mr_child child = {0};
     while (mr_tree_next(t, "", 0, &child)) {
-        if (child.is_dir || !mr_sheet_is_example(child.name, child.name_len))
+        if (!mr_sheet_is_example(&child))
             continue;
         plan->used[child.entry] = MR_USE_TAKEN;
         mr_note_add(plan->notes, MR_NOTE_INFO, child.name, child.name_len, 0, "not read: the example of a submission");

@@ -59,14 +59,25 @@ static const char *picture_split(const build *b, size_t picture)
         return divided;
     if (row)
         return mr_placing_split(&b->p, sheet_of(b, row), (uint32_t)row - 1, entry);
-    const char *word = mr_picture_split(b->p.tree, entry);
+    const char *word = mr_picture_split(b->p.index, entry);
     return word ? word : "train";
+}
+
+/* Whether the folder of an image may give its split. */
+static bool folders_count(const build *b)
+{
+    bool count = b->p.options->keep_unlisted;
+    for (size_t i = 0; i < b->p.st->sheet_count; i++)
+        count = count || (!b->p.st->sheets[i].word && b->p.st->sheets[i].split < 0);
+    return count && !b->p.st->division;
 }
 
 /* Train, val and test come first, whatever the order of the rows. */
 static mr_status open_splits(build *b)
 {
     named_split *split;
+    if (folders_count(b))
+        mr_picture_note_splits(b->p.index, b->p.plan->notes);
     for (size_t i = 0; i < b->p.index->count; i++) {
         const char *name = picture_split(b, i);
         if (name)

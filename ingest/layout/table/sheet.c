@@ -16,16 +16,17 @@ enum { LONG_HEAD = 16 << 20, LOOK_AT = 64 };
 
 static const uint64_t sheet_max = (uint64_t)1 << 30;
 
-bool mr_sheet_is_example(const char *name, size_t len)
+bool mr_sheet_is_example(const mr_child *child)
 {
-    return memmem(name, len, "submission", 10) && mr_name_ends(name, len, ".csv");
+    return !child->is_dir && strcasestr(child->name, "submission") &&
+           mr_name_ends(child->name, child->name_len, ".csv");
 }
 
 static bool is_sheet(const mr_child *child)
 {
     const char *name = child->name;
     size_t len = child->name_len;
-    return !child->is_dir && *name != '.' && !mr_sheet_is_example(name, len) &&
+    return !child->is_dir && *name != '.' && !mr_sheet_is_example(child) &&
            (mr_name_ends(name, len, ".csv") || mr_name_ends(name, len, ".tsv"));
 }
 
@@ -128,21 +129,11 @@ void mr_sheet_find(const mr_tree *t, mr_sheet_list *out)
         list_texts(t, out);
 }
 
-/* The split in "train.csv", "train_labels.csv", "labels-val.csv"; NULL: none, or more than one. */
+/* The split in "train.csv", "trainLabels.csv", "labels-val.csv"; NULL: none, or more than one. */
 static const char *split_in(const char *name)
 {
-    size_t len = strcspn(name, ".");
-    const char *found = mr_split_word(name, len);
-    for (size_t at = 0, part; !found && at < len; at += part + 1) {
-        part = strcspn(name + at, "_- .");
-        found = mr_split_word(name + at, part);
-        for (size_t next = at + part + 1, more; found && next < len; next += more + 1) {
-            more = strcspn(name + next, "_- .");
-            if (mr_split_word(name + next, more))
-                return NULL;
-        }
-    }
-    return found;
+    mr_split_token token = mr_split_token_of(name, strcspn(name, "."));
+    return token.several ? NULL : token.split;
 }
 
 static mr_status parse(const char *name, mr_buf *text, mr_csv *out, mr_error *err)
@@ -200,7 +191,7 @@ mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *o
     const char *slash = memrchr(out->name, '/', len);
     out->word = split_in(slash ? slash + 1 : out->name);
     if (!out->word)
-        out->word = mr_picture_split(t, entry);
+        out->word = mr_folder_split(t, entry);
     if (head) {
         MR_TRY(read_head(t, entry, MR_SHEET_HEAD, &text, err));
         mr_status status = parse_head(out->name, &text, size > text.len, &out->csv, err);

@@ -120,7 +120,7 @@ static mr_status add_picture(build *b, uint32_t entry, mr_error *err)
     uint32_t text = text_of(b->tree, entry, &b->path);
     if (text != MR_NO_ENTRY)
         b->plan->used[text] = MR_USE_TAKEN;
-    if (!mr_folder_splits_get(b->tree, &b->splits, entry, b->plan, &s.split))
+    if (!mr_folder_splits_get(&b->splits, entry, b->plan, &s.split))
         return MR_OK;
     if (text == MR_NO_ENTRY)
         return mr_folder_unlisted(b->tree, b->options, b->plan, s.split, entry,
@@ -165,7 +165,7 @@ mr_status mr_sidecars_plan(const mr_tree *t, const mr_layout_options *o, const m
     mr_table_state *st = plan->state;
     MR_AUTO(end_build) build b = {.tree = t, .options = o, .plan = plan, .texts = &st->texts};
     plan->variant = "captions";
-    MR_TRY(mr_folder_splits_open(t, o, index, plan, &b.splits, err));
+    MR_TRY(mr_folder_splits_open(o, index, plan, &b.splits, err));
     for (size_t i = 0; i < index->count; i++)
         MR_TRY(add_picture(&b, index->entries[i], err));
     mr_texts_sort(b.texts);

@@ -18,6 +18,7 @@ typedef struct mr_picture_index { /* the images of a tree by their names without
     uint32_t *entries; /* the images but for masks of others, ascending */
     size_t count, capacity;
     size_t masks;    /* images in folders of masks */
+    bool tokens;     /* folders such as cars_train and cars_test are of splits */
     uint32_t *first; /* by stem: an image, as a place in entries */
     uint32_t *next;  /* by image: another of this stem; MR_NO_ENTRY: none */
     mr_string_map stems;
@@ -47,8 +48,12 @@ bool mr_cell_is_image(const char *cell);
 bool mr_folder_word(const char *name, size_t len);
 /* Whether the root is itself a split's folder. */
 bool mr_root_is_split(const mr_tree *t);
-/* The split that a folder of the path names: static text; NULL: none. */
-const char *mr_picture_split(const mr_tree *t, uint32_t entry);
+/* The split that is the whole name of a folder of the path: static text; NULL: none. */
+const char *mr_folder_split(const mr_tree *t, uint32_t entry);
+/* The same, or a split in a longer name where such folders divide the images: cars_train and cars_test. */
+const char *mr_picture_split(const mr_picture_index *index, uint32_t entry);
+/* Names the folders of splits that have longer names. */
+void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes);
 
 /* ---- sheet.c, columns.c --------------------------------------------------------------------------------------- */
 
@@ -112,7 +117,7 @@ typedef struct mr_sheet_list {
  * annotations/, labels/ or the like, else tables that are .txt under the root; hidden files and the example of a
  * submission are not among them. */
 void mr_sheet_find(const mr_tree *t, mr_sheet_list *out);
-bool mr_sheet_is_example(const char *name, size_t len); /* sample_submission.csv */
+bool mr_sheet_is_example(const mr_child *child); /* sample_submission.csv, sampleSubmission.csv ... */
 /* Reads a table: all of it, or, for a bid, whole rows of its first MR_SHEET_HEAD bytes. */
 mr_status mr_sheet_read(const mr_tree *t, uint32_t entry, bool head, mr_sheet *out, mr_error *err);
 void mr_sheet_free(mr_sheet *sheet);
@@ -217,15 +222,15 @@ void mr_table_free(void *state);
 
 /* ---- folder_splits.c ------------------------------------------------------------------------------------------ */
 
-typedef struct mr_folder_splits { /* in plan->splits; MR_NO_ENTRY: left out, or without images */
-    uint32_t split[3];
+typedef struct mr_folder_splits {
+    const mr_picture_index *index;
+    uint32_t split[3]; /* in plan->splits; MR_NO_ENTRY: left out, or without images */
 } mr_folder_splits;
 
-mr_status mr_folder_splits_open(const mr_tree *t, const mr_layout_options *o, const mr_picture_index *index,
-                                mr_plan *plan, mr_folder_splits *out, mr_error *err);
+mr_status mr_folder_splits_open(const mr_layout_options *o, const mr_picture_index *index, mr_plan *plan,
+                                mr_folder_splits *out, mr_error *err);
 /* False: --split-map leaves the image out, which is then marked. */
-bool mr_folder_splits_get(const mr_tree *t, const mr_folder_splits *splits, uint32_t entry, mr_plan *plan,
-                          uint32_t *split);
+bool mr_folder_splits_get(const mr_folder_splits *splits, uint32_t entry, mr_plan *plan, uint32_t *split);
 
 /* ---- names.c -------------------------------------------------------------------------------------------------- */
 

@@ -38,7 +38,8 @@ static void add(const mr_tree *t, mr_yolo_dirs *dirs, mr_yolo_dir dir, const cha
     const mr_sample first = {.entry = find_image(t, dir.path, dir.len)};
     if (dirs->count == MR_YOLO_DIRS_MAX)
         return;
-    if (!labels && first.entry != MR_NO_ENTRY && mr_yolo_masks(t, NULL, &first, masks)) {
+    bool may = !labels && first.entry != MR_NO_ENTRY && (!dir.name || mr_split_like(dir.name, dir.name_len));
+    if (may && mr_yolo_masks(t, NULL, &first, masks)) { /* other folders of images and masks are classes */
         if (!dirs->labels && !dirs->masks)
             snprintf(dirs->seen, sizeof dirs->seen, "%.*s with masks in %s", dir.len < 60 ? (int)dir.len : 60, dir.path,
                      masks[0].name);
@@ -188,12 +189,14 @@ static void look_at_value(const mr_tree *t, const mr_yolo_settings *s, const mr_
     if (!*value || path.failed || !path.len)
         return;
     size_t len = path.len, full;
+    const size_t said = len;
     uint32_t list = mr_tree_find(t, mr_buf_text(&path), len);
     uint32_t image = list == MR_NO_ENTRY ? first_image(t, mr_buf_text(&path), len) : first_listed(t, list, &path);
     if (image == MR_NO_ENTRY)
         return;
     const char *name = mr_tree_path(t, image, &full), *slash = memrchr(name, '/', full);
     len = list == MR_NO_ENTRY ? len : slash ? (size_t)(slash - name) : 0;
+    dirs->deep = dirs->deep || (list == MR_NO_ENTRY && slash && (size_t)(slash - name) > said);
     const char *last = memrchr(name, '/', len), *word = last ? last + 1 : name;
     mr_yolo_dir dir = {.path = name, .len = len};
     if (mr_split_like(word, len - (size_t)(word - name)))

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "ingest/source/names.h"
 
+enum { SCORE_OF_CLASSES = 19 }; /* below that of any folders of classes */
+
 /* ---- bid --------------------------------------------------------------------------------------------------------- */
 
 static bool is_in_images(const mr_tree *t)
@@ -42,6 +44,8 @@ static mr_status yolo_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     if (!dirs.count || (!dirs.labels && !dirs.masks && (!settings || list)))
         return MR_OK;
     bid->score = (dirs.labels ? 80 : 60) + 5 * settings + 4 * (dirs.items[0].name != NULL);
+    if (dirs.deep && !dirs.labels && !dirs.masks)
+        bid->score = SCORE_OF_CLASSES;
     bid->score -= is_in_images(t); /* the folder above may have data.yaml */
     snprintf(bid->why, sizeof bid->why, "%s%s%.150s", *dirs.seen ? dirs.seen : "images", name ? ", " : "",
              name ? name : "");

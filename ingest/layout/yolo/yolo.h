@@ -59,6 +59,7 @@ typedef struct mr_yolo_dirs {
     size_t count;
     bool labels;    /* label files belong to one of them */
     bool masks;     /* PNGs of the images' names do */
+    bool deep;      /* images are in folders below one that the settings name: it may be that of classes */
     char seen[120]; /* for messages: "train/images with labels" */
 } mr_yolo_dirs;
 

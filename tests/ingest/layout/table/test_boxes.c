@@ -109,6 +109,7 @@ static void test_other_forms(void **state)
         "image,x,y,width,height\n1,8,4,10,20\n2,0,0,64,48\n",
         "image,cx,cy,w,h\n1,13,14,10,20\n2,32,24,64,48\n",
         "image,x0,y0,x1,y1\n1,8,4,18,24\n2,0,0,64,48\n",
+        "image_id,x_1,y_1,width,height\n1,8,4,10,20\n2,0,0,64,48\n", /* CelebA */
         "image,left,top,right,bottom\n1,8,4,18,24\n2,0,0,64,48\n",
         "image,x_center,y_center,w,h\n1,0.203125,0.2916666667,0.15625,0.4166666667\n2,0.5,0.5,1,1\n",
     };
@@ -182,6 +183,16 @@ static void test_what_is_refused(void **state)
     refused("column bbox holds no box of the form [x, y, width, height]");
     support_put(dir, "a.csv", "image,polygon,label\n1,\"[[1,2],[3,4],[5,6]]\",a\n");
     refused("column polygon holds shapes");
+    support_put(dir, "a.csv", "image,x1,y1,x2,y2,x3,y3,x4,y4,label\n1,5,6,50,7,51,40,6,41,a\n");
+    refused("column x3 holds shapes");
+    support_put(dir, "a.csv", "image,x0,y0,x1,y1,x2,y2,label\n1,5,6,50,7,51,40,a\n");
+    refused("column x2 holds shapes");
+    support_put(dir, "a.csv", "image,cx,cy,w,h,angle,label\n1,5,6,50,7,0,a\n2,5,6,50,7,0.5,a\n");
+    refused("column angle holds shapes");
+    support_put(dir, "a.csv", "image,cx,cy,w,h,angle,label\n1,5,6,50,7,0,a\n2,5,6,50,7,0.0,a\n");
+    plan_now();
+    assert_int_equal(planned.plan.sample_count, 2);
+    support_plan_done(&planned);
     support_put(dir, "a.csv", "ImageId,EncodedPixels,ClassId\n1,1 3,2\n2,1 3,2\n");
     refused("column EncodedPixels holds shapes");
     planned = support_plan_ok(&mr_layout_table, dir, &(mr_layout_options){.label_column = "ClassId"});

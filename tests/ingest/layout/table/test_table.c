@@ -276,14 +276,19 @@ static void test_class_folders(void **state)
 static void test_two_splits(void **state)
 {
     (void)state;
-    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg"));
+    support_touch(plan_dir, NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg"));
     plan_file("train.csv", "file,label\n1.jpg,a\n2.jpg,b\n");
     plan_file("val_labels.csv", "file,label\n2.jpg,b\n");
     plan_says(NULL, NULL, "note rejects i/2.jpg: row 2 of train.csv and row 1 of val_labels.csv give it different");
     plan_file("val_labels.csv", "a,b\nx,y\n");
-    plan_file("train_more.csv", "file,width,url\n1.jpg,5,u\n2.jpg,6,v\n"); /* says nothing of labels */
+    plan_file("train_more.csv", "file,width,url\n2.jpg,5,u\n3.jpg,6,v\n"); /* says nothing of labels */
     plan_says(NULL, NULL,
-              "note collisions i/2.jpg: row 2 of train_more.csv names it again: row 2 of train.csv is used");
+              "note collisions i/2.jpg: row 1 of train_more.csv names it again: row 2 of train.csv is used");
+    plan_file("train_more.csv", "file,width,url\n2.jpg,5,u\n1.jpg,6,v\n");
+    plan_says(
+        NULL, NULL,
+        "train_more.csv: 2 of the 2 images that it lists are in another table of the same split, too; leave one of "
+        "the tables out with --exclude");
 }
 
 static void test_split_folders(void **state)
@@ -295,6 +300,37 @@ static void test_split_folders(void **state)
     plan_says(NULL, NULL,
               "\ntrain train/1.jpg a - - ,\"columns\":{\"label\":\"a\"}\n"
               "val valid/1.jpg b - - ,\"columns\":{\"label\":\"b\"}\n");
+}
+
+/* Several images may have the name in a row: the one in a folder of the table's split counts. */
+static void test_table_of_a_split(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("cars_train/1.jpg", "cars_test/1.jpg", "cars_test/2.jpg"));
+    plan_file("trainLabels.csv", "id,ClassId\n1,7\n");
+    plan_file("sampleSubmission.csv", "id,ClassId\n1,0\n2,0\n");
+    plan_says(NULL, NULL, "\ntrain cars_train/1.jpg 7 - - ");
+    plan_says(NULL, NULL, "note notes sampleSubmission.csv: not read: the example of a submission\n");
+    plan_says(NULL, NULL, "unlisted cars_test/1.jpg");
+    plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "\ntest cars_test/2.jpg - - ");
+}
+
+static void test_splits_in_longer_names(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("cars_train/1.jpg", "cars_test/1.jpg", "cars_test/2.jpg"));
+    plan_file("labels.csv", "id,label\ncars_train/1,a\ncars_test/1,b\n2,a\n");
+    plan_says(NULL, NULL, "\ntest cars_test/1.jpg b - - ");
+    plan_says(NULL, NULL, "note notes cars_test: by its name, a folder of the split test\n");
+    plan_says(NULL, "flat", "\ntest cars_test/2.jpg - - ");
+}
+
+/* Where no other folder is of the split train, a word in a folder's name is not a split's. */
+static void test_splits_of_no_training_set(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("test_tubes/1.jpg", "cats/2.jpg"));
+    plan_says(NULL, "flat", "\ntrain test_tubes/1.jpg - - ");
 }
 
 /* Rows longer than what a bid reads first, and a table of which only the last row's picture is here. */
@@ -324,13 +360,29 @@ static void test_large_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ids_and_splits),  TEST(test_split_column),    TEST(test_split_flags),
-        TEST(test_several_classes), TEST(test_several_columns), TEST(test_captions),
-        TEST(test_numbers),         TEST(test_texts),           TEST(test_rows),
-        TEST(test_foreign_paths),   TEST(test_encoded_names),   TEST(test_odd_labels),
-        TEST(test_apart),           TEST(test_two_meanings),    TEST(test_masks),
-        TEST(test_nothing_matches), TEST(test_class_folders),   TEST(test_two_splits),
-        TEST(test_split_folders),   TEST(test_large_tables),
+        TEST(test_ids_and_splits),
+        TEST(test_split_column),
+        TEST(test_split_flags),
+        TEST(test_several_classes),
+        TEST(test_several_columns),
+        TEST(test_captions),
+        TEST(test_numbers),
+        TEST(test_texts),
+        TEST(test_rows),
+        TEST(test_foreign_paths),
+        TEST(test_encoded_names),
+        TEST(test_odd_labels),
+        TEST(test_apart),
+        TEST(test_two_meanings),
+        TEST(test_masks),
+        TEST(test_nothing_matches),
+        TEST(test_class_folders),
+        TEST(test_two_splits),
+        TEST(test_split_folders),
+        TEST(test_large_tables),
+        TEST(test_table_of_a_split),
+        TEST(test_splits_in_longer_names),
+        TEST(test_splits_of_no_training_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
