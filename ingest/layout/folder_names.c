@@ -34,20 +34,12 @@ static const char *const additions[] = {
     "pics", "photos", "samples", "examples", "split",  "folder", "dir",  "seg",
 };
 
-static const char *const sure[] = {
-    "images",
-    "image",
-    "imgs",
-    "img",
-    "jpegimages",
-    "jpegs",
-    "jpeg",
-    "jpgs",
-    "jpg",
-    "pngs",
-    "png",
-    "data",
-    "dataset",
+/* Containers of images, and those of something else that belongs to images. */
+static const char *const sure_images[] = {
+    "images", "image", "imgs", "img",  "jpegimages", "jpegs",  "jpeg",  "jpgs",
+    "jpg",    "pngs",  "png",  "data", "dataset",    "inputs", "files", "samples",
+};
+static const char *const sure_others[] = {
     "masks",
     "labels",
     "annotations",
@@ -63,18 +55,14 @@ static const char *const sure[] = {
     "trimaps",
     "bbox",
     "bboxes",
-    "inputs",
     "targets",
-    "files",
-    "samples",
     "thumbnails",
     "thumbs",
 };
-
-static const char *const perhaps[] = {
-    "mask", "label",    "gt",       "photos", "photo", "pictures", "picture", "pics",
-    "pic",  "drawings", "sketches", "depth",  "edges", "input",    "target",
+static const char *const perhaps_images[] = {
+    "photos", "photo", "pictures", "picture", "pics", "pic", "drawings", "sketches", "input",
 };
+static const char *const perhaps_others[] = {"mask", "label", "gt", "depth", "edges", "target"};
 
 static bool is_letter(char c)
 {
@@ -226,16 +214,54 @@ mr_split_token mr_split_token_of(const char *name, size_t len)
     return token;
 }
 
-mr_container mr_folder_container(const char *name, size_t len)
+/* The words of a name, joined; false: too many or too long for a usual name. */
+static bool join_words(const char *name, size_t len, char whole[WORDS_MAX * WORD_MAX])
 {
     words w;
-    char whole[WORDS_MAX * WORD_MAX] = "";
     split_name(name, len, &w);
-    if (w.overflow)
-        return MR_CONTAINER_NONE;
+    *whole = '\0';
     for (size_t i = 0; i < w.count; i++)
         strcat(whole, w.text[i]);
-    if (IS_ONE_OF(whole, sure))
+    return !w.overflow;
+}
+
+mr_container mr_folder_container(const char *name, size_t len)
+{
+    char whole[WORDS_MAX * WORD_MAX];
+    if (!join_words(name, len, whole))
+        return MR_CONTAINER_NONE;
+    if (IS_ONE_OF(whole, sure_images) || IS_ONE_OF(whole, sure_others))
         return MR_CONTAINER_SURE;
-    return IS_ONE_OF(whole, perhaps) ? MR_CONTAINER_PERHAPS : MR_CONTAINER_NONE;
+    return IS_ONE_OF(whole, perhaps_images) || IS_ONE_OF(whole, perhaps_others) ? MR_CONTAINER_PERHAPS
+                                                                                : MR_CONTAINER_NONE;
+}
+
+bool mr_folder_of_others(const char *name, size_t len)
+{
+    char whole[WORDS_MAX * WORD_MAX];
+    return join_words(name, len, whole) && IS_ONE_OF(whole, sure_others);
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------------- */
+
+const char *mr_split_of_path(const char *path, size_t len)
+{
+    const char *word = NULL, *slash;
+    for (const char *part = path; !word && (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1)
+        word = mr_split_word(part, (size_t)(slash - part));
+    return word;
+}
+
+mr_split_token mr_split_token_of_path(const char *path, size_t len, const char **folder, size_t *folder_len)
+{
+    mr_split_token token = {.split = NULL};
+    const char *slash;
+    for (const char *part = path; !token.split && (slash = memchr(part, '/', len - (size_t)(part - path)));
+         part = slash + 1) {
+        *folder = part;
+        *folder_len = (size_t)(slash - part);
+        token = mr_split_token_of(part, *folder_len);
+        token.split = token.several ? NULL : token.split;
+    }
+    return token;
 }

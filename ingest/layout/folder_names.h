@@ -31,5 +31,12 @@ typedef enum mr_container {
 } mr_container;
 
 mr_container mr_folder_container(const char *name, size_t len);
+/* Whether it is surely one of something other than the images: masks, labels, thumbnails ... */
+bool mr_folder_of_others(const char *name, size_t len);
+
+/* The split that is the whole name of a folder of the path: static text; NULL: none. */
+const char *mr_split_of_path(const char *path, size_t len);
+/* The first folder of the path that names a split by one of its words, as cars_test does; .split is NULL: none does. */
+mr_split_token mr_split_token_of_path(const char *path, size_t len, const char **folder, size_t *folder_len);
 
 #endif

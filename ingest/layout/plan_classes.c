@@ -141,7 +141,22 @@ static size_t without_copy(const char *name, size_t len)
     return len;
 }
 
-/* Small letters; "_" and "-" inside are spaces, and several spaces are one; numbers without leading zeros. */
+/* The bytes of an accented Latin letter, one character (NFC) or a letter and marks (NFD); 0: another. */
+static size_t accented(const char *name, size_t len)
+{
+    const uint8_t *at = (const uint8_t *)name;
+    size_t n = 1;
+    while (n + 1 < len && ((at[n] == 0xCC && at[n + 1] >= 0x80) || (at[n] == 0xCD && at[n + 1] < 0xB0)))
+        n += 2;
+    if (n > 1)
+        return n;
+    if (len > 1 && at[0] >= 0xC3 && at[0] <= 0xC6)
+        return 2;
+    return len > 2 && at[0] == 0xE1 && at[1] >= 0xB8 && at[1] <= 0xBB ? 3 : 0;
+}
+
+/* Small letters, accented ones as "?"; "_" and "-" inside are spaces, and several spaces are one; numbers without
+ * leading zeros. */
 static void add_spelling(mr_buf *out, const char *name)
 {
     size_t len = strlen(name);
@@ -151,6 +166,12 @@ static void add_spelling(mr_buf *out, const char *name)
     for (; number && len > 1 && *name == '0'; len--)
         name++;
     for (size_t i = 0; i < len; i++) {
+        size_t letter = accented(name + i, len - i);
+        if (letter) {
+            mr_buf_add_text(out, "?");
+            i += letter - 1;
+            continue;
+        }
         bool inside = i && i + 1 < len, space = name[i] == ' ' || (inside && strchr("_-", name[i]));
         char c = (char)(space ? ' ' : tolower((unsigned char)name[i]));
         if (!space || !inside || !strchr(" _-", name[i - 1]))

@@ -122,6 +122,18 @@ static bool is_resource_fork(const char *path, size_t len)
     return (len > 9 && memcmp(path, "__MACOSX/", 9) == 0) || (base_len > 2 && memcmp(base, "._", 2) == 0);
 }
 
+/* Thumbnails of Synology's and QNAP's disks, and what Windows keeps of deleted files. */
+static bool in_system_folder(const char *path, size_t len)
+{
+    static const char *const names[] = {"@eaDir", ".@__thumb", "$RECYCLE.BIN", "System Volume Information"};
+    const char *slash;
+    for (const char *part = path; (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1)
+        for (size_t i = 0; i < MR_COUNT(names); i++)
+            if ((size_t)(slash - part) == strlen(names[i]) && !memcmp(part, names[i], strlen(names[i])))
+                return true;
+    return false;
+}
+
 uint64_t mr_list_max_size(const list *l, const char *path, size_t len)
 {
     static const char *const text[] = {".json", ".jsonl", ".csv", ".txt", ".parquet", NULL};
@@ -163,6 +175,10 @@ mr_status mr_list_add(list *l, const mr_entry *entry, mr_error *err)
         return MR_OK;
     if (is_resource_fork(e.path, len)) {
         mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "a macOS resource fork");
+        return MR_OK;
+    }
+    if (in_system_folder(e.path, len)) {
+        mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "in a folder of the file system's own");
         return MR_OK;
     }
     if (is_export_list(e.path, len))

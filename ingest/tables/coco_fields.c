@@ -12,9 +12,9 @@
 enum { TEXT_ID_MAX = 4096 };
 
 const char *const mr_coco_sections[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
-const char *const mr_coco_fields[] = {"",     "id",   "image_id", "category_id",   "file_name",    "coco_url",
-                                      "name", "bbox", "caption",  "segments_info", "segmentation", "keypoints"};
-static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 8, 4, 4, 7, 13, 12, 9}; /* there are millions of keys */
+const char *const mr_coco_fields[] = {"",      "id",   "image_id", "category_id",   "file_name",    "coco_url", "name",
+                                      "split", "bbox", "caption",  "segments_info", "segmentation", "keypoints"};
+static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 8, 4, 5, 4, 7, 13, 12, 9}; /* there are millions of keys */
 
 mr_status mr_coco_spoil(mr_coco_parser *p, const char *format, ...)
 {
@@ -79,6 +79,21 @@ static mr_status take_id(mr_coco_parser *p, const mr_json_token *t)
                          t->text);
 }
 
+/* Keeps the first two different ones. */
+static mr_status take_split(mr_coco_parser *p, const mr_json_token *t)
+{
+    char(*kept)[MR_COCO_SPLIT] = p->file->splits;
+    for (int i = 0; i < 2 && t->kind == MR_JSON_STRING && t->len && t->len < MR_COCO_SPLIT; i++) {
+        if (!memcmp(kept[i], t->text, t->len) && !kept[i][t->len])
+            break;
+        if (*kept[i])
+            continue;
+        memcpy(kept[i], t->text, t->len);
+        break;
+    }
+    return MR_OK;
+}
+
 /* bbox is a list of four numbers, or empty. */
 static mr_status take_bbox(mr_coco_parser *p, const mr_json_token *t)
 {
@@ -117,6 +132,8 @@ mr_status mr_coco_take_field(mr_coco_parser *p, const mr_json_token *t)
     p->seen_fields |= 1u << p->field;
     if (p->field == BBOX)
         return take_bbox(p, t);
+    if (p->field == SPLIT)
+        return take_split(p, t);
     return p->field == FILE_NAME || p->field == COCO_URL || p->field == NAME ? take_name(p, t) : take_id(p, t);
 }
 

@@ -45,8 +45,11 @@ enum { /* what at least one annotation has */
        MR_COCO_HAS_PLACE = 4,    /* a bbox, a segmentation or keypoints that are not empty */
 };
 
+enum { MR_COCO_SPLIT = 24 };
+
 typedef struct mr_coco_file {
     uint32_t entry;
+    char splits[2][MR_COCO_SPLIT];   /* two different values of "split" in images; empty: there are none */
     const mr_coco_ids *ids;          /* the ids that are strings; lent by the caller of mr_coco_parse() */
     mr_coco_image *images;           /* sorted by id */
     mr_coco_annotation *annotations; /* sorted by image id, then by position in the file */

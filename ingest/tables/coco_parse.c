@@ -19,7 +19,7 @@ enum { LICENCES_MAX = 4096 };
 
 static const unsigned fields_of[SECTIONS] = {
     /* the members that are read, as bits */
-    [IMAGES] = 1u << ID | 1u << FILE_NAME | 1u << COCO_URL,
+    [IMAGES] = 1u << ID | 1u << FILE_NAME | 1u << COCO_URL | 1u << SPLIT,
     [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID | 1u << FILE_NAME | 1u << BBOX | 1u << CAPTION |
                     1u << SEGMENTS_INFO | 1u << SEGMENTATION | 1u << KEYPOINTS,
     [CATEGORIES] = 1u << ID | 1u << NAME,

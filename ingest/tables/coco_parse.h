@@ -20,6 +20,7 @@ enum mr_coco_field {
     FILE_NAME,
     COCO_URL,
     NAME,
+    SPLIT,
     BBOX,
     CAPTION,
     SEGMENTS_INFO,

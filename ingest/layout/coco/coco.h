@@ -50,6 +50,7 @@ typedef struct mr_coco_group {
     char folder[256];    /* where its images are, at the root or in images/: "train2017", or "train" if that exists */
     bool left_out;       /* by --split-map */
     bool by_folder;      /* its files name no split, and all of its images are in folders that do */
+    bool by_token;       /* ... in folders such as cars_train and cars_test */
     bool any;            /* an image that its files list exists */
     uint64_t found[3];   /* images whose names have no folder: in its folder, in images/, elsewhere */
     bool flat[4];        /* has images directly in the root, in images/, in annotations/, in data/ */

@@ -5,27 +5,44 @@
 
 #include "base/scope.h"
 #include "ingest/layout/coco/coco.h"
+#include "ingest/layout/folder_names.h"
+
+typedef struct folders {          /* of the images that exist */
+    size_t images, words, tokens; /* ... in a folder that is named like a split; ... in one of whose name is a word */
+    bool train, other;            /* the splits that the latter name */
+} folders;
+
+static mr_status look_at_folders(mr_coco_build *b, mr_coco_group *g, mr_coco_part *part, folders *f)
+{
+    for (size_t n = 0; n < part->file->image_count; n++) {
+        size_t len, folder_len;
+        uint32_t entry;
+        const char *folder;
+        MR_TRY(mr_coco_find_image(b, g, &part->file->images[n], &entry));
+        if (entry == MR_NO_ENTRY)
+            continue;
+        const char *path = mr_tree_path(b->tree, entry, &len);
+        const char *token = mr_split_token_of_path(path, len, &folder, &folder_len).split;
+        f->images++;
+        f->words += mr_coco_split_folder(path, len, &folder_len) != NULL;
+        f->tokens += token != NULL;
+        f->train = f->train || (token && !strcmp(token, "train"));
+        f->other = f->other || (token && strcmp(token, "train") != 0);
+    }
+    return MR_OK;
+}
 
 /* Whether every image of the group's files that exists is in a folder of a split. */
-static mr_status in_split_folders(mr_coco_build *b, mr_coco_group *g, bool *yes)
+static mr_status in_split_folders(mr_coco_build *b, mr_coco_group *g)
 {
-    size_t there = 0;
-    *yes = true;
-    for (size_t i = 0; i < g->count && *yes; i++) {
+    folders f = {0};
+    for (size_t i = 0; i < g->count; i++) {
         mr_coco_part *part = &b->st->parts[g->first + i];
         MR_TRY(mr_coco_open_part(b, part));
-        for (size_t n = 0; n < part->file->image_count && *yes; n++) {
-            size_t len, folder_len;
-            uint32_t entry;
-            MR_TRY(mr_coco_find_image(b, g, &part->file->images[n], &entry));
-            if (entry == MR_NO_ENTRY)
-                continue;
-            const char *path = mr_tree_path(b->tree, entry, &len);
-            *yes = mr_coco_split_folder(path, len, &folder_len) != NULL;
-            there++;
-        }
+        MR_TRY(look_at_folders(b, g, part, &f));
     }
-    *yes = *yes && there;
+    g->by_folder = f.images && f.words == f.images;
+    g->by_token = !g->by_folder && f.images && f.tokens == f.images && f.train && f.other;
     return MR_OK;
 }
 
@@ -97,6 +114,19 @@ static void use_val_folder(const mr_coco_build *b, mr_coco_group *g)
     }
 }
 
+/* Images may say themselves of which split they are. */
+static void note_splits(const mr_coco_build *b, const mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_file *f = b->st->parts[g->first + i].file;
+        if (f->splits[1][0] && mr_split_word(f->splits[0], strlen(f->splits[0])))
+            mr_note_add(b->plan->notes, MR_NOTE_INFO, g->beside, strlen(g->beside), 0,
+                        "its images have a member \"split\" (%s, %s), which is kept in their metas and does not divide "
+                        "them: write a JSON for each split",
+                        f->splits[0], f->splits[1]);
+    }
+}
+
 /* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
@@ -126,12 +156,14 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         return MR_OK;
     }
     if (part->unnamed)
-        MR_TRY(in_split_folders(b, &g, &g.by_folder));
-    if (g.by_folder)
+        MR_TRY(in_split_folders(b, &g));
+    if (g.by_folder || g.by_token)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, g.beside, strlen(g.beside), 0,
                     "its name does not give the split, but the folders of its images do");
     else
         MR_TRY(is_left_out(b, &g, &g.left_out));
+    if (part->unnamed && !g.by_folder && !g.by_token)
+        note_splits(b, &g);
     if (g.left_out)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
     if (!MR_GROW(st->groups, st->group_count, st->group_capacity))

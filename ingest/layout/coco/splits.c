@@ -55,6 +55,9 @@ mr_status mr_coco_image_split(const mr_coco_build *b, mr_coco_group *g, uint32_t
     const char *folder = g->by_folder ? mr_coco_split_folder(path, len, &folder_len) : NULL;
     if (folder)
         return mr_plan_split_get(b->plan, b->options, folder, mr_coco_without_year(folder, folder_len), split, b->err);
+    const char *token = g->by_token ? mr_split_token_of_path(path, len, &folder, &folder_len).split : NULL;
+    if (token)
+        return mr_plan_split_get(b->plan, b->options, token, strlen(token), split, b->err);
     if (g->split == MR_NO_ENTRY)
         MR_TRY(mr_coco_get_split(b, b->plan, g, &g->split));
     *split = g->split;

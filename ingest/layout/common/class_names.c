@@ -276,6 +276,49 @@ static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, joined
     return status;
 }
 
+/* ---- folders in class folders that hold something else ----------------------------------------------------------- */
+
+static mr_status refuse_others(const char *path, size_t class_len, const char *inner, size_t len, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf place = {0};
+    MR_AUTO(mr_buf_free) mr_buf pattern = {0};
+    MR_AUTO(mr_buf_free) mr_buf option = {0};
+    mr_text_escape(&place, path, class_len);
+    mr_buf_add_text(&pattern, "**/");
+    mr_buf_add(&pattern, inner, len);
+    mr_source_leave_out(mr_buf_text(&pattern), pattern.len, &option);
+    if (place.failed || pattern.failed || option.failed)
+        return mr_fail_memory(err, "checking the classes");
+    return mr_fail(
+        err, MR_BAD_DATA,
+        "%s/ holds images and a folder %.*s, whose images would be of this class as well; %s leaves out such "
+        "folders, --class-depth 1 takes all images below a class folder",
+        mr_buf_text(&place), (int)len, inner, mr_buf_text(&option));
+}
+
+static bool holds_image(const mr_tree *t, const char *path, size_t len)
+{
+    mr_child child = {0};
+    while (mr_tree_next(t, path, len, &child))
+        if (!child.is_dir && mr_folder_image(t, child.entry, len + 1))
+            return true;
+    return false;
+}
+
+/* train/cat/1.png and train/cat/masks/1.png: the latter are masks, labels or thumbnails of the former. */
+static mr_status check_others(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
+{
+    size_t skip = dir->len ? dir->len + 1 : 0, len;
+    for (uint32_t e = dir->begin; e < dir->end; e++) {
+        const char *path = mr_tree_path(t, e, &len), *class = memchr(path + skip, '/', len - skip);
+        const char *inner = class ? memchr(class + 1, '/', len - (size_t)(class + 1 - path)) : NULL;
+        if (inner && mr_folder_of_others(class + 1, (size_t)(inner - class - 1)) && mr_folder_image(t, e, skip) &&
+            holds_image(t, path, (size_t)(class - path)))
+            return refuse_others(path, (size_t)(class - path), class + 1, (size_t)(inner - class - 1), err);
+    }
+    return MR_OK;
+}
+
 mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
                                   mr_notes *notes, mr_error *err)
 {
@@ -287,6 +330,8 @@ mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, 
     free_doubt(&d);
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
         status = check_splits(t, &dirs->items[i], err);
+    for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
+        status = check_others(t, &dirs->items[i], err);
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
         status = check_nesting(t, &dirs->items[i], &found, err);
     if (status == MR_OK && found.count)

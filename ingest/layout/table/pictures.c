@@ -47,27 +47,13 @@ static mr_status link_stems(mr_picture_index *index, mr_error *err)
     return MR_OK;
 }
 
-static bool has_word(const char *name, size_t len, const char *word)
-{
-    for (size_t at = 0, n = strlen(word); at + n <= len; at++)
-        if (!strncasecmp(name + at, word, n))
-            return true;
-    return false;
-}
-
 /* A sure name of such a folder, or the last word of it: "train_masks". */
 static bool holds_masks(const char *name, size_t len)
 {
-    static const char *const words[] = {"mask", "trimap", "annot", "truth", "segment", "label"};
     size_t last = len;
     while (last && !strchr("_- ", name[last - 1]))
         last--;
-    bool sure = mr_folder_container(name, len) == MR_CONTAINER_SURE ||
-                mr_folder_container(name + last, len - last) == MR_CONTAINER_SURE;
-    for (size_t w = 0; w < MR_COUNT(words) && sure; w++)
-        if (has_word(name, len, words[w]))
-            return true;
-    return false;
+    return mr_folder_of_others(name, len) || mr_folder_of_others(name + last, len - last);
 }
 
 /* masks/, annotations/trimaps/, SegmentationClass/ ... */
@@ -149,27 +135,15 @@ bool mr_root_is_split(const mr_tree *t)
 const char *mr_folder_split(const mr_tree *t, uint32_t entry)
 {
     size_t len;
-    const char *path = mr_tree_path(t, entry, &len), *slash;
-    const char *word = NULL;
-    for (const char *part = path; !word && (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1)
-        word = mr_split_word(part, (size_t)(slash - part));
-    return word;
+    const char *path = mr_tree_path(t, entry, &len);
+    return mr_split_of_path(path, len);
 }
 
-/* The first folder of the path one word of which names a split: "cars_test"; .split is NULL: none. */
-static mr_split_token token_of(const mr_tree *t, uint32_t entry, const char **folder, size_t *folder_len)
+static const char *token_of(const mr_tree *t, uint32_t entry, const char **folder, size_t *folder_len)
 {
     size_t len;
-    const char *path = mr_tree_path(t, entry, &len), *slash;
-    mr_split_token token = {.split = NULL};
-    for (const char *part = path; !token.split && (slash = memchr(part, '/', len - (size_t)(part - path)));
-         part = slash + 1) {
-        *folder = part;
-        *folder_len = (size_t)(slash - part);
-        token = mr_split_token_of(part, *folder_len);
-        token.split = token.several ? NULL : token.split;
-    }
-    return token;
+    const char *path = mr_tree_path(t, entry, &len);
+    return mr_split_token_of_path(path, len, folder, folder_len).split;
 }
 
 /* Whether folders name the split train, and others another split by one word of a longer name. */
@@ -180,7 +154,7 @@ static bool tokens_divide(const mr_picture_index *index)
     bool train = false, other = false;
     for (size_t i = 0; i < index->count && !(train && other); i++) {
         const char *word = mr_folder_split(index->tree, index->entries[i]);
-        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len).split;
+        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len);
         train = train || !strcmp(word ? word : token ? token : "", "train");
         other = other || (token && strcmp(token, "train") != 0);
     }
@@ -200,7 +174,7 @@ void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes)
     size_t noted_len = 0, len = 0;
     for (size_t i = 0; i < index->count && index->tokens; i++) {
         const char *word = mr_folder_split(index->tree, index->entries[i]);
-        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len).split;
+        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len);
         if (!token || (noted && noted_len == len && !memcmp(noted, folder, len)))
             continue;
         noted = folder;
@@ -213,7 +187,7 @@ const char *mr_picture_split(const mr_picture_index *index, uint32_t entry)
 {
     const char *folder, *word = mr_folder_split(index->tree, entry);
     size_t len;
-    return word || !index->tokens ? word : token_of(index->tree, entry, &folder, &len).split;
+    return word || !index->tokens ? word : token_of(index->tree, entry, &folder, &len);
 }
 
 /* ---- cells ---------------------------------------------------------------------------------------------------- */
@@ -271,7 +245,7 @@ static unsigned split_claim(const mr_picture_index *index, uint32_t picture, con
     size_t len;
     if (word || !split)
         return word && !strcmp(word, split) ? 2 : 0;
-    word = token_of(index->tree, entry, &folder, &len).split;
+    word = token_of(index->tree, entry, &folder, &len);
     return word && !strcmp(word, split);
 }
 
@@ -305,15 +279,6 @@ static mr_picture_match find_cell(const mr_picture_index *index, const char *cel
 
 /* ---- paths of another machine ------------------------------------------------------------------------------------ */
 
-/* The split that a folder in the cell names. */
-static const char *split_in_cell(const char *cell)
-{
-    const char *word = NULL, *slash;
-    for (; !word && (slash = strchr(cell, '/')); cell = slash + 1)
-        word = mr_split_word(cell, (size_t)(slash - cell));
-    return word;
-}
-
 /* Whether an image may be the one of this name in a folder that is not here: it is in none of its own, or in that of a
  * split or container, and not in another split. */
 static bool may_be(const mr_picture_index *index, uint32_t picture, const char *cell)
@@ -323,7 +288,7 @@ static bool may_be(const mr_picture_index *index, uint32_t picture, const char *
     const char *path = mr_tree_path(index->tree, entry, &len), *slash = memrchr(path, '/', len);
     const char *before = slash && slash > path ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
     const char *folder = before ? before + 1 : path, *mine = mr_picture_split(index, entry);
-    const char *theirs = split_in_cell(cell);
+    const char *theirs = mr_split_of_path(cell, strlen(cell));
     return (!slash || mr_folder_word(folder, (size_t)(slash - folder))) && (!mine || !theirs || !strcmp(mine, theirs));
 }
 
@@ -399,7 +364,12 @@ mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell
     mr_value id = mr_value_of(cell, len);
     if (match == MR_PICTURE_NONE && id.kind == MR_VALUE_WHOLE && strcmp(id.name, cell) != 0)
         return find_cell(index, id.name, split, found); /* 7.0, as pandas writes ids where one is missing */
-    const char *scheme = strstr(cell, "://");
+    const char *scheme = strstr(cell, "://"), *query = scheme ? strchr(scheme, '?') : NULL;
+    if (match == MR_PICTURE_NONE && query && (len = (size_t)(query - cell)) < sizeof whole) {
+        memcpy(whole, cell, len);
+        whole[len] = '\0';
+        return mr_picture_find(index, whole, split, found);
+    }
     bool elsewhere = match == MR_PICTURE_OUTSIDE ||
                      (match == MR_PICTURE_NONE && (scheme || strchr(cell, '\\') || strstr(cell, "//")));
     cell = scheme ? scheme + 2 : cell;

@@ -39,6 +39,10 @@ static void test_spellings(void **state)
         {"-", "_", false},
         {"-1", "1", false},
         {"a - b", "a b", true},
+        {"caf\xC3\xA9", "cafe\xCC\x81", true},       /* one character, and a letter with a mark */
+        {"\xE1\xBA\xA5", "a\xCC\x82\xCC\x81", true}, /* a letter with two marks */
+        {"caf\xC3\xA9", "cafe", false},
+        {"\xE7\x8C\xAB", "\xE7\x8A\xAC", false}, /* other scripts have no small letters */
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *dir = support_path("%s/%zu", plan_dir, i), *one = support_path("%s/1.jpg", trials[i].first),

@@ -57,6 +57,29 @@ static void test_one_file_over_folders_of_splits(void **state)
     support_plan_done(&p);
 }
 
+/* What images say of their splits does not divide them, which a note says. */
+static void test_splits_in_images(void **state)
+{
+    char *dir = *state;
+    static const char *const second[] = {"test", "train"};
+    touch(dir, "a.jpg b.jpg");
+    for (int i = 0; i < 2; i++) {
+        char *text =
+            support_path("{\"images\":[{\"id\":1,\"file_name\":\"a.jpg\",\"split\":\"train\"},{\"id\":2,\"file_name\":"
+                         "\"b.jpg\",\"split\":\"%s\"}],\"categories\":[],\"annotations\":[]}",
+                         second[i]);
+        support_put(dir, "a.json", text);
+        support_plan p = support_plan_ok(COCO, dir, NULL);
+        assert_int_equal(p.plan.sample_count, 2);
+        assert_int_equal(support_has_note(&p, MR_NOTE_INFO, "a.json",
+                                          "its images have a member \"split\" (train, test), which is kept in their "
+                                          "metas and does not divide them: write a JSON for each split"),
+                         i == 0);
+        support_plan_done(&p);
+        free(text);
+    }
+}
+
 /* What --split-map leaves out is left out wherever it is, so that nothing is left to account for. */
 static void test_a_split_that_is_left_out(void **state)
 {
@@ -203,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_one_file_over_folders_of_splits),
+        IN_TMPDIR(test_splits_in_images),
         IN_TMPDIR(test_pairs_of_cvat),
         IN_TMPDIR(test_a_split_that_is_left_out),
         IN_TMPDIR(test_minival),

@@ -167,7 +167,7 @@ static void test_foreign_paths(void **state)
     plan_says(NULL, NULL, "train images/4.jpg b - - ");
     plan_says(NULL, NULL, "note missing /home/me/d/dog/2.jpg: row 2 of a.csv names it");
     plan_says(NULL, NULL, "a.csv: its paths are from another machine");
-    plan_file("a.csv", "file,label\nhttps://x.org/images/3.jpg,a\nhttps://x.org/images/4.jpg,b\n");
+    plan_file("a.csv", "file,label\nhttps://x.org/images/3.jpg?w=64,a\nhttps://x.org/images/4.jpg,b\n");
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
     plan_file("a.csv", "file,label\nimages\\3.jpg,a\nimages\\4.jpg,b\n");
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
