@@ -94,6 +94,7 @@ static mr_status look_for_splits(build *b, const char *dir, size_t dir_len)
     const char *name, *slash = dir_len ? memrchr(dir, '/', dir_len) : NULL, *base = slash ? slash + 1 : dir;
     size_t len;
     bool several;
+    mr_webdataset_gaps(b->tree, dir, dir_len, b->plan->notes);
     if (!has_image(b, dir, dir_len))
         return MR_OK;
     b->split_known = b->split_known || mr_webdataset_split(&b->facts, b->options, dir, dir_len, &name, &len, &several);

@@ -1,6 +1,7 @@
 /* webdataset.h - what the files of the layout webdataset share: webdataset.c (bid, meta), plan.c (folders),
- * samples.c (one key), splits.c (of folders), names.c (of samples and shards), groups.c (the files of a key), labels.c
- * (classes), facts.c (names). Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
+ * samples.c (one key), splits.c (of folders), names.c (of samples and shards), gaps.c (missing shards), groups.c (the
+ * files of a key), labels.c (classes), facts.c (names). Invariant: nothing of the state changes after plan(), so meta()
+ * may run on many threads.
  *
  *      train-000000.tar/0001.jpg  0001.cls  0001.json  0001.txt      a numbered tar is a folder of the tree
  *      train/0001.jpg ...                                            as `export --to tar` writes it                 */
@@ -25,6 +26,9 @@ typedef struct mr_webdataset_state {
 /* Splits a file's name as WebDataset does: the key goes up to the first dot, the rest is the member's name ("jpg",
  * "seg.png").  False: the name has no dot, or begins with it; such a file belongs to no sample. */
 bool mr_webdataset_name(const char *name, size_t len, size_t *key_len);
+
+/* Notes the shards of a folder that are missing between others of their names, or of as many as their names say. */
+void mr_webdataset_gaps(const mr_tree *t, const char *dir, size_t dir_len, mr_notes *notes);
 
 /* The length of a shard's name without its number: "train" of "train-000012.tar"; 0: the name is not a shard's. */
 size_t mr_webdataset_shard(const char *name, size_t len);

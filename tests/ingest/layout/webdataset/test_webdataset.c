@@ -55,6 +55,25 @@ static void numbered_tars_are_folders(void **state)
             "unused train-000001.tar/k/2.x.jpg\n");
 }
 
+static void missing_numbers_are_noted(void **state)
+{
+    (void)state;
+    const support_entry one[] = {file("1.jpg", "a"), file("1.cls", "0")};
+    static const char *const names[] = {
+        "train-0000.tar",  "train-0001.tar",  "train-0004.tar", "val-00002-of-00005.tar",
+        "test-1-of-3.tar", "test-3-of-3.tar", "train_8.tar",    "train_10.tar",
+        "test_7.tar"};
+    for (size_t i = 0; i < MR_COUNT(names); i++)
+        put_tar(names[i], one, MR_COUNT(one));
+    plan_says(NULL, NULL,
+              "note missing test-2-of-3.tar: no such shard; missing from this number on: 1\n"
+              "note missing train-0002.tar: no such shard; missing from this number on: 2\n"
+              "note missing val-00000-of-00005.tar: no such shard; missing from this number on: 2\n"
+              "note missing val-00003-of-00005.tar: no such shard; missing from this number on: 2\n");
+    plan_lacks("note missing train_");
+    plan_lacks("note missing test_");
+}
+
 /* A tar by itself keeps its names: `export --to tar` writes one. */
 static void one_tar_has_its_own_folders(void **state)
 {
@@ -360,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbered_tars_are_folders, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(missing_numbers_are_noted, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(one_tar_has_its_own_folders, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(the_image_is_chosen, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(samples_without_an_image_are_named, plan_set_up, plan_tear_down),
