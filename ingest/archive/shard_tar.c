@@ -1,11 +1,13 @@
-/* shard_tar.c - which tars are shards of WebDataset: such a tar becomes a folder of its name (source.h).
- * Invariant: the verdict depends on the tar's name, its first entries and whether it stands alone, never on the file
- * system.
+/* shard_tar.c - which archives become a folder of their name: shards of WebDataset (source.h), and archives of splits
+ * whose images are in no folder, which would be mixed with those of other splits.
+ * Invariant: the verdict depends on the archive's name, its first entries and whether it stands alone, never on the
+ * file system.
  *
  *      train-000012.tar            five digits or more: always
  *      imagenet1k-val-00.tar       a digit, or among other archives, if it holds files that share a key:
  *      train.tar, val.tar              7.jpg 7.cls        7.png 7.json        7.jpg 7.txt
- *      train/0000.tar              further down in a folder: by its files alone */
+ *      train/0000.tar              further down in a folder: by its files alone
+ *      train.zip, val.zip          among other archives, if their images are at the top: train/, val/ */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -26,11 +28,12 @@ typedef struct key {
 } key;
 
 typedef struct look {
-    unpack *u;
+    unpack u;
     key keys[ENTRIES];
     size_t count;
     bool image, shard;
-    bool whole; /* a dataset with folders for its splits */
+    bool whole;  /* a dataset with folders for its splits */
+    bool folder; /* a file is in a folder */
     mr_buf name;
 } look;
 
@@ -53,7 +56,7 @@ static bool is_split_folder(const char *path, size_t len)
 {
     static const char *const names[] = {"train", "val", "valid", "validation", "test", "__millrace__"};
     for (size_t i = 0; i < MR_COUNT(names); i++)
-        if (strlen(names[i]) == len && memcmp(path, names[i], len) == 0)
+        if (strlen(names[i]) == len && strncasecmp(path, names[i], len) == 0)
             return true;
     return false;
 }
@@ -77,7 +80,7 @@ static bool is_sidecar(look *l, const char *end, size_t len, bool flat)
         return true;
     if (!flat || (!json && !text))
         return false;
-    la_ssize_t n = archive_read_data(l->u->archive, head, sizeof head);
+    la_ssize_t n = archive_read_data(l->u.archive, head, sizeof head);
     if (n <= 0)
         return false;
     if (text)
@@ -89,7 +92,10 @@ static void take_entry(look *l, const char *path, size_t len)
 {
     const char *slash = memrchr(path, '/', len), *base = slash ? slash + 1 : path, *top = memchr(path, '/', len);
     const char *dot = memchr(base, '.', len - (size_t)(base - path));
+    if (len > 9 && !memcmp(path, "__MACOSX/", 9))
+        return;
     l->whole = l->whole || (top && is_split_folder(path, (size_t)(top - path)));
+    l->folder = l->folder || top;
     if (!dot || dot == base)
         return;
     uint64_t hash = mr_hash64(path, (size_t)(dot - path));
@@ -115,7 +121,7 @@ static void look_at_entries(look *l)
     struct archive_entry *e;
     uint64_t total = 0;
     for (size_t n = 0; n < ENTRIES && !l->whole && !l->shard; n++) {
-        int r = archive_read_next_header(l->u->archive, &e);
+        int r = archive_read_next_header(l->u.archive, &e);
         if (r == ARCHIVE_EOF)
             return;
         if (r < ARCHIVE_WARN) {
@@ -126,7 +132,7 @@ static void look_at_entries(look *l)
         const char *name = mr_archive_input_name(e, &len);
         int64_t size = archive_entry_size(e);
         total += size > 0 ? (uint64_t)size : 0;
-        if (!name || (total > UNPACKED_MAX && !mr_archive_input_is_file(l->u->input)))
+        if (!name || (total > UNPACKED_MAX && !mr_archive_input_is_file(l->u.input)))
             return;
         mr_list_plain_name(name, len, &l->name);
         if (archive_entry_filetype(e) != AE_IFDIR)
@@ -134,22 +140,30 @@ static void look_at_entries(look *l)
     }
 }
 
-mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err)
+static mr_status look_at(list *l, int fd, const char *path, look *at, mr_error *err)
 {
     struct stat st;
-    *shard = false;
+    *at = (look){.u = {.list = l, .name = path, .fd = fd, .holder = MR_NO_ENTRY}};
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return MR_OK;
-    MR_AUTO(mr_unpack_end) unpack u = {.list = l, .name = path, .fd = fd, .holder = MR_NO_ENTRY};
-    look at = {.u = &u};
-    MR_TRY(mr_unpack_begin(&u, err));
-    u.input->fd = fd;
-    u.input->seekable = true;
-    u.input->size = (uint64_t)st.st_size;
-    if (mr_archive_input_begin(u.input) && mr_archive_input_open(u.archive, u.input) >= ARCHIVE_WARN)
-        look_at_entries(&at);
+    mr_status status = mr_unpack_begin(&at->u, err);
+    if (status == MR_OK) {
+        at->u.input->fd = fd;
+        at->u.input->seekable = true;
+        at->u.input->size = (uint64_t)st.st_size;
+        if (mr_archive_input_begin(at->u.input) && mr_archive_input_open(at->u.archive, at->u.input) >= ARCHIVE_WARN)
+            look_at_entries(at);
+    }
+    mr_unpack_end(&at->u);
+    mr_buf_free(&at->name);
+    return status;
+}
+
+mr_status mr_list_looks_like_shard(list *l, int fd, const char *path, bool *shard, mr_error *err)
+{
+    look at;
+    MR_TRY(look_at(l, fd, path, &at, err));
     *shard = at.shard && !at.whole;
-    mr_buf_free(&at.name);
     return MR_OK;
 }
 
@@ -160,22 +174,37 @@ static bool has_digit(const char *text, size_t len)
     return len > 0;
 }
 
+/* Whether the archive's images are of the split that it is named after, and in no folder. */
+static mr_status is_flat_split(list *l, int fd, const char *path, const char *base, size_t stem, bool *flat,
+                               mr_error *err)
+{
+    look at;
+    *flat = false;
+    if (!l->several || !is_split_folder(base, stem))
+        return MR_OK;
+    MR_TRY(look_at(l, fd, path, &at, err));
+    *flat = at.image && !at.folder;
+    return MR_OK;
+}
+
 mr_status mr_list_shard(list *l, int fd, const char *path, const char *name, mr_error *err)
 {
     size_t stem;
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-    bool tar = mr_archive_name(base, strlen(base), &stem) && mr_archive_is_tar(base, stem);
-    bool shard = tar && (slash || mr_archive_is_shard(base, stem)); /* further down, only shards are opened */
+    bool archive = mr_archive_name(base, strlen(base), &stem), tar = archive && mr_archive_is_tar(base, stem);
+    bool shard = tar && (slash || mr_archive_is_shard(base, stem)), flat = false; /* further down, only shards */
     if (tar && !shard && (l->several || has_digit(base, stem)))
         MR_TRY(mr_list_looks_like_shard(l, fd, path, &shard, err));
-    if (!shard)
+    if (archive && !shard && !slash)
+        MR_TRY(is_flat_split(l, fd, path, base, stem, &flat, err));
+    if (!shard && !flat)
         return mr_list_archive(l, fd, path, err);
     MR_AUTO(mr_buf_free) mr_buf prefix = {0};
     bool is_class = mr_archive_is_class(name, strlen(name));
     if (is_class)
         MR_TRY(mr_list_class_tar(l, name, strlen(name), path, &prefix, err));
     else
-        mr_buf_printf(&prefix, "%s/", name);
+        mr_buf_printf(&prefix, "%.*s/", flat ? (int)stem : (int)strlen(name), name);
     l->prefix = mr_buf_text(&prefix);
     mr_status status = prefix.failed ? mr_fail_memory(err, path) : mr_list_archive(l, fd, path, err);
     l->prefix = NULL;

@@ -2,8 +2,7 @@
  * Invariant: the first row that fits counts, so a row comes after more specific ones.
  * Sources: the formats' own documents and exporters: COCO's "Data format", Apple's CreateML object detector, LabelMe's
  * label files, VIA 2's project and CSV, Label Studio's "Export formats", CVAT's "CVAT for images 1.1" and "for video
- * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs, MXNet's recordio.h, NEP 1,
- * pickletools. */
+ * 1.1", PASCAL-Part's Annotations_Part/, RetinaNet's CSVs, Open Images' box CSVs. */
 #include "ingest/layout/formats.h"
 
 #include <string.h>
@@ -11,33 +10,13 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "ingest/source/names.h"
-#include "ingest/layout/format_text.h"
+#include "ingest/tables/lines.h"
+#include "ingest/layout/format_files.h"
 
 typedef struct row {
     mr_format format;
     bool (*is)(const mr_head *h);
 } row;
-
-/* ---- images ---------------------------------------------------------------------------------------------------- */
-
-static bool is_image(const mr_head *h)
-{
-    static const struct {
-        const char *bytes;
-        size_t len;
-    } magic[] = {
-        {"\xFF\xD8\xFF", 3}, {"\0\0\0\x0CjP  ", 8}, {"\0\0\0\x0CJXL ", 8}, {"\x89PNG\r\n\x1A\n", 8},
-        {"GIF87a", 6},       {"GIF89a", 6},         {"II*\0", 4},          {"MM\0*", 4},
-    };
-    for (size_t i = 0; i < MR_COUNT(magic); i++)
-        if (h->len >= magic[i].len && !memcmp(h->bytes, magic[i].bytes, magic[i].len))
-            return true;
-    if (h->len >= 12 && !memcmp(h->bytes + 4, "ftyp", 4)) /* HEIF and AVIF, not films */
-        return !memcmp(h->bytes + 8, "hei", 3) || !memcmp(h->bytes + 8, "avif", 4) || !memcmp(h->bytes + 8, "mif1", 4);
-    if (h->len >= 26 && !memcmp(h->bytes, "BM", 2)) /* its reserved bytes are 0 */
-        return !memcmp(h->bytes + 6, "\0\0\0\0", 4);
-    return h->len >= 12 && !memcmp(h->bytes, "RIFF", 4) && !memcmp(h->bytes + 8, "WEBP", 4);
-}
 
 /* ---- annotations ------------------------------------------------------------------------------------------------- */
 
@@ -196,69 +175,23 @@ static bool is_named(const mr_head *h)
     return is_table(h) && mr_head_names_images(h);
 }
 
-static bool is_tfrecord(const mr_head *h)
-{
-    return memmem(h->name, h->name_len, ".tfrec", 6) != NULL;
-}
-
-/* An Arrow stream, as save_to_disk() of the library datasets writes it, or an Arrow file. */
-static bool is_arrow(const mr_head *h)
-{
-    return h->len >= 8 &&
-           (!memcmp(h->bytes, "ARROW1", 6) || (mr_head_ends(h, ".arrow") && !memcmp(h->bytes, "\xff\xff\xff\xff", 4)));
-}
-
-/* Shards of MosaicML Streaming and LitData, or the index.json beside them. */
-static bool is_streamed(const mr_head *h)
-{
-    return mr_head_ends(h, ".mds") || memmem(h->name, h->name_len, ".mds.", 5) ||
-           (is_json(h) && (mr_head_has(h, "\"column_encodings\"") ||
-                           (mr_head_has(h, "\"chunks\"") && mr_head_has(h, "\"chunk_bytes\""))));
-}
-
-static bool is_packed(const mr_head *h)
-{
-    return mr_head_ends(h, ".beton") || (h->len >= 8 && !memcmp(h->bytes, "\x0a\x23\xd7\xce", 4));
-}
-
-/* A pickle begins with its protocol, then a frame or its first object; CIFAR's have no ending. */
-static bool is_pickle(const mr_head *h)
-{
-    return h->len >= 4 && h->bytes[0] == '\x80' && h->bytes[1] >= 2 && h->bytes[1] <= 5 &&
-           memchr("\x95}](c", h->bytes[2], 5);
-}
-
-/* Those of single images hold embeddings or depths rather than labels. */
-static bool is_arrays(const mr_head *h)
-{
-    bool idx = memmem(h->name, h->name_len, "idx", 3) && memmem(h->name, h->name_len, "ubyte", 5);
-    bool magic = h->len >= 8 && (!memcmp(h->bytes, "\x89HDF\r\n\x1a\n", 8) || !memcmp(h->bytes, "\x93NUMPY", 6));
-    return (idx || magic || is_pickle(h) || mr_head_ends(h, ".npz")) && !mr_head_is_beside_image(h);
-}
-
 static bool is_pascal_part(const mr_head *h)
 {
     return mr_head_ends(h, ".mat") && memmem(h->path, h->path_len, "Annotations_Part/", 17);
 }
 
-static bool is_matlab(const mr_head *h)
+/* The first lines begin with names of images without ending: FGVC-Aircraft's lists, ADE20K's sceneCategories.txt. */
+static bool is_stem_list(const mr_head *h)
 {
-    return mr_head_ends(h, ".mat") && h->len >= 10 && !memcmp(h->bytes, "MATLAB 5.0", 10);
-}
-
-static bool is_parquet(const mr_head *h)
-{
-    return h->len >= 4 && !memcmp(h->bytes, "PAR1", 4);
-}
-
-static bool is_archive(const mr_head *h)
-{
-    static const char *const ends[] = {".tar",     ".tgz", ".tar.gz", ".tar.zst", ".tar.xz",
-                                       ".tar.bz2", ".zip", ".7z",     ".rar"};
-    for (size_t i = 0; i < MR_COUNT(ends); i++)
-        if (mr_head_ends(h, ends[i]))
-            return h->len > 0;
-    return false;
+    enum { LINES = 3 };
+    size_t lines = 0;
+    mr_lines l = mr_lines_of(h->bytes, h->len);
+    while (h->stems && mr_head_ends(h, ".txt") && lines < LINES && mr_lines_next(&l)) {
+        if (!mr_stems_have(h->stems, l.line, mr_lines_word(&l)))
+            return false;
+        lines++;
+    }
+    return lines > 1;
 }
 
 static bool is_lfs_pointer(const mr_head *h)
@@ -278,24 +211,30 @@ static const row rows[] = {
      is_pascal_part},
     {{"TFRecord file", "TFRecord files",
       "export the dataset again as COCO, YOLO or Pascal VOC, or write its images and labels as a WebDataset tar", 0},
-     is_tfrecord},
+     mr_head_is_tfrecord},
     {{"Arrow file", "Arrow files",
       "in Python, millrace.write(datasets.load_from_disk(FOLDER), DATASET) takes what save_to_disk() wrote; or save "
       "it as Parquet",
       0},
-     is_arrow},
-    {{"LitData or MDS file", "LitData or MDS files", TO_WRITER, 0}, is_streamed},
-    {{"RecordIO or FFCV file", "RecordIO or FFCV files", TO_WRITER, 0}, is_packed},
+     mr_head_is_arrow},
+    {{"LitData or MDS file", "LitData or MDS files", TO_WRITER, 0}, mr_head_is_streamed},
+    {{"RecordIO or FFCV file", "RecordIO or FFCV files", TO_WRITER, 0}, mr_head_is_packed},
     {{"file of arrays", "files of arrays",
       "write its images as PNG files and its labels as a CSV file, or pass both to millrace.write() of Python", 0},
-     is_arrays},
-    {{"MATLAB file", "MATLAB files", "convert its labels to a CSV file of file name and class", 0}, is_matlab},
-    {{"Parquet file", "Parquet files", NULL, 0}, is_parquet},
+     mr_head_is_arrays},
+    {{"MATLAB file", "MATLAB files", "convert its labels to a CSV file of file name and class", 0}, mr_head_is_matlab},
+    {{"Parquet file", "Parquet files", NULL, 0}, mr_head_is_parquet},
+    {{"part of a split archive", "parts of a split archive",
+      "join the parts first: cat NAME.* > NAME, or, where the last is a .zip, zip -s 0 NAME.zip --out JOINED.zip", 0},
+     mr_head_is_part},
+    {{"spreadsheet", "spreadsheets", "save it as a CSV file, in UTF-8", MR_FORMAT_PERHAPS}, mr_head_is_spreadsheet},
+    {{"SQLite database", "SQLite databases", "export its labels as a CSV file", MR_FORMAT_PERHAPS},
+     mr_head_is_database},
     {{"archive inside the source", "archives inside the source",
       "only ImageNet's class tars (n01440764.tar) and shards of WebDataset are opened there; unpack it, or give it as "
       "another SRC",
       0},
-     is_archive},
+     mr_head_is_archive},
     {{"VIA annotation file", "VIA annotation files", "export it from VIA as COCO", 0}, is_via},
     {{"LabelMe annotation", "LabelMe annotations",
       "convert the folder to COCO or Pascal VOC, for example with labelme2coco or labelme2voc of LabelMe's examples",
@@ -327,6 +266,9 @@ static const row rows[] = {
     {{"image list", "image lists", NULL, MR_FORMAT_LIST}, is_list},
     {{"CSV file of boxes", "CSV files of boxes", NULL, MR_FORMAT_TABLE}, is_boxes},
     {{"CSV file that names images", "CSV files that name images", NULL, MR_FORMAT_TABLE}, is_named},
+    {{"text file that names images", "text files that name images", "write it as a CSV file with a header: file,label",
+      MR_FORMAT_PERHAPS},
+     is_stem_list},
 };
 
 /* Reading it is not required, so a failure, such as a damaged entry of an archive, does not make the source fail. */
@@ -346,16 +288,22 @@ static void read_head(const mr_source *s, uint32_t entry, const mr_stems *stems,
     memmove(h->bytes, h->bytes + mark, h->len + 1);
 }
 
-mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *stems)
+/* Formats with any of the kinds in `without` do not count. */
+static mr_content content_of(const mr_source *s, uint32_t entry, const mr_stems *stems, unsigned without)
 {
     mr_head h;
     read_head(s, entry, stems, &h);
-    if (is_image(&h))
+    if (mr_head_is_image(&h))
         return (mr_content){.image = true};
     for (size_t i = 0; i < MR_COUNT(rows); i++)
-        if (rows[i].is(&h))
+        if (!(rows[i].format.kind & without) && rows[i].is(&h))
             return (mr_content){.format = &rows[i].format};
     return (mr_content){0};
+}
+
+mr_content mr_content_of(const mr_source *s, uint32_t entry, const mr_stems *stems)
+{
+    return content_of(s, entry, stems, MR_FORMAT_PERHAPS);
 }
 
 static mr_status list_stems(const mr_source *s, mr_stems *out)
@@ -380,7 +328,7 @@ void mr_format_hint(const mr_source *s, mr_buf *out)
         if (mr_name_is_image(e->path, e->path_len))
             continue;
         heads++;
-        mr_content c = mr_content_of(s, i, &stems);
+        mr_content c = content_of(s, i, &stems, 0);
         bool lines = c.format && mr_name_ends(e->path, e->path_len, ".jsonl"); /* some layout reads other names */
         if (!c.image && !lines && (!c.format || !c.format->instead))
             continue;

@@ -11,6 +11,7 @@ enum {
     MR_FORMAT_CHOSEN = 2,    /* --annotations says which of them count */
     MR_FORMAT_LIST = 4,      /* each line is an image: --split-list reads it */
     MR_FORMAT_TABLE = 8,     /* layout table may read it */
+    MR_FORMAT_PERHAPS = 16,  /* annotations only where nothing else is: hints name it */
 };
 
 typedef struct mr_format {

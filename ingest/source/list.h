@@ -176,7 +176,8 @@ mr_status mr_list_class_tar(list *l, const char *path, size_t len, const char *w
 void mr_list_end_class_tar(list *l); /* all of its files are listed */
 /* MR_BAD_DATA: two class tars have one path, or one has that of a folder. */
 mr_status mr_list_check_class_tars(list *l, mr_error *err);
-/* mr_list_archive(), into a folder of its own name if it is a shard; `name`: its path in the tree. */
+/* mr_list_archive(), into a folder of its own name if it is a shard, or of its split's if the images of a split are in
+ * no folder; `name`: its path in the tree. */
 mr_status mr_list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);
 
 #endif

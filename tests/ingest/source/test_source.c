@@ -292,6 +292,34 @@ static void test_sources_lie_over_one_another(void **state)
     free(two);
 }
 
+/* Several archives named after splits: images in no folder get one, so that the splits are not mixed. */
+static void test_archives_of_splits(void **state)
+{
+    static const struct {
+        const char *name, *kind, *path;
+    } archives[] = {{"train.zip", "zip", "1.jpg"},
+                    {"val.tar.gz", "tar.gz", "2.jpg"},
+                    {"Test.zip", "zip", "x/3.jpg"},
+                    {"valid.zip", "zip", "notes.json"},
+                    {"cats.zip", "zip", "4.jpg"}};
+    fixture *f = *state;
+    char *first = NULL;
+    for (size_t i = 0; i < MR_COUNT(archives); i++) {
+        const support_entry entry = {.path = archives[i].path, .bytes = "1", .len = 1};
+        char *path = support_path("%s/%s", f->dir, archives[i].name);
+        support_archive(path, archives[i].kind, &entry, 1);
+        if (i == 0)
+            first = path;
+        else
+            free(path);
+    }
+    open_one(f, "%s", f->dir);
+    expect_dump(f, "4.jpg=1;notes.json=1;train/1.jpg=1;val/2.jpg=1;x/3.jpg=1;");
+    open_one(f, "%s", first); /* alone, it is the whole source */
+    expect_dump(f, "1.jpg=1;");
+    free(first);
+}
+
 static void test_broken_archives_are_refused(void **state)
 {
     fixture *f = *state;
@@ -346,15 +374,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_folder_and_archives_agree),
-        TEST(test_hostile_names_are_noted),
-        TEST(test_links_in_folders),
-        TEST(test_sources_lie_over_one_another),
-        TEST(test_broken_archives_are_refused),
-        TEST(test_children_of_a_tree),
-        TEST(test_links_in_archives),
-        TEST(test_large_files_are_left_out),
-        TEST(test_sparse_files_keep_their_length),
+        TEST(test_folder_and_archives_agree), TEST(test_hostile_names_are_noted),
+        TEST(test_links_in_folders),          TEST(test_sources_lie_over_one_another),
+        TEST(test_archives_of_splits),        TEST(test_broken_archives_are_refused),
+        TEST(test_children_of_a_tree),        TEST(test_links_in_archives),
+        TEST(test_large_files_are_left_out),  TEST(test_sparse_files_keep_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
