@@ -217,20 +217,24 @@ def ingest(*sources: Path, to: Path, progress: Progress | Literal[True] | None =
     else:
         _run(words, progress)
     dataset = Dataset(to)
-    said = _remarks(dataset.report)
-    if said:
-        warnings.warn(f"millrace.ingest: {os.fspath(to)}: {said}; see .report", stacklevel=2)
+    warn_of(dataset, "millrace.ingest", stacklevel=3)
     return dataset
 
 
-def _remarks(report: Mapping[str, Any]) -> str:
-    """What the source's owner has to decide, with the first file of each; empty: nothing."""
+def warn_of(dataset: Dataset, caller: str, stacklevel: int) -> None:
+    """Warns of what the source's owner has to decide, and of remarks, with the first file of each."""
+    report = dataset.report
     parts = []
-    for note in report.get("decide", ()):
-        first = next(iter(report.get(note["kind"], ())), None)
+    remarks = report.get("notes", ())
+    for kind, count, what in (
+        *((note["kind"], note["count"], note["what"]) for note in report.get("decide", ())),
+        *([("notes", len(remarks), "remark" if len(remarks) == 1 else "remarks")] if remarks else ()),
+    ):
+        first = next(iter(report.get(kind, ())), None)
         where = f" ({first['file']}: {first['reason']})" if first else ""
-        parts.append(f"{note['count']} {note['what']}{where}")
-    return "; ".join(parts)
+        parts.append(f"{count} {what}{where}")
+    if parts:
+        warnings.warn(f"{caller}: {dataset.path}: {'; '.join(parts)}; see .report", stacklevel=stacklevel)
 
 
 def _ranges(samples: Iterable[int]) -> str:

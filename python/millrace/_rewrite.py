@@ -47,6 +47,14 @@ def _numbers(value: Iterable[Any], count: int | None = None) -> list[int | float
     return numbers
 
 
+def _box(value: Iterable[Any]) -> list[int | float]:
+    """x, y, width, height; two corners in the wrong order would have a negative side."""
+    numbers = _numbers(value, 4)
+    if min(numbers[2:]) < 0:
+        raise ValueError
+    return numbers
+
+
 def _polygon(value: Iterable[Any]) -> list[int | float]:
     """x, y, x, y ..., or pairs."""
     items = list(value)
@@ -68,7 +76,7 @@ def _id(value: Any) -> int | str:
 
 
 _MEMBERS: dict[str, Callable[[Any], Any]] = {
-    "box": lambda value: _numbers(value, 4),
+    "box": _box,
     "polygons": lambda value: [_polygon(polygon) for polygon in value],
     "oriented_box": lambda value: _numbers(value, 8),
     "keypoints": lambda value: [_keypoint(point) for point in value],

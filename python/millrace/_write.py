@@ -21,7 +21,7 @@ from ._dataset import Dataset, Path
 from ._errors import MisuseError, from_exit_code
 from ._hub import hub_classes, hub_samples, is_hub_dataset
 from ._options import IngestOptions
-from ._program import Run, option_words
+from ._program import Run, option_words, warn_of
 from ._rewrite import Object, class_number, compose_meta, path_text
 
 __all__ = ["WriteSample", "Writer", "write"]
@@ -39,6 +39,31 @@ class WriteSample(TypedDict):
     source: NotRequired[str]
     objects: NotRequired[Iterable[Object]]
     labels: NotRequired[Iterable[int | str]]
+
+
+def _encoded(image: Any) -> bytes:
+    """The bytes of an image's file, from any object that lends them."""
+    try:
+        view = memoryview(image)
+    except TypeError:
+        path = isinstance(image, (str, os.PathLike))
+        what = "a path: pass the bytes of the file" if path else f"{type(image).__name__}: pass the bytes of a JPEG, PNG or WebP"
+        raise MisuseError(f"image: {what}, which are stored as they are") from None
+    if view.ndim != 1 or view.itemsize != 1:
+        raise MisuseError("image: an array of pixels: encode it first, for instance as PNG (the bytes are stored as they are)")
+    return bytes(view)
+
+
+def _numbered(classes: Any) -> dict[str, int]:
+    """The numbers of classes: a list in their order, or a dict such as torchvision's class_to_idx."""
+    names = sorted(classes, key=classes.__getitem__) if isinstance(classes, Mapping) else list(classes)
+    if isinstance(classes, (str, bytes, set, frozenset)):
+        raise MisuseError("classes: pass a list, the names in the order of their numbers")
+    if isinstance(classes, Mapping) and [classes[name] for name in names] != list(range(len(names))):
+        raise MisuseError("classes: the numbers of a dict must be 0, 1, 2 ...")
+    if len(set(names)) != len(names) or any(not isinstance(name, str) or not name.isprintable() or not name for name in names):
+        raise MisuseError("classes: names are different from each other, printable, and not empty")
+    return {name: number for number, name in enumerate(names)}
 
 
 def _extension(image: bytes) -> str:
@@ -73,12 +98,15 @@ class Writer:
 
     Args:
         to: the dataset's folder; it must not exist yet (or pass force=True).
-        classes: the class names in the order of their numbers; labels may then be numbers or names. Default: label names
-            in alphabetical order.
+        classes: the class names in the order of their numbers, or a dict of numbers by name, such as torchvision's
+            class_to_idx; labels may then be numbers or names. Default: label names in alphabetical order.
         options: those of `millrace ingest`, by keyword. An image that ingest rejects is an error unless max_rejects is given.
 
     Attributes:
         dataset: the finished Dataset, after the `with`.
+
+    Warns:
+        remarks of ingest, such as objects that extend beyond their image; all of them are in `report` of the dataset.
 
     >>> import millrace
     >>> flowers = millrace.Dataset("flowers")
@@ -90,21 +118,17 @@ class Writer:
 
     dataset: Dataset
 
-    def __init__(self, to: Path, *, classes: Sequence[str] | None = None, **options: Unpack[IngestOptions]) -> None:
+    def __init__(self, to: Path, *, classes: Sequence[str] | Mapping[str, int] | None = None, **options: Unpack[IngestOptions]) -> None:
         self._to = os.fspath(to)
         self._count = 0
+        self._depth = 4  # frames from a warning up to the `with` of the caller
         self._splits: dict[str, None] = {}
-        self._classes: dict[str, int] | None = None
+        self._classes = None if classes is None else _numbered(classes)
         options.setdefault("max_rejects", 0)
         words = ["ingest", "-", self._to, "--quiet", "--layout=webdataset", *option_words(options)]
         self._partial = self._to.rstrip("/") + ".partial"
         self._leftover = os.path.exists(self._partial)
         self._run: Run | None = Run(words, stdin=subprocess.PIPE)
-        if classes is not None:
-            self._classes = {name: number for number, name in enumerate(classes)}
-            if len(self._classes) != len(classes) or any(not name.isprintable() or not name for name in classes):
-                self.abort()
-                raise MisuseError("classes: names are different from each other, printable, and not empty")
 
     def add(
         self,
@@ -130,13 +154,16 @@ class Writer:
                 meta["objects"]: pixels of the image as stored (shards/FORMAT.md, "Objects").
             labels: instead of `label`, the classes of a sample that may have several.
         """
-        if not split.isprintable() or not split or "/" in split or "\\" in split or split.startswith("."):
+        if not isinstance(split, str) or not split.isprintable() or not split or "/" in split or "\\" in split or split.startswith("."):
             raise MisuseError(f"split: {split!r} is not a name")
         self._splits[split] = None
         key = f"{split}/{self._count:09d}"
         label = _check_label(label)
         if label is not None and labels is not None:
             raise MisuseError("label and labels: pass one of them")
+        if isinstance(labels, str):
+            raise MisuseError(f"labels: {labels!r} is not a list")
+        image = _encoded(image)
         number = label if label is None or self._classes is None else class_number(label, self._classes, "label")
         text = compose_meta(meta, objects, labels, source, self._classes)
         self._send(f"{key}.{_extension(image)}", image)
@@ -183,6 +210,7 @@ class Writer:
         self._pipe(bytes(2 * _BLOCK))  # the end of a tar
         self._finish()
         self.dataset = Dataset(self._to)
+        warn_of(self.dataset, "millrace.write", stacklevel=self._depth)
         return self.dataset
 
     def abort(self) -> None:
@@ -219,7 +247,7 @@ def write(
     samples: Iterable[WriteSample] | Any,
     to: Path,
     *,
-    classes: Sequence[str] | None = None,
+    classes: Sequence[str] | Mapping[str, int] | None = None,
     **options: Unpack[IngestOptions],
 ) -> Dataset:
     """Writes a dataset of dicts, for instance from a generator; see Writer.
@@ -237,6 +265,7 @@ def write(
         classes = hub_classes(samples) if classes is None else classes
         samples = hub_samples(samples)
     with Writer(to, classes=classes, **options) as writer:
+        writer._depth += 1
         for sample in samples:
             writer.add(**sample)
     return writer.dataset

@@ -64,10 +64,13 @@ def test_classes_in_a_given_order(dataset: millrace.Dataset, tmp_path: pathlib.P
     for unknown in (4, "cat"):
         with pytest.raises(millrace.MisuseError, match="not one of the 4 classes"):
             millrace.write([{"split": "a", "image": image, "label": unknown}], tmp_path / "e", classes=names)
-    for wrong in (["a", "a"], ["a\nb"], [""]):
+    refused: Any = (["a", "a"], ["a\nb"], [""], [0, 1], "ab", {"a", "b"}, {"a": 1, "b": 2}, {"a": 0, "b": 0})
+    for wrong in refused:
         with pytest.raises(millrace.MisuseError, match="classes"):
             millrace.Writer(tmp_path / "e", classes=wrong)
     assert os.listdir(tmp_path) == ["d"]
+    by_name = {"ant": 1, "zebra": 0}  # as torchvision's class_to_idx, in any order
+    assert millrace.write(samples[:3], tmp_path / "f", classes=by_name).classes == ["zebra", "ant"]
 
 
 def test_an_exception_leaves_nothing(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
@@ -87,12 +90,30 @@ def test_an_exception_leaves_nothing(dataset: millrace.Dataset, tmp_path: pathli
         ({"split": "train", "image": b"\xff\xd8\xff\xe0 cut short"}, millrace.BadDataError),
         ({"split": "../up", "image": b"\xff\xd8\xff"}, millrace.MisuseError),
         ({"split": "", "image": b"\xff\xd8\xff"}, millrace.MisuseError),
+        ({"split": 1, "image": b"\xff\xd8\xff"}, millrace.MisuseError),
+        ({"split": "a", "image": "a.jpg"}, millrace.MisuseError),
+        ({"split": "a", "image": object()}, millrace.MisuseError),
+        ({"split": "a", "image": np.zeros((8, 8, 3), np.uint8)}, millrace.MisuseError),
+        ({"split": "a", "image": b"\xff\xd8\xff", "labels": "ab"}, millrace.MisuseError),
+        ({"split": "a", "image": b"\xff\xd8\xff", "objects": [{"box": [9, 9, -5, 5]}]}, millrace.MisuseError),
     ],
 )
 def test_wrong_samples(tmp_path: pathlib.Path, sample: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         millrace.write([sample], tmp_path / "d")
     assert os.listdir(tmp_path) == []
+
+
+def test_odd_objects_are_a_warning(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    """Corners in the place of x, y, width and height extend beyond the image."""
+    image = dataset["train"][0]["image"]
+    corners: Any = {"split": "train", "image": bytearray(image), "objects": [{"class": "a", "box": [40, 40, 5000, 5000]}]}
+    with pytest.warns(UserWarning, match="beyond their image: 1 in 1 image") as said:
+        written = millrace.write([corners], tmp_path / "d", classes=["a"])
+    assert said[0].filename == __file__ and written.report["objects"]["leave_picture"] == 1
+    with pytest.warns(UserWarning, match="1 remark ") as said, millrace.Writer(tmp_path / "e", classes=["a"]) as writer:
+        writer.add(**corners)
+    assert said[0].filename == __file__
 
 
 def test_the_programs_message_arrives_however_much_was_sent(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
