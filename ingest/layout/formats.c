@@ -77,16 +77,18 @@ static bool is_coco(const mr_head *h)
     return is_json(h) && (has_coco_images(h) || has_coco_annotations(h));
 }
 
-/* Two strings in it are names of images without ending: the keys of FiftyOne's labels.json are. */
+/* Two strings in it are names of images without ending: the keys of FiftyOne's labels.json are.  Short ones may as well
+ * be the numbers of classes. */
 static bool has_stems(const mr_head *h)
 {
+    enum { SHORTEST = 4 };
     const char *at = h->bytes, *end = h->bytes + h->len, *close, *first = NULL;
     size_t first_len = 0;
     while (h->stems && (at = memchr(at, '"', (size_t)(end - at))) &&
            (close = memchr(at + 1, '"', (size_t)(end - at - 1)))) {
         size_t len = (size_t)(close - at - 1);
         bool other = !first || len != first_len || memcmp(first, at + 1, len) != 0;
-        if (len && other && mr_stems_have(h->stems, at + 1, len)) {
+        if (len >= SHORTEST && other && mr_stems_have(h->stems, at + 1, len)) {
             if (first)
                 return true;
             first = at + 1;

@@ -178,7 +178,7 @@ mr_status mr_list_add(list *l, const mr_entry *entry, mr_error *err)
         return MR_OK;
     }
     if (in_system_folder(e.path, len)) {
-        mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "in a folder of the file system's own");
+        mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "in a system folder");
         return MR_OK;
     }
     if (is_export_list(e.path, len))

@@ -6,6 +6,7 @@ Invariant: a Dataset is its path and an open C handle; it is pickled as the path
 from __future__ import annotations
 
 import json
+import operator
 import os
 import threading
 from array import array as _array
@@ -288,7 +289,10 @@ class Split(Sequence[Sample]):
 
     def _position(self, i: SupportsIndex) -> int:
         """The sample's number in the dataset's split."""
-        at = i.__index__()
+        try:
+            at = operator.index(i)
+        except TypeError:
+            raise TypeError(f"{self.name}: {i!r} is not a sample's number; select() takes several") from None
         if not -self._length <= at < self._length:
             raise IndexError(f"{self.name}: no sample {at}; the split has {self._length}")
         return self.numbers[at % self._length]

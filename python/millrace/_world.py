@@ -66,6 +66,8 @@ def find_world(rank: int | None, world: int | None) -> tuple[int, int]:
     if (rank is None) != (world is None):
         raise MisuseError("rank and world: pass both or neither")
     if rank is not None and world is not None:
+        if world < 1:
+            raise MisuseError(f"world: {world} is less than 1")
         if not 0 <= rank < world:
             raise MisuseError(f"rank: {rank} is not from 0 to {world - 1}")
         return rank, world

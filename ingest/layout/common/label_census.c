@@ -191,6 +191,10 @@ mr_status mr_label_census_classes(const mr_label_census *c, const char *where, m
             return mr_fail_memory(err, "listing the classes");
         plan->classes[plan->class_count++] = (mr_class){.name = copy};
     }
+    if (c->numbers > c->whole)
+        mr_note_add(plan->notes, MR_NOTE_INFO, where, strlen(where), 0,
+                    "labels that are numbers with a fraction: %zu of %zu; each different one is a class",
+                    c->numbers - c->whole, c->labels);
     return mr_plan_classes_in_order(plan, err);
 }
 

@@ -51,7 +51,8 @@ void mr_label_census_settle(mr_label_census *c, double most);
 bool mr_label_census_unique(const mr_label_census *c);
 /* ... and whether these are sentences. */
 bool mr_label_census_sentences(const mr_label_census *c);
-/* Adds the classes to the plan, which has none, in their order.  MR_MISUSE: there are too many; `where` names them. */
+/* Adds the classes to the plan, which has none, in their order; measurements among them are noted.  MR_MISUSE: there
+ * are too many; `where` names them. */
 mr_status mr_label_census_classes(const mr_label_census *c, const char *where, mr_plan *plan, mr_error *err);
 /* The class of a label of the census; -1: it is a missing one. */
 int32_t mr_label_census_find(const mr_label_census *c, const mr_plan *plan, const char *text, size_t len);

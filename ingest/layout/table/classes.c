@@ -108,14 +108,10 @@ static void note_plural(const mr_table_state *st, const mr_plan *plan, mr_notes 
             column, several, *strpbrk(several, ", "));
 }
 
-/* Labels that do not look like classes: measurements, and lists as Python prints them. */
+/* Labels that do not look like classes: lists as Python prints them. */
 static void note_odd_labels(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
 {
     const char *name = st->sheets[0].name, *list = NULL;
-    if (st->census.numbers > st->census.whole)
-        mr_note_add(notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "labels that are numbers with a fraction: %zu of %zu; each different one is a class",
-                    st->census.numbers - st->census.whole, st->census.labels);
     for (size_t i = 0; i < plan->class_count && !list; i++) {
         const char *class = plan->classes[i].name;
         size_t len = strlen(class);

@@ -56,7 +56,7 @@ static mr_status flat_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
     bool any = mr_tree_next(t, "", 0, &child);
     for (uint32_t e = t->begin; e < t->end && !bid->forced; e++)
         bid->forced = mr_folder_image(t, e, 0) ? SCORE : 0;
-    snprintf(bid->why, sizeof bid->why, "pictures");
+    snprintf(bid->why, sizeof bid->why, "images, without labels");
     if (any && !child.is_dir && may_be_flat(t) && alone(t, &pictures) && pictures) {
         bid->score = SCORE;
         snprintf(bid->why, sizeof bid->why, "%zu images in one folder, without labels", pictures);

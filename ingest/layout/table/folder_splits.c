@@ -1,9 +1,80 @@
-/* folder_splits.c - splits of images that no table assigns: by the folders that they are in.
+/* folder_splits.c - splits of images by the folders that they are in, where no table assigns them.
  * Invariant: the splits are train, val and test in this order, and an image in no such folder is train. */
 #include <string.h>
 
 #include "base/scope.h"
+#include "ingest/layout/folder_names.h"
 #include "ingest/layout/table/table.h"
+
+/* ---- one image --------------------------------------------------------------------------------------------------- */
+
+const char *mr_folder_split(const mr_tree *t, uint32_t entry)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, entry, &len);
+    return mr_split_of_path(path, len);
+}
+
+/* One word of a folder's name, where no folder is named like a split. */
+static const char *token_of(const mr_picture_index *index, size_t picture, const char **folder, size_t *folder_len)
+{
+    size_t len;
+    const char *path = mr_tree_path(index->tree, index->entries[picture], &len);
+    return mr_split_of_path(path, len) ? NULL : mr_split_token_of_path(path, len, folder, folder_len).split;
+}
+
+/* Whether an image is in the folder of the one before it. */
+static bool same_folder(const mr_picture_index *index, size_t picture)
+{
+    size_t len, before;
+    const char *path = mr_tree_path(index->tree, index->entries[picture], &len);
+    const char *last = picture ? mr_tree_path(index->tree, index->entries[picture - 1], &before) : NULL;
+    const char *slash = memrchr(path, '/', len);
+    size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
+    return last && before > dir && !memcmp(path, last, dir) && !memchr(last + dir, '/', before - dir);
+}
+
+bool mr_folder_tokens(const mr_picture_index *index)
+{
+    const char *folder;
+    size_t len;
+    bool train = false, other = false;
+    for (size_t i = 0; i < index->count && !(train && other); i++) {
+        if (same_folder(index, i))
+            continue;
+        const char *word = mr_folder_split(index->tree, index->entries[i]);
+        const char *token = token_of(index, i, &folder, &len);
+        train = train || !strcmp(word ? word : token ? token : "", "train");
+        other = other || (token && strcmp(token, "train") != 0);
+    }
+    return train && other;
+}
+
+const char *mr_picture_split(const mr_picture_index *index, uint32_t entry)
+{
+    const char *folder, *word = mr_folder_split(index->tree, entry);
+    size_t len, folder_len;
+    if (word || !index->tokens)
+        return word;
+    const char *path = mr_tree_path(index->tree, entry, &len);
+    return mr_split_token_of_path(path, len, &folder, &folder_len).split;
+}
+
+void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes)
+{
+    const char *noted = NULL, *folder = NULL;
+    size_t noted_len = 0, len = 0;
+    for (size_t i = 0; i < index->count && index->tokens; i++) {
+        const char *token = same_folder(index, i) ? NULL : token_of(index, i, &folder, &len);
+        if (!token || (noted && noted_len == len && !memcmp(noted, folder, len)))
+            continue;
+        noted = folder;
+        noted_len = len;
+        mr_note_add(notes, MR_NOTE_INFO, folder, len, 0, "by its name, a folder of the split %s", token);
+    }
+}
+
+/* ---- all images -------------------------------------------------------------------------------------------------- */
 
 static const char *const words[] = {"train", "val", "test"};
 

@@ -89,13 +89,15 @@ static mr_status list_pictures(const mr_tree *t, const mr_picture_index *others,
 }
 
 /* An image in a folder of masks, of the name of another that is not, is its mask. */
-static mr_status list_without_masks(const mr_tree *t, mr_picture_index *out, mr_error *err)
+mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
 {
     MR_TRY(list_pictures(t, NULL, out, err));
-    if (!out->masks)
-        return MR_OK;
-    MR_AUTO(mr_picture_index_free) mr_picture_index others = *out;
-    return list_pictures(t, &others, out, err);
+    if (out->masks) {
+        MR_AUTO(mr_picture_index_free) mr_picture_index others = *out;
+        MR_TRY(list_pictures(t, &others, out, err));
+    }
+    out->tokens = mr_folder_tokens(out);
+    return MR_OK;
 }
 
 void mr_picture_index_free(mr_picture_index *index)
@@ -130,64 +132,6 @@ bool mr_root_is_split(const mr_tree *t)
     size_t len = t->root_len ? t->root_len - 1 : 0;
     const char *slash = len ? memrchr(t->root, '/', len) : NULL, *name = slash ? slash + 1 : t->root;
     return len && mr_split_word(name, len - (size_t)(name - t->root));
-}
-
-const char *mr_folder_split(const mr_tree *t, uint32_t entry)
-{
-    size_t len;
-    const char *path = mr_tree_path(t, entry, &len);
-    return mr_split_of_path(path, len);
-}
-
-static const char *token_of(const mr_tree *t, uint32_t entry, const char **folder, size_t *folder_len)
-{
-    size_t len;
-    const char *path = mr_tree_path(t, entry, &len);
-    return mr_split_token_of_path(path, len, folder, folder_len).split;
-}
-
-/* Whether folders name the split train, and others another split by one word of a longer name. */
-static bool tokens_divide(const mr_picture_index *index)
-{
-    const char *folder;
-    size_t len;
-    bool train = false, other = false;
-    for (size_t i = 0; i < index->count && !(train && other); i++) {
-        const char *word = mr_folder_split(index->tree, index->entries[i]);
-        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len);
-        train = train || !strcmp(word ? word : token ? token : "", "train");
-        other = other || (token && strcmp(token, "train") != 0);
-    }
-    return train && other;
-}
-
-mr_status mr_picture_index_make(const mr_tree *t, mr_picture_index *out, mr_error *err)
-{
-    MR_TRY(list_without_masks(t, out, err));
-    out->tokens = tokens_divide(out);
-    return MR_OK;
-}
-
-void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes)
-{
-    const char *noted = NULL, *folder = NULL;
-    size_t noted_len = 0, len = 0;
-    for (size_t i = 0; i < index->count && index->tokens; i++) {
-        const char *word = mr_folder_split(index->tree, index->entries[i]);
-        const char *token = word ? NULL : token_of(index->tree, index->entries[i], &folder, &len);
-        if (!token || (noted && noted_len == len && !memcmp(noted, folder, len)))
-            continue;
-        noted = folder;
-        noted_len = len;
-        mr_note_add(notes, MR_NOTE_INFO, folder, len, 0, "by its name, a folder of the split %s", token);
-    }
-}
-
-const char *mr_picture_split(const mr_picture_index *index, uint32_t entry)
-{
-    const char *folder, *word = mr_folder_split(index->tree, entry);
-    size_t len;
-    return word || !index->tokens ? word : token_of(index->tree, entry, &folder, &len);
 }
 
 /* ---- cells ---------------------------------------------------------------------------------------------------- */
@@ -238,14 +182,13 @@ static void take(matching *m, uint32_t picture, unsigned claim)
 }
 
 /* 2: a folder's name is the split; 1: one word of it is; 0: none. */
-static unsigned split_claim(const mr_picture_index *index, uint32_t picture, const char *split)
+static unsigned split_claim(const char *path, size_t len, const char *split)
 {
-    uint32_t entry = index->entries[picture];
-    const char *word = split ? mr_folder_split(index->tree, entry) : NULL, *folder;
-    size_t len;
+    const char *word = split ? mr_split_of_path(path, len) : NULL, *folder;
+    size_t folder_len;
     if (word || !split)
         return word && !strcmp(word, split) ? 2 : 0;
-    word = token_of(index->tree, entry, &folder, &len);
+    word = mr_split_token_of_path(path, len, &folder, &folder_len).split;
     return word && !strcmp(word, split);
 }
 
@@ -272,7 +215,7 @@ static mr_picture_match find_cell(const mr_picture_index *index, const char *cel
         const char *path = mr_tree_path(index->tree, index->entries[at], &len);
         if (!fits(path, len, cell, cell_len, whole, &exact))
             continue;
-        take(&m, at, exact && path_given ? 2 : split_claim(index, at, split));
+        take(&m, at, exact && path_given ? 2 : split_claim(path, len, split));
     }
     return m.count > 1 ? MR_PICTURE_SEVERAL : m.count ? MR_PICTURE_ONE : MR_PICTURE_NONE;
 }

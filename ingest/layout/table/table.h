@@ -48,12 +48,6 @@ bool mr_cell_is_image(const char *cell);
 bool mr_folder_word(const char *name, size_t len);
 /* Whether the root is itself a split's folder. */
 bool mr_root_is_split(const mr_tree *t);
-/* The split that is the whole name of a folder of the path: static text; NULL: none. */
-const char *mr_folder_split(const mr_tree *t, uint32_t entry);
-/* The same, or a split in a longer name where such folders divide the images: cars_train and cars_test. */
-const char *mr_picture_split(const mr_picture_index *index, uint32_t entry);
-/* Names the folders of splits that have longer names. */
-void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes);
 
 /* ---- sheet.c, columns.c --------------------------------------------------------------------------------------- */
 
@@ -221,6 +215,15 @@ mr_status mr_table_add_labels(const mr_plan *plan, const mr_sheet *sheet, size_t
 void mr_table_free(void *state);
 
 /* ---- folder_splits.c ------------------------------------------------------------------------------------------ */
+
+/* The split that is the whole name of a folder of the path: static text; NULL: none. */
+const char *mr_folder_split(const mr_tree *t, uint32_t entry);
+/* The same, or a split in a longer name where such folders divide the images: cars_train and cars_test. */
+const char *mr_picture_split(const mr_picture_index *index, uint32_t entry);
+/* Names the folders of splits that have longer names. */
+void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes);
+/* Whether folders name the split train, and others another split by one word of a longer name. */
+bool mr_folder_tokens(const mr_picture_index *index);
 
 typedef struct mr_folder_splits {
     const mr_picture_index *index;

@@ -2,6 +2,7 @@
  * Invariant: only numbers between two that are there, or below the number of shards in "-of-00064", are missed. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,11 @@ static void note_missing(const char *dir, size_t dir_len, const numbered *like, 
                          mr_notes *notes)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};
+    char more[48] = "";
     if (from >= to)
         return;
+    if (from + 1 < to)
+        snprintf(more, sizeof more, ", nor the next %" PRIu64, to - from - 1);
     mr_buf_add(&path, dir, dir_len);
     mr_buf_add_text(&path, dir_len ? "/" : "");
     mr_buf_add(&path, like->name, like->prefix);
@@ -59,8 +63,7 @@ static void note_missing(const char *dir, size_t dir_len, const numbered *like, 
     mr_buf_add(&path, like->name + like->prefix + like->digits, like->len - like->prefix - like->digits);
     notes->failed = notes->failed || path.failed;
     if (!path.failed)
-        mr_note_add(notes, MR_NOTE_MISSING, mr_buf_text(&path), path.len, 0,
-                    "no such shard; missing from this number on: %" PRIu64, to - from);
+        mr_note_add(notes, MR_NOTE_MISSING, mr_buf_text(&path), path.len, 0, "there is no such shard%s", more);
 }
 
 /* Shards are numbered from 0, or from 1 to the number of them. */

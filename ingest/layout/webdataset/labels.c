@@ -92,7 +92,7 @@ static mr_status own_classes(mr_webdataset_labels *l, mr_plan *plan, mr_error *e
         l->highest = (int32_t)l->census.highest;
     if (l->census.filled || !l->census.distinct.class_count)
         return classes_of_numbers(l, plan, err);
-    MR_TRY(mr_label_census_classes(&l->census, "the samples", plan, err));
+    MR_TRY(mr_label_census_classes(&l->census, ".cls", plan, err));
     give_labels(l, plan);
     return MR_OK;
 }

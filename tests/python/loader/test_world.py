@@ -41,6 +41,9 @@ def test_half_a_world_is_an_error(monkeypatch: pytest.MonkeyPatch, variables: di
     with pytest.raises(millrace.MisuseError, match="pass rank= and world="):
         find_world(None, None)
     assert find_world(1, 2) == (1, 2)
+    for rank, world, said in ((0, 0, "world: 0 is less than 1"), (2, 2, "rank: 2 is not from 0 to 1")):
+        with pytest.raises(millrace.MisuseError, match=said):
+            find_world(rank, world)
 
 
 def test_a_loader_takes_its_part(dataset: millrace.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

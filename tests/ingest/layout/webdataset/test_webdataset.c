@@ -66,10 +66,10 @@ static void missing_numbers_are_noted(void **state)
     for (size_t i = 0; i < MR_COUNT(names); i++)
         put_tar(names[i], one, MR_COUNT(one));
     plan_says(NULL, NULL,
-              "note missing test-2-of-3.tar: no such shard; missing from this number on: 1\n"
-              "note missing train-0002.tar: no such shard; missing from this number on: 2\n"
-              "note missing val-00000-of-00005.tar: no such shard; missing from this number on: 2\n"
-              "note missing val-00003-of-00005.tar: no such shard; missing from this number on: 2\n");
+              "note missing test-2-of-3.tar: there is no such shard\n"
+              "note missing train-0002.tar: there is no such shard, nor the next 1\n"
+              "note missing val-00000-of-00005.tar: there is no such shard, nor the next 1\n"
+              "note missing val-00003-of-00005.tar: there is no such shard, nor the next 1\n");
     plan_lacks("note missing train_");
     plan_lacks("note missing test_");
 }
@@ -171,6 +171,9 @@ static void numbers_keep_their_order(void **state)
                   "note notes .cls: samples without a label: 1 (-1: 1), which are kept without one\n");
     plan_file("train-000000.tar/2.cls", "100000");
     plan_says(NULL, NULL, "classes 9 10 100000\n");
+    plan_file("train-000000.tar/3.cls", "0.75");
+    plan_says(NULL, NULL,
+              "note notes .cls: labels that are numbers with a fraction: 1 of 3; each different one is a class\n");
 }
 
 static void labels_in_json_are_said(void **state)
