@@ -54,10 +54,23 @@ bool mr_archive_is_tar(const char *name, size_t stem_len)
 
 static bool is_split_folder(const char *path, size_t len)
 {
-    static const char *const names[] = {"train", "val", "valid", "validation", "test", "__millrace__"};
+    static const char *const names[] = {"train",      "training", "val",     "valid",
+                                        "validation", "test",     "testing", "__millrace__"};
     for (size_t i = 0; i < MR_COUNT(names); i++)
         if (strlen(names[i]) == len && strncasecmp(path, names[i], len) == 0)
             return true;
+    return false;
+}
+
+/* One word of "train_images" or "val2017" is a split's. */
+static bool names_split(const char *name, size_t len)
+{
+    for (size_t at = 0, word; at < len; at += word + 1) {
+        for (word = 0; at + word < len && isalpha((unsigned char)name[at + word]);)
+            word++;
+        if (is_split_folder(name + at, word))
+            return true;
+    }
     return false;
 }
 
@@ -180,7 +193,7 @@ static mr_status is_flat_split(list *l, int fd, const char *path, const char *ba
 {
     look at;
     *flat = false;
-    if (!l->several || !is_split_folder(base, stem))
+    if (!l->several || !names_split(base, stem))
         return MR_OK;
     MR_TRY(look_at(l, fd, path, &at, err));
     *flat = at.image && !at.folder;

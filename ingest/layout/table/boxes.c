@@ -181,7 +181,8 @@ static int other_shape(const mr_sheet *s)
     static const char *const zeroth[] = {"x0", NULL}, *const second[] = {"x2", NULL}, *const third[] = {"x3", NULL};
     static const char *const angles[] = {"angle", "theta", "rotation", "bbox_angle", NULL};
     int corner = mr_sheet_column_among(s, mr_sheet_column_among(s, zeroth) >= 0 ? second : third);
-    int angle = corner < 0 ? mr_sheet_column_among(s, angles) : -1;
+    bool corners = s->boxes.form == MR_BOX_CORNERS; /* an angle beside them is of something else */
+    int angle = corner < 0 && !corners ? mr_sheet_column_among(s, angles) : -1;
     double degrees = 0;
     for (size_t r = 0; angle >= 0 && r < s->csv.rows; r++)
         if (number_of(mr_sheet_cell(s, r, (size_t)angle), &degrees) && degrees != 0)

@@ -297,11 +297,9 @@ static void test_archives_of_splits(void **state)
 {
     static const struct {
         const char *name, *kind, *path;
-    } archives[] = {{"train.zip", "zip", "1.jpg"},
-                    {"val.tar.gz", "tar.gz", "2.jpg"},
-                    {"Test.zip", "zip", "x/3.jpg"},
-                    {"valid.zip", "zip", "notes.json"},
-                    {"cats.zip", "zip", "4.jpg"}};
+    } archives[] = {{"train.zip", "zip", "1.jpg"},  {"val.tar.gz", "tar.gz", "2.jpg"},
+                    {"Test.zip", "zip", "x/3.jpg"}, {"valid.zip", "zip", "notes.json"},
+                    {"cats.zip", "zip", "4.jpg"},   {"images_val2.zip", "zip", "5.jpg"}};
     fixture *f = *state;
     char *first = NULL;
     for (size_t i = 0; i < MR_COUNT(archives); i++) {
@@ -314,7 +312,7 @@ static void test_archives_of_splits(void **state)
             free(path);
     }
     open_one(f, "%s", f->dir);
-    expect_dump(f, "4.jpg=1;notes.json=1;train/1.jpg=1;val/2.jpg=1;x/3.jpg=1;");
+    expect_dump(f, "4.jpg=1;images_val2/5.jpg=1;notes.json=1;train/1.jpg=1;val/2.jpg=1;x/3.jpg=1;");
     open_one(f, "%s", first); /* alone, it is the whole source */
     expect_dump(f, "1.jpg=1;");
     free(first);

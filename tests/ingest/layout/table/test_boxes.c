@@ -189,6 +189,9 @@ static void test_what_is_refused(void **state)
     refused("column x2 holds shapes");
     support_put(dir, "a.csv", "image,cx,cy,w,h,angle,label\n1,5,6,50,7,0,a\n2,5,6,50,7,0.5,a\n");
     refused("column angle holds shapes");
+    support_put(dir, "a.csv", "image,xmin,ymin,xmax,ymax,rotation\n1,5,6,50,7,90\n2,5,6,50,7,0\n");
+    plan_now(); /* of a camera */
+    support_plan_done(&planned);
     support_put(dir, "a.csv", "image,cx,cy,w,h,angle,label\n1,5,6,50,7,0,a\n2,5,6,50,7,0.0,a\n");
     plan_now();
     assert_int_equal(planned.plan.sample_count, 2);
