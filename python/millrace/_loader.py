@@ -227,6 +227,8 @@ class Loader:
         self._take = self._make_fields()
         self._as_dict = as_dict
         self._transform = transform
+        if mask is not None and "mask" not in self.fields:
+            raise MisuseError(f"mask: {mask!r} is what the field 'mask' shows, which fields does not name")
         if drop_last and tail not in (None, "drop"):
             raise MisuseError(f"drop_last and tail={tail!r}: pass one of them")
         several = self._views or self._buckets

@@ -75,6 +75,10 @@ def check_texts(fields: Sequence[str], column: str | None, tokenizer: Any, lengt
     """Of a loader's options; a tokenizer's path is opened."""
     if tokenizer is None and "tokens" in fields:
         raise MisuseError("fields: 'tokens' needs tokenizer=millrace.Tokenizer(PATH)")
+    if tokenizer is not None and "tokens" not in fields:
+        raise MisuseError("tokenizer: its ids are the field 'tokens', which fields does not name")
+    if column is not None and not {"captions", "tokens"} & set(fields):
+        raise MisuseError("text_column: its texts are the fields 'captions' and 'tokens', and fields names neither")
     if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
         tokenizer = Tokenizer(tokenizer)
     return Texts(column, tokenizer, check_integer("max_text", length, 2))

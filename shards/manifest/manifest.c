@@ -244,7 +244,11 @@ static mr_status open_manifest(const char *dir, bool sealed, mr_manifest **out, 
         return mr_fail(err, MR_MISUSE, "%s: no such folder; name the folder that `millrace ingest` wrote", dir);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", dir);
-    if (fstatat(fd, MR_MANIFEST, &st, 0) != 0 && errno == ENOENT)
+    bool lacks = fstatat(fd, MR_MANIFEST, &st, 0) != 0 && errno == ENOENT;
+    if (lacks && fstatat(fd, "train_results.json", &st, 0) == 0)
+        return mr_fail(err, MR_MISUSE,
+                       "%s: a training run, not a dataset; a command that takes both takes the dataset first", dir);
+    if (lacks)
         return mr_fail(err, MR_MISUSE, "%s: not a dataset (no %s); name the folder that `millrace ingest` wrote", dir,
                        MR_MANIFEST);
     mr_error why;

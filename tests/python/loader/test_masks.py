@@ -113,6 +113,8 @@ def test_what_is_refused(masked: tuple[millrace.Dataset, list[Any]], dataset: mi
     for name in ("", "x" * 64, 3):
         with pytest.raises(millrace.MisuseError, match="mask: .* a name, of at most 63 bytes"):
             written.loader("train", 2, mask=name, fields=["mask"])  # type: ignore[arg-type]
+    with pytest.raises(millrace.MisuseError, match="mask: 'panoptic' is what the field 'mask' shows"):
+        written.loader("train", 2, mask="panoptic")
     with pytest.raises(millrace.BadSampleError, match="pixels"):
         next(iter(written.loader("train", 2, mask="SegmentationClass", fields=["mask"], max_pixels=100, output="encoded")))
     sample: Any = dataset["train"][0]

@@ -119,6 +119,10 @@ def test_tokens_that_are_refused(coco: millrace.Dataset, tmp_path: pathlib.Path)
     tokenizer = learn(coco, tmp_path, 300)
     with pytest.raises(millrace.MisuseError, match="fields: 'tokens' needs tokenizer="):
         coco.loader("train", 5, fields=["tokens"])
+    with pytest.raises(millrace.MisuseError, match="tokenizer: its ids are the field 'tokens'"):
+        coco.loader("train", 5, tokenizer=tokenizer)
+    with pytest.raises(millrace.MisuseError, match="text_column: its texts are the fields"):
+        coco.loader("train", 5, text_column="captions")
     with pytest.raises(millrace.MisuseError, match="max_text: 1 is less than 2"):
         coco.loader("train", 5, fields=["tokens"], tokenizer=tokenizer, max_text=1)
     for wrong, message in (("one text", "texts: a list of str"), ([1], "texts: a list of str")):

@@ -213,7 +213,12 @@ static void test_open(void **state)
     uint8_t digest[32], expected[32];
     assert_int_equal(mr_manifest_open(none, &m, digest, &err), MR_MISUSE);
     assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_MISUSE);
-    assert_non_null(strstr(err.text, "not a dataset"));
+    assert_non_null(strstr(err.text, "not a dataset (no manifest.json)"));
+    char *results = support_path("%s/train_results.json", dir);
+    support_write_text(results, "{}");
+    assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_MISUSE);
+    assert_non_null(strstr(err.text, "a training run, not a dataset"));
+    free(results);
     support_write_text(path, good);
     assert_int_equal(mr_manifest_open(path, &m, digest, &err), MR_MISUSE);
     assert_int_equal(mr_manifest_open(dir, &m, digest, &err), MR_BAD_DATA);
