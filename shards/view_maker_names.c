@@ -98,7 +98,43 @@ static bool is_class(const mr_view_maker *m, const char *name)
 
 static void add_name(mr_buf *list, const char *name)
 {
-    mr_buf_printf(list, "%s%s", list->len ? "," : "", name);
+    mr_buf_add_text(list, list->len ? "," : "");
+    for (; *name; name++) {
+        mr_buf_add_text(list, *name == ',' ? "\\" : "");
+        mr_buf_add(list, name, 1);
+    }
+}
+
+/* Replaces out's contents by a name of the list, without the backslashes of its commas. */
+static void take_name(const char *at, size_t len, mr_buf *out)
+{
+    mr_buf_clear(out);
+    for (size_t i = 0; i < len; i++)
+        if (at[i] != '\\' || i + 1 == len || at[i + 1] != ',')
+            mr_buf_add(out, at + i, 1);
+}
+
+/* A class that begins with what was taken for a name, up to a comma; NULL: there is none. */
+static const char *class_with_comma(const mr_view_maker *m, const char *name)
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i < m->class_count; i++)
+        if (!strncmp(m->classes[i].name, name, len) && m->classes[i].name[len] == ',')
+            return m->classes[i].name;
+    return NULL;
+}
+
+static mr_status no_class(const mr_view_maker *m, const char *name, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf whole = {0};
+    const char *longer = class_with_comma(m, name);
+    if (longer)
+        add_name(&whole, longer);
+    if (longer && !whole.failed)
+        return mr_fail(err, MR_MISUSE, "--class %s: not a class of the dataset; commas in names are written \\,: '%s'",
+                       name, mr_buf_text(&whole));
+    return mr_fail(err, MR_MISUSE, "--class %s: not a class of the dataset; `millrace inspect --classes` lists them",
+                   name);
 }
 
 /* The names that the datasets have for these classes of the view, so that the condition stays the same when the view is
@@ -107,13 +143,11 @@ mr_status mr_maker_own_names(const mr_view_maker *m, const char *names, mr_buf *
 {
     const mr_view_file *v = m->v;
     MR_AUTO(mr_buf_free) mr_buf name = {0};
-    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        mr_buf_clear(&name);
-        mr_buf_add(&name, at, strcspn(at, ","));
+    for (const char *at = names, *end = NULL; !end || *end; at = end + 1) {
+        end = at + mr_condition_name_end(at);
+        take_name(at, (size_t)(end - at), &name);
         if (!is_class(m, mr_buf_text(&name)))
-            return mr_fail(err, MR_MISUSE,
-                           "--class %s: not a class of the dataset; `millrace inspect --classes` lists them",
-                           mr_buf_text(&name));
+            return no_class(m, mr_buf_text(&name), err);
         bool moved = false;
         for (size_t i = 0; i < v->rename_count; i++) {
             moved = moved || strcmp(v->renames[i].from, mr_buf_text(&name)) == 0;

@@ -23,6 +23,7 @@ from typing import IO, Any, Literal, TypedDict, Unpack
 from ._dataset import Dataset, Path
 from ._errors import MisuseError, SystemFailure, from_exit_code
 from ._options import ExportOptions, IngestOptions, ViewOptions
+from ._rewrite import path_text
 
 __all__ = ["VerifyReport", "cli", "export", "ingest", "verify", "view"]
 
@@ -210,6 +211,10 @@ def ingest(*sources: Path, to: Path, progress: Progress | Literal[True] | None =
     >>> millrace.ingest("flowers-source", to="flowers-copy", jobs=2)
     millrace.Dataset('flowers-copy', train: 84, val: 36, 10 classes)
     """
+    if not sources:
+        raise MisuseError("sources: pass a folder or an archive, or several")
+    if "dry_run" in options:
+        raise MisuseError("dry_run: there is no dataset to open; run `millrace ingest --dry-run`")
     words = ["ingest", *(os.fspath(source) for source in sources), os.fspath(to), "--quiet", *option_words(options)]
     if progress is True:
         with contextlib.closing(_Bar()) as bar:
@@ -225,12 +230,12 @@ def warn_of(dataset: Dataset, caller: str, stacklevel: int) -> None:
     """Warns of what the source's owner has to decide, and of remarks, with the first file of each."""
     report = dataset.report
     parts = []
-    remarks = report.get("notes", ())
+    remarks = [note for note in report.get("notes", ()) if "left out by --" not in note["reason"]]
     for kind, count, what in (
         *((note["kind"], note["count"], note["what"]) for note in report.get("decide", ())),
         *([("notes", len(remarks), "remark" if len(remarks) == 1 else "remarks")] if remarks else ()),
     ):
-        first = next(iter(report.get(kind, ())), None)
+        first = next(iter(remarks if kind == "notes" else report.get(kind, ())), None)
         where = f" ({first['file']}: {first['reason']})" if first else ""
         parts.append(f"{count} {what}{where}")
     if parts:
@@ -279,7 +284,11 @@ def view(to: Path, *datasets: Path | Dataset, **options: Unpack[ViewOptions]) ->
             numbers.flush()
             chosen["samples"] = "@" + numbers.name
         if "classes" in chosen:
-            chosen["class"] = ",".join(chosen.pop("classes"))
+            names = chosen.pop("classes")
+            names = [names] if isinstance(names, str) else names
+            chosen["class"] = ",".join(path_text(name).replace(",", "\\,") for name in names)
+        if isinstance(chosen.get("column"), str):
+            raise MisuseError("column: pass a name and a value, (NAME, VALUE)")
         if "column" in chosen:
             chosen["column"] = "=".join(chosen["column"])
         for name in ("rename_class", "split", "weight", "at"):
@@ -306,6 +315,9 @@ def verify(
     >>> millrace.verify("flowers")["ok"]
     True
     """
+    levels = ("quick", "full", "deep", "decode")
+    if level not in levels:
+        raise MisuseError(f"level: {level!r} must be one of {', '.join(map(repr, levels))}")
     chosen = [] if level == "full" else [f"--{level}"]
     words = ["verify", os.fspath(path), "--json", *chosen, *option_words({"expect": expect, "jobs": jobs})]
     code, output, message = Run(words).finish()

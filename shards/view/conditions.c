@@ -21,14 +21,34 @@ static mr_status mr_condition_text_make(const char *argument, void **state, mr_e
     return *state ? MR_OK : mr_fail_memory(err, "reading a condition");
 }
 
-/* Whether `name` is one of the comma-separated names. */
+size_t mr_condition_name_end(const char *names)
+{
+    size_t end = 0;
+    while (names[end] && names[end] != ',')
+        end += names[end] == '\\' && names[end + 1] ? 2 : 1;
+    return end;
+}
+
+/* Whether `name` is the part of a list from `at` to `end`, in which "\\," stands for a comma. */
+static bool is_name(const char *at, const char *end, const char *name)
+{
+    for (; at < end; at++, name++) {
+        at += *at == '\\' && at + 1 < end && at[1] == ',';
+        if (*at != *name)
+            return false;
+    }
+    return !*name;
+}
+
 static bool list_has(const char *list, const char *name)
 {
-    size_t len = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == 0))
+    for (const char *at = list, *end;; at = end + 1) {
+        end = at + mr_condition_name_end(at);
+        if (is_name(at, end, name))
             return true;
-    return false;
+        if (!*end)
+            return false;
+    }
 }
 
 static bool mr_condition_class_meets(const void *state, const mr_candidate *c)

@@ -22,7 +22,7 @@ typedef struct mr_candidate {
     X(drop, "drop", "FILE", true, drop,                                                                                \
       "all but those in FILE, one per line: a source or an image hash, the reason and the date, separated by tabs")    \
     X(sample_list, "sample-list", "FILE", true, list, "only those in FILE, one per line: a source or an image hash")   \
-    X(class, "class", "NAMES", false, text, "samples of these classes, separated by commas")                           \
+    X(class, "class", "NAMES", false, text, "samples of these classes, separated by commas (in a name: \\,)")          \
     X(source, "source", "GLOB", true, text,                                                                            \
       "samples whose path in the source matches the pattern; * stands for / too")                                      \
     X(column, "column", "NAME=VALUE", true, column, "samples whose table row has this value in this column")           \
@@ -56,6 +56,9 @@ typedef struct mr_condition {
 /* MR_MISUSE: no such condition, or not with such an argument. */
 mr_status mr_condition_make(const char *name, const char *argument, mr_condition *out, mr_error *err);
 void mr_condition_free(mr_condition *c);
+
+/* The length of the first of the names of --class, which are separated by commas; a comma in a name is written "\,". */
+size_t mr_condition_name_end(const char *names);
 
 /* Whether the candidate meets all of them, checked in order; `c->passed` is filled in here. */
 bool mr_conditions_meet(mr_condition *conditions, size_t count, mr_candidate *c);

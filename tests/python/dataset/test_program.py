@@ -115,3 +115,15 @@ def test_ingest_warns_of_what_the_program_prints(made: Any, tmp_path: Any) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         millrace.ingest(made / "source", to=tmp_path / "clean")
+
+
+def test_calls_that_cannot_be_meant(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    level: Any = "deepest"
+    with pytest.raises(millrace.MisuseError, match="level: 'deepest' must be one of 'quick', 'full', 'deep', 'decode'"):
+        millrace.verify(dataset.path, level=level)
+    with pytest.raises(millrace.MisuseError, match="sources: pass a folder or an archive"):
+        millrace.ingest(to=tmp_path / "d")
+    dry: Any = {"dry_run": True}
+    with pytest.raises(millrace.MisuseError, match="dry_run: there is no dataset to open"):
+        millrace.ingest(dataset.path, to=tmp_path / "d", **dry)
+    assert os.listdir(tmp_path) == []

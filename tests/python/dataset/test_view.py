@@ -2,6 +2,7 @@
 
 import pathlib
 import pickle
+from typing import Any
 
 import numpy
 import pytest
@@ -42,3 +43,18 @@ def test_a_view_becomes_a_dataset(dataset: millrace.Dataset, tmp_path: pathlib.P
     view = millrace.view(tmp_path / "v.view", f"{dataset.path}:train", samples=range(9))
     solid = millrace.ingest(view.path, to=tmp_path / "solid")
     assert len(solid["train"]) == 9 and solid["train"][4]["image"] == dataset["train"][4]["image"]
+
+
+def test_classes_with_commas_and_backslashes(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    names = ["a", "b", "a,b", "b,", "c\\", "c\\,d", "tench, Tinca tinca"]
+    image = dataset["train"][0]["image"]
+    samples: Any = ({"split": "train", "image": image, "label": n} for n in range(len(names)))
+    written = millrace.write(samples, tmp_path / "d", classes=names)
+    for chosen in [[name] for name in names] + [["a,b", "b"], ["c\\", "a"], names]:
+        view = millrace.view(tmp_path / "v", written, classes=chosen, force=True)
+        assert sorted(view["train"].labels.tolist()) == sorted(names.index(name) for name in chosen)
+    assert len(millrace.view(tmp_path / "v", written, classes="tench, Tinca tinca", force=True)["train"]) == 1
+    odd: Any = (({"classes": "tench"}, r"commas in names are written \\,: 'tench\\, Tinca tinca'"), ({"column": "x"}, "column"))
+    for options, message in odd:
+        with pytest.raises(millrace.MisuseError, match=message):
+            millrace.view(tmp_path / "v", written, force=True, **options)
