@@ -182,14 +182,16 @@ static bool is_pascal_part(const mr_head *h)
     return mr_head_ends(h, ".mat") && memmem(h->path, h->path_len, "Annotations_Part/", 17);
 }
 
-/* The first lines begin with names of images without ending: FGVC-Aircraft's lists, ADE20K's sceneCategories.txt. */
+/* The first lines are names of images without ending, and labels: FGVC-Aircraft's lists, ADE20K's sceneCategories.txt.
+ */
 static bool is_stem_list(const mr_head *h)
 {
     enum { LINES = 3 };
     size_t lines = 0;
     mr_lines l = mr_lines_of(h->bytes, h->len);
     while (h->stems && mr_head_ends(h, ".txt") && lines < LINES && mr_lines_next(&l)) {
-        if (!mr_stems_have(h->stems, l.line, mr_lines_word(&l)))
+        size_t word = mr_lines_word(&l);
+        if (word == l.len || !mr_stems_have(h->stems, l.line, word))
             return false;
         lines++;
     }

@@ -309,11 +309,15 @@ static bool holds_image(const mr_tree *t, const char *path, size_t len)
 static mr_status check_others(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
 {
     size_t skip = dir->len ? dir->len + 1 : 0, len;
-    for (uint32_t e = dir->begin; e < dir->end; e++) {
+    for (uint32_t e = dir->begin, end; e < dir->end; e = end) {
         const char *path = mr_tree_path(t, e, &len), *class = memchr(path + skip, '/', len - skip);
         const char *inner = class ? memchr(class + 1, '/', len - (size_t)(class + 1 - path)) : NULL;
-        if (inner && mr_folder_of_others(class + 1, (size_t)(inner - class - 1)) && mr_folder_image(t, e, skip) &&
-            holds_image(t, path, (size_t)(class - path)))
+        end = inner ? mr_tree_run_end(t, e, (size_t)(inner - path) + 1) : e + 1;
+        bool image = false;
+        if (inner && mr_folder_of_others(class + 1, (size_t)(inner - class - 1)))
+            for (uint32_t i = e; i < end && !image; i++)
+                image = mr_folder_image(t, i, skip);
+        if (image && holds_image(t, path, (size_t)(class - path)))
             return refuse_others(path, (size_t)(class - path), class + 1, (size_t)(inner - class - 1), err);
     }
     return MR_OK;

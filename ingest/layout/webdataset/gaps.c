@@ -23,15 +23,15 @@ static bool numbered_of(const mr_child *child, numbered *out)
     if (!child->is_dir || !end || !tar)
         return false;
     *out = (numbered){.name = child->name, .len = child->name_len};
-    bool bare = end == (size_t)(tar - child->name);
+    bool bare = end == (size_t)(tar - child->name); /* "00012.tar", unless it has no number at its end */
     size_t at = bare ? 0 : end;
-    while (at < out->len && !isdigit((unsigned char)out->name[at]))
+    while (!bare && at < out->len && !isdigit((unsigned char)out->name[at]))
         at++;
     out->prefix = at;
     while (at < out->len && isdigit((unsigned char)out->name[at]))
         at++;
     out->digits = at - out->prefix;
-    if (!out->digits || out->digits > 18)
+    if (!out->digits || out->digits > 18 || (bare && at != end))
         return false;
     out->number = strtoull(out->name + out->prefix, NULL, 10);
     at += strspn(out->name + at, "-_");

@@ -62,7 +62,7 @@ static void missing_numbers_are_noted(void **state)
     static const char *const names[] = {
         "train-0000.tar",  "train-0001.tar",  "train-0004.tar", "val-00002-of-00005.tar",
         "test-1-of-3.tar", "test-3-of-3.tar", "train_8.tar",    "train_10.tar",
-        "test_7.tar"};
+        "test_7.tar",      "2014train.tar",   "2017train.tar"};
     for (size_t i = 0; i < MR_COUNT(names); i++)
         put_tar(names[i], one, MR_COUNT(one));
     plan_says(NULL, NULL,
@@ -72,6 +72,7 @@ static void missing_numbers_are_noted(void **state)
               "note missing val-00003-of-00005.tar: there is no such shard, nor the next 1\n");
     plan_lacks("note missing train_");
     plan_lacks("note missing test_");
+    plan_lacks("note missing 201"); /* years */
 }
 
 /* A tar by itself keeps its names: `export --to tar` writes one. */
