@@ -32,9 +32,10 @@ static void gives(const char *labels, const char *expected)
             break;
     }
     mr_label_census_note(&c, &gaps, "f", "rows", &notes);
-    if (notes.count)
-        mr_buf_printf(&out, " | %.*s", (int)(strstr(notes.items[0].detail, ")") + 1 - notes.items[0].detail),
-                      notes.items[0].detail);
+    for (size_t i = 0; i < notes.count; i++) {
+        const char *detail = notes.items[i].detail, *end = strpbrk(detail, ");");
+        mr_buf_printf(&out, " | %.*s", (int)(end + (*end == ')') - detail), detail);
+    }
     assert_string_equal(mr_buf_text(&out), expected);
     mr_buf_free(&out);
     mr_label_census_free(&c);
@@ -48,7 +49,7 @@ static void test_numbers(void **state)
     gives("2,0", "0 1 2 | 2 0");
     gives("3.0,10.00,9", "0 1 2 3 4 5 6 7 8 9 10 | 3 10 9");
     gives("20001,5", "5 20001 | 1 0");
-    gives("0.5,10,9,0.50", "0.5 9 10 | 0 2 1 0");
+    gives("0.5,10,9,0.50", "0.5 9 10 | 0 2 1 0 | labels that are numbers with a fraction: 2 of 4");
     gives("-2,-1,1", "-2 -1 1 | 0 1 2");
     gives("-0.0,1", "0 1 | 0 1");
     gives("10,9,cat,ant", "9 10 ant cat | 1 0 3 2");
