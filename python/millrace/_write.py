@@ -43,6 +43,8 @@ class WriteSample(TypedDict):
 
 def _encoded(image: Any) -> bytes:
     """The bytes of an image's file, from any object that lends them."""
+    if isinstance(image, bytes):
+        return image
     try:
         view = memoryview(image)
     except TypeError:
