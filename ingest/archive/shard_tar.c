@@ -187,29 +187,19 @@ static bool has_digit(const char *text, size_t len)
     return len > 0;
 }
 
-/* Whether the archive's images are of the split that it is named after, and in no folder. */
-static mr_status is_flat_split(list *l, int fd, const char *path, const char *base, size_t stem, bool *flat,
-                               mr_error *err)
-{
-    look at;
-    *flat = false;
-    if (!l->several || !names_split(base, stem))
-        return MR_OK;
-    MR_TRY(look_at(l, fd, path, &at, err));
-    *flat = at.image && !at.folder;
-    return MR_OK;
-}
-
 mr_status mr_list_shard(list *l, int fd, const char *path, const char *name, mr_error *err)
 {
     size_t stem;
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     bool archive = mr_archive_name(base, strlen(base), &stem), tar = archive && mr_archive_is_tar(base, stem);
     bool shard = tar && (slash || mr_archive_is_shard(base, stem)), flat = false; /* further down, only shards */
-    if (tar && !shard && (l->several || has_digit(base, stem)))
-        MR_TRY(mr_list_looks_like_shard(l, fd, path, &shard, err));
-    if (archive && !shard && !slash)
-        MR_TRY(is_flat_split(l, fd, path, base, stem, &flat, err));
+    bool split = archive && !slash && l->several && names_split(base, stem);
+    if (!shard && (split || (tar && (l->several || has_digit(base, stem))))) {
+        look at;
+        MR_TRY(look_at(l, fd, path, &at, err));
+        shard = tar && at.shard && !at.whole;
+        flat = split && !shard && at.image && !at.folder;
+    }
     if (!shard && !flat)
         return mr_list_archive(l, fd, path, err);
     MR_AUTO(mr_buf_free) mr_buf prefix = {0};

@@ -8,6 +8,7 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/layout.h"
 
 typedef struct mr_class_place {
@@ -146,7 +147,7 @@ static size_t accented(const char *name, size_t len)
 {
     const uint8_t *at = (const uint8_t *)name;
     size_t n = 1;
-    while (n + 1 < len && ((at[n] == 0xCC && at[n + 1] >= 0x80) || (at[n] == 0xCD && at[n + 1] < 0xB0)))
+    while (mr_name_is_mark(name, len, n))
         n += 2;
     if (n > 1)
         return n;

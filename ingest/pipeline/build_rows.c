@@ -70,7 +70,7 @@ static mr_status count_objects(mr_build *b, size_t row, mr_error *err)
     const mr_image_facts *f = &examined_of(b, row)->facts;
     const mr_stored picture = {f->width, f->height, f->orientation};
     mr_objects_clear(&b->objects);
-    if (!b->meta.len || !memmem(b->meta.data, b->meta.len, word, sizeof word - 1) ||
+    if (!memmem(b->meta.data, b->meta.len, word, sizeof word - 1) ||
         mr_objects_parse(b->meta.data, b->meta.len, &b->objects, NULL) == MR_BAD_DATA)
         return MR_OK;
     if (b->objects.failed || !mr_objects_count(&b->objects, &picture, b->in->order[b->cut->begin + row], &b->tally))
@@ -100,9 +100,8 @@ static mr_status compose_meta(mr_build *b, size_t row, uint32_t holder, mr_error
     if (in->choice.layout->masks)
         MR_TRY(mr_build_masks(b, s, &examined_of(b, row)->facts, in->order[b->cut->begin + row], err));
     mr_buf_add(&b->meta, "}", 1);
-    if (!in->choice.layout->objects)
-        MR_TRY(count_objects(b, row, err));
-    return mr_buf_status(&b->meta, err, b->cut->name);
+    MR_TRY(mr_buf_status(&b->meta, err, b->cut->name));
+    return in->choice.layout->objects ? MR_OK : count_objects(b, row, err);
 }
 
 /* Equal hashes prove nothing: XXH3-128 can be forged.  The bytes are compared before two samples share one copy. */

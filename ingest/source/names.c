@@ -20,8 +20,7 @@ bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes)
     return *suffixes;
 }
 
-/* A combining mark of U+0300 to U+036F begins at `at`. */
-static bool is_mark(const char *name, size_t len, size_t at)
+bool mr_name_is_mark(const char *name, size_t len, size_t at)
 {
     const uint8_t *byte = (const uint8_t *)name + at;
     return at + 1 < len &&
@@ -39,7 +38,7 @@ static bool is_ascii(const char *name, size_t len)
 static bool has_marks(const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (is_mark(name, len, i))
+        if (mr_name_is_mark(name, len, i))
             return true;
     return false;
 }
@@ -47,7 +46,7 @@ static bool has_marks(const char *name, size_t len)
 /* The next ASCII character without a mark after it, at `at` or later; moves `at` past it. */
 static int next_plain(const char *name, size_t len, size_t *at)
 {
-    while (*at < len && ((uint8_t)name[*at] >= 0x80 || is_mark(name, len, *at + 1)))
+    while (*at < len && ((uint8_t)name[*at] >= 0x80 || mr_name_is_mark(name, len, *at + 1)))
         ++*at;
     return *at < len ? tolower((unsigned char)name[(*at)++]) : -1;
 }

@@ -16,6 +16,8 @@ bool mr_name_ends_in(const char *name, size_t len, const char *const *suffixes);
 /* Whether two names differ in the case of ASCII letters alone, or in how they write accented letters: as one character
  * (NFC) or, as macOS does, as a letter and a mark (NFD).  False for equal names. */
 bool mr_name_alike(const char *a, size_t a_len, const char *b, size_t b_len);
+/* Whether a combining mark of U+0300 to U+036F, of 2 bytes, begins at `at`. */
+bool mr_name_is_mark(const char *name, size_t len, size_t at);
 #define MR_NAME_ALIKE "in the case of letters, or in the form of accented ones (NFC, NFD)"
 bool mr_path_is_hidden(const char *path, size_t len); /* it, or a folder above it, has a name that begins with a dot */
 

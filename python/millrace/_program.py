@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, Literal, TypedDict, Unpack
 
+from ._checks import choose
 from ._dataset import Dataset, Path
 from ._errors import MisuseError, SystemFailure, from_exit_code
 from ._options import ExportOptions, IngestOptions, ViewOptions
@@ -29,6 +30,7 @@ __all__ = ["VerifyReport", "cli", "export", "ingest", "verify", "view"]
 
 Progress = Callable[[str, int, int], None]
 
+_LEVELS = {"quick": 0, "full": 1, "deep": 2, "decode": 3}
 _LAUNCHER_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "PRTE_", "MPI_LOCAL", "HYDRA_")
 
 
@@ -229,14 +231,13 @@ def ingest(*sources: Path, to: Path, progress: Progress | Literal[True] | None =
 def warn_of(dataset: Dataset, caller: str, stacklevel: int) -> None:
     """Warns of what the source's owner has to decide, and of remarks, with the first file of each."""
     report = dataset.report
-    parts = []
     remarks = [note for note in report.get("notes", ()) if "left out by --" not in note["reason"]]
-    for kind, count, what in (
-        *((note["kind"], note["count"], note["what"]) for note in report.get("decide", ())),
-        *([("notes", len(remarks), "remark" if len(remarks) == 1 else "remarks")] if remarks else ()),
-    ):
-        first = next(iter(remarks if kind == "notes" else report.get(kind, ())), None)
-        where = f" ({first['file']}: {first['reason']})" if first else ""
+    found = [(note["count"], note["what"], report.get(note["kind"])) for note in report.get("decide", ())]
+    if remarks:
+        found.append((len(remarks), "remark" if len(remarks) == 1 else "remarks", remarks))
+    parts = []
+    for count, what, listed in found:
+        where = f" ({listed[0]['file']}: {listed[0]['reason']})" if listed else ""
         parts.append(f"{count} {what}{where}")
     if parts:
         warnings.warn(f"{caller}: {dataset.path}: {'; '.join(parts)}; see .report", stacklevel=stacklevel)
@@ -315,9 +316,7 @@ def verify(
     >>> millrace.verify("flowers")["ok"]
     True
     """
-    levels = ("quick", "full", "deep", "decode")
-    if level not in levels:
-        raise MisuseError(f"level: {level!r} must be one of {', '.join(map(repr, levels))}")
+    choose("level", _LEVELS, level)
     chosen = [] if level == "full" else [f"--{level}"]
     words = ["verify", os.fspath(path), "--json", *chosen, *option_words({"expect": expect, "jobs": jobs})]
     code, output, message = Run(words).finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ._checks import check_integer
 from ._errors import MisuseError
 
 __all__ = ["find_world"]
@@ -66,8 +67,7 @@ def find_world(rank: int | None, world: int | None) -> tuple[int, int]:
     if (rank is None) != (world is None):
         raise MisuseError("rank and world: pass both or neither")
     if rank is not None and world is not None:
-        if world < 1:
-            raise MisuseError(f"world: {world} is less than 1")
+        check_integer("world", world, 1)
         if not 0 <= rank < world:
             raise MisuseError(f"rank: {rank} is not from 0 to {world - 1}")
         return rank, world

@@ -58,9 +58,9 @@ def _encoded(image: Any) -> bytes:
 
 def _numbered(classes: Any) -> dict[str, int]:
     """The numbers of classes: a list in their order, or a dict such as torchvision's class_to_idx."""
-    names = sorted(classes, key=classes.__getitem__) if isinstance(classes, Mapping) else list(classes)
     if isinstance(classes, (str, bytes, set, frozenset)):
         raise MisuseError("classes: pass a list, the names in the order of their numbers")
+    names = sorted(classes, key=classes.__getitem__) if isinstance(classes, Mapping) else list(classes)
     if isinstance(classes, Mapping) and [classes[name] for name in names] != list(range(len(names))):
         raise MisuseError("classes: the numbers of a dict must be 0, 1, 2 ...")
     if len(set(names)) != len(names) or any(not isinstance(name, str) or not name.isprintable() or not name for name in names):

@@ -29,7 +29,7 @@ size_t mr_condition_name_end(const char *names)
     return end;
 }
 
-/* Whether `name` is the part of a list from `at` to `end`, in which "\\," stands for a comma. */
+/* Whether `name` is the part of a list from `at` to `end`, in which "\," stands for a comma. */
 static bool is_name(const char *at, const char *end, const char *name)
 {
     for (; at < end; at++, name++) {

@@ -7,14 +7,15 @@
 #include "ingest/layout/coco/coco.h"
 #include "ingest/layout/folder_names.h"
 
-typedef struct folders {          /* of the images that exist */
-    size_t images, words, tokens; /* ... in a folder that is named like a split; ... in one of whose name is a word */
-    bool train, other;            /* the splits that the latter name */
+typedef struct folders { /* of the images that exist */
+    bool any;
+    bool words, tokens; /* all are in a folder that is named like a split; in one of whose name is a word */
+    bool train, other;  /* the splits that the latter name */
 } folders;
 
 static mr_status look_at_folders(mr_coco_build *b, mr_coco_group *g, mr_coco_part *part, folders *f)
 {
-    for (size_t n = 0; n < part->file->image_count; n++) {
+    for (size_t n = 0; n < part->file->image_count && (f->words || f->tokens); n++) {
         size_t len, folder_len;
         uint32_t entry;
         const char *folder;
@@ -23,9 +24,9 @@ static mr_status look_at_folders(mr_coco_build *b, mr_coco_group *g, mr_coco_par
             continue;
         const char *path = mr_tree_path(b->tree, entry, &len);
         const char *token = mr_split_token_of_path(path, len, &folder, &folder_len).split;
-        f->images++;
-        f->words += mr_coco_split_folder(path, len, &folder_len) != NULL;
-        f->tokens += token != NULL;
+        f->any = true;
+        f->words = f->words && mr_coco_split_folder(path, len, &folder_len);
+        f->tokens = f->tokens && token;
         f->train = f->train || (token && !strcmp(token, "train"));
         f->other = f->other || (token && strcmp(token, "train") != 0);
     }
@@ -35,14 +36,14 @@ static mr_status look_at_folders(mr_coco_build *b, mr_coco_group *g, mr_coco_par
 /* Whether every image of the group's files that exists is in a folder of a split. */
 static mr_status in_split_folders(mr_coco_build *b, mr_coco_group *g)
 {
-    folders f = {0};
+    folders f = {.words = true, .tokens = true};
     for (size_t i = 0; i < g->count; i++) {
         mr_coco_part *part = &b->st->parts[g->first + i];
         MR_TRY(mr_coco_open_part(b, part));
         MR_TRY(look_at_folders(b, g, part, &f));
     }
-    g->by_folder = f.images && f.words == f.images;
-    g->by_token = !g->by_folder && f.images && f.tokens == f.images && f.train && f.other;
+    g->by_folder = f.any && f.words;
+    g->by_token = f.any && f.tokens && f.train && f.other && !f.words;
     return MR_OK;
 }
 
@@ -157,13 +158,14 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
     }
     if (part->unnamed)
         MR_TRY(in_split_folders(b, &g));
-    if (g.by_folder || g.by_token)
+    if (g.by_folder || g.by_token) {
         mr_note_add(b->plan->notes, MR_NOTE_INFO, g.beside, strlen(g.beside), 0,
                     "its name does not give the split, but the folders of its images do");
-    else
+    } else {
         MR_TRY(is_left_out(b, &g, &g.left_out));
-    if (part->unnamed && !g.by_folder && !g.by_token)
-        note_splits(b, &g);
+        if (part->unnamed)
+            note_splits(b, &g);
+    }
     if (g.left_out)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
     if (!MR_GROW(st->groups, st->group_count, st->group_capacity))

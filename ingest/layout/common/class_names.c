@@ -296,29 +296,22 @@ static mr_status refuse_others(const char *path, size_t class_len, const char *i
         mr_buf_text(&place), (int)len, inner, mr_buf_text(&option));
 }
 
-static bool holds_image(const mr_tree *t, const char *path, size_t len)
-{
-    mr_child child = {0};
-    while (mr_tree_next(t, path, len, &child))
-        if (!child.is_dir && mr_folder_image(t, child.entry, len + 1))
-            return true;
-    return false;
-}
-
 /* train/cat/1.png and train/cat/masks/1.png: the latter are masks, labels or thumbnails of the former. */
 static mr_status check_others(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
 {
-    size_t skip = dir->len ? dir->len + 1 : 0, len;
-    for (uint32_t e = dir->begin, end; e < dir->end; e = end) {
-        const char *path = mr_tree_path(t, e, &len), *class = memchr(path + skip, '/', len - skip);
-        const char *inner = class ? memchr(class + 1, '/', len - (size_t)(class + 1 - path)) : NULL;
-        end = inner ? mr_tree_run_end(t, e, (size_t)(inner - path) + 1) : e + 1;
-        bool image = false;
-        if (inner && mr_folder_of_others(class + 1, (size_t)(inner - class - 1)))
-            for (uint32_t i = e; i < end && !image; i++)
-                image = mr_folder_image(t, i, skip);
-        if (image && holds_image(t, path, (size_t)(class - path)))
-            return refuse_others(path, (size_t)(class - path), class + 1, (size_t)(inner - class - 1), err);
+    mr_child class = {0};
+    while (mr_class_next(t, dir, 0, &class)) {
+        size_t len, end = mr_child_at(t, &class) + class.name_len;
+        const char *path = mr_tree_path(t, class.entry, &len);
+        mr_child child = {0}, others = {0};
+        bool direct = false;
+        while (mr_tree_next(t, path, end, &child)) {
+            direct = direct || (!child.is_dir && mr_folder_image(t, child.entry, end + 1));
+            if (!others.name && mr_folder_of_others(child.name, child.name_len) && mr_folder_is_class(t, &child, 0))
+                others = child;
+        }
+        if (direct && others.name)
+            return refuse_others(path, end, others.name, others.name_len, err);
     }
     return MR_OK;
 }

@@ -15,12 +15,25 @@ const char *mr_folder_split(const mr_tree *t, uint32_t entry)
     return mr_split_of_path(path, len);
 }
 
-/* One word of a folder's name, where no folder is named like a split. */
-static const char *token_of(const mr_picture_index *index, size_t picture, const char **folder, size_t *folder_len)
+typedef struct named {  /* by a folder that is named like a split, else by one word of a longer name */
+    const char *split;  /* NULL: there is none */
+    const char *folder; /* the longer name; NULL: it is the split's */
+    size_t len;
+} named;
+
+static named split_of(const mr_picture_index *index, uint32_t entry, bool tokens)
 {
     size_t len;
-    const char *path = mr_tree_path(index->tree, index->entries[picture], &len);
-    return mr_split_of_path(path, len) ? NULL : mr_split_token_of_path(path, len, folder, folder_len).split;
+    const char *path = mr_tree_path(index->tree, entry, &len);
+    named n = {.split = mr_split_of_path(path, len)};
+    if (!n.split && tokens)
+        n.split = mr_split_token_of_path(path, len, &n.folder, &n.len).split;
+    return n;
+}
+
+const char *mr_picture_split(const mr_picture_index *index, uint32_t entry)
+{
+    return split_of(index, entry, index->tokens).split;
 }
 
 /* Whether an image is in the folder of the one before it. */
@@ -36,41 +49,29 @@ static bool same_folder(const mr_picture_index *index, size_t picture)
 
 bool mr_folder_tokens(const mr_picture_index *index)
 {
-    const char *folder;
-    size_t len;
     bool train = false, other = false;
     for (size_t i = 0; i < index->count && !(train && other); i++) {
         if (same_folder(index, i))
             continue;
-        const char *word = mr_folder_split(index->tree, index->entries[i]);
-        const char *token = token_of(index, i, &folder, &len);
-        train = train || !strcmp(word ? word : token ? token : "", "train");
-        other = other || (token && strcmp(token, "train") != 0);
+        named n = split_of(index, index->entries[i], true);
+        bool is_train = n.split && !strcmp(n.split, "train");
+        train = train || is_train;
+        other = other || (n.split && n.folder && !is_train);
     }
     return train && other;
 }
 
-const char *mr_picture_split(const mr_picture_index *index, uint32_t entry)
-{
-    const char *folder, *word = mr_folder_split(index->tree, entry);
-    size_t len, folder_len;
-    if (word || !index->tokens)
-        return word;
-    const char *path = mr_tree_path(index->tree, entry, &len);
-    return mr_split_token_of_path(path, len, &folder, &folder_len).split;
-}
-
 void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes)
 {
-    const char *noted = NULL, *folder = NULL;
-    size_t noted_len = 0, len = 0;
+    named last = {0};
     for (size_t i = 0; i < index->count && index->tokens; i++) {
-        const char *token = same_folder(index, i) ? NULL : token_of(index, i, &folder, &len);
-        if (!token || (noted && noted_len == len && !memcmp(noted, folder, len)))
+        if (same_folder(index, i))
             continue;
-        noted = folder;
-        noted_len = len;
-        mr_note_add(notes, MR_NOTE_INFO, folder, len, 0, "by its name, a folder of the split %s", token);
+        named n = split_of(index, index->entries[i], true);
+        if (!n.split || !n.folder || (last.folder && last.len == n.len && !memcmp(last.folder, n.folder, n.len)))
+            continue;
+        last = n;
+        mr_note_add(notes, MR_NOTE_INFO, n.folder, n.len, 0, "by its name, a folder of the split %s", n.split);
     }
 }
 

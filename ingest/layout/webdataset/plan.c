@@ -89,7 +89,7 @@ static mr_status each_folder(build *b, const char *dir, size_t dir_len, folder_f
     return MR_OK;
 }
 
-static mr_status look_for_splits(build *b, const char *dir, size_t dir_len)
+static mr_status look_at_folder(build *b, const char *dir, size_t dir_len)
 {
     const char *name, *slash = dir_len ? memrchr(dir, '/', dir_len) : NULL, *base = slash ? slash + 1 : dir;
     size_t len;
@@ -143,7 +143,7 @@ mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_pl
         return mr_fail_memory(err, "listing samples");
     mr_status status = mr_webdataset_facts_read(t, plan, &b.facts, err);
     if (status == MR_OK)
-        status = each_folder(&b, "", 0, look_for_splits);
+        status = each_folder(&b, "", 0, look_at_folder);
     for (; status == MR_OK && b.place <= PLACES; b.place++)
         status = each_folder(&b, "", 0, plan_folder);
     if (status == MR_OK)

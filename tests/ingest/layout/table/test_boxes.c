@@ -168,6 +168,17 @@ static void test_via(void **state)
 static void test_what_is_refused(void **state)
 {
     (void)state;
+    static const struct {
+        const char *table, *words;
+    } trials[] = {
+        {"image,width,height,bbox\n1,64,48,\"[8,4,60,40]\"\n2,64,48,\"[0,0,64,48]\"\n1,64,48,\"[9,9,60,40]\"\n",
+         "2 of 3 boxes in column bbox leave their images; write corners into four columns"},
+        {"image,bbox,label\n1,8 4,a\n2,x,a\n", "column bbox holds no box of the form [x, y, width, height]"},
+        {"image,polygon,label\n1,\"[[1,2],[3,4],[5,6]]\",a\n", "column polygon holds shapes"},
+        {"image,x1,y1,x2,y2,x3,y3,x4,y4,label\n1,5,6,50,7,51,40,6,41,a\n", "column x3 holds shapes"},
+        {"image,x0,y0,x1,y1,x2,y2,label\n1,5,6,50,7,51,40,a\n", "column x2 holds shapes"},
+        {"image,cx,cy,w,h,angle,label\n1,5,6,50,7,0,a\n2,5,6,50,7,0.5,a\n", "column angle holds shapes"},
+    };
     pictures(NAMES("i/1.jpg", "i/2.jpg", "i/3.jpg"));
     support_put(dir, "a.csv", "image,x1,y1,x2,y2,class\n3,0,0,9,9,a\n1,8,4,10,20,a\n2,8,4,nan,20,a\n1,0,0,1e999,1,a\n");
     plan_now();
@@ -176,19 +187,10 @@ static void test_what_is_refused(void **state)
     assert_true(support_has_note(&planned, MR_NOTE_REJECT, "i/1.jpg", "a.csv: row 4: its box is not four numbers"));
     assert_int_equal(planned.plan.sample_count, 1);
     support_plan_done(&planned);
-    support_put(dir, "a.csv",
-                "image,width,height,bbox\n1,64,48,\"[8,4,60,40]\"\n2,64,48,\"[0,0,64,48]\"\n1,64,48,\"[9,9,60,40]\"\n");
-    refused("2 of 3 boxes in column bbox leave their images; write corners into four columns");
-    support_put(dir, "a.csv", "image,bbox,label\n1,8 4,a\n2,x,a\n");
-    refused("column bbox holds no box of the form [x, y, width, height]");
-    support_put(dir, "a.csv", "image,polygon,label\n1,\"[[1,2],[3,4],[5,6]]\",a\n");
-    refused("column polygon holds shapes");
-    support_put(dir, "a.csv", "image,x1,y1,x2,y2,x3,y3,x4,y4,label\n1,5,6,50,7,51,40,6,41,a\n");
-    refused("column x3 holds shapes");
-    support_put(dir, "a.csv", "image,x0,y0,x1,y1,x2,y2,label\n1,5,6,50,7,51,40,a\n");
-    refused("column x2 holds shapes");
-    support_put(dir, "a.csv", "image,cx,cy,w,h,angle,label\n1,5,6,50,7,0,a\n2,5,6,50,7,0.5,a\n");
-    refused("column angle holds shapes");
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        support_put(dir, "a.csv", trials[i].table);
+        refused(trials[i].words);
+    }
     support_put(dir, "a.csv", "image,xmin,ymin,xmax,ymax,rotation\n1,5,6,50,7,90\n2,5,6,50,7,0\n");
     plan_now(); /* of a camera */
     support_plan_done(&planned);
