@@ -1,4 +1,4 @@
-/* cmd_ingest_options.c - millrace ingest SRC... DATASET: its options, and what they may not be together.
+/* cmd_ingest_options.c - millrace ingest SRC... DATASET: its options, and which of them exclude each other.
  * Invariant: nothing is opened or written here. */
 #include <fcntl.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* cmd_export.c - `millrace export DATASET OUT`: the source files again, or a format that other programs read.
- * Invariant: what a format could not hold is in the summary and in --json, or there was nothing. */
+ * Invariant: everything that the format cannot hold is counted in the summary and in --json. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* cmd_view.c - `millrace view OUT DATASET[:SPLIT]...`: names what is seen of datasets, without copying it.
+/* cmd_view.c - `millrace view OUT DATASET[:SPLIT]...`: selects samples of datasets, without copying them.
  * Invariant: a view that is written opens, and has at least one sample in each split. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,8 +34,8 @@ static const mr_option options[] = {
      .help = "rename a split; if NEW exists, the two are joined; may be repeated"},
     {"at", 0, MR_ARG_LIST, MR_FIELD(request, places), .value = "DIGEST=PATH",
      .help = "new path of one of a view's datasets, by its digest (at least 8 digits); may be repeated"},
-    {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W", .group = "Sampling:",
-     .help = "draw each sample of DATASET W times per epoch, such as 0.5 or 3; evenly over several; may be repeated"},
+    {"weight", 0, MR_ARG_LIST, MR_FIELD(request, weights), .value = "DATASET=W",
+     .group = "Sampling:", .help = "draw each sample of DATASET W times per epoch, such as 0.5 or 3; may be repeated"},
     {"balance", 0, MR_ARG_WORD, MR_FIELD(request, balance), .words = MR_WORDS("none", "class"), .standard = "none",
      .help = "class: draw each class equally often"},
     {"repeat", 0, MR_ARG_COUNT, MR_FIELD(request, repeat), .value = "N", .low = 1, .high = MR_VIEW_REPEAT,
@@ -135,8 +135,9 @@ const mr_command mr_cmd_view = {
     .usage = "OUT DATASET[:SPLIT]...",
     .example = "millrace view small.view flowers --first 100",
     .summary =
-        "Writes a small file that says which samples of datasets are seen: those that meet all conditions.  Splits of "
-        "one name follow one another, and classes are joined by name.  "
+        "Writes a small file that selects samples of datasets: those that meet all conditions.  Splits of the same "
+        "name "
+        "are concatenated, and classes are joined by name.  "
         "inspect, show, verify, diff, plan, replay, bench, train, eval, predict and export accept it in place of the "
         "dataset, and Python and C open it.  Its digest pins the dataset and the samples.",
     .notes = "Examples:\n"

@@ -1,4 +1,4 @@
-/* view_maker.c - a view from the datasets and views that it is to see, and the conditions.
+/* view_maker.c - a view from its datasets, or views, and the conditions.
  * Invariant: parts are in the order in which they were named, and each sees at least one sample. */
 #include "shards/view_maker.h"
 
@@ -222,8 +222,7 @@ static mr_status add_from(mr_view_maker *m, const char *from, mr_error *err)
     if (!mr_view_is_at(place))
         return add_dataset(m, place, only, err);
     if (argument_of(m, "samples"))
-        return mr_fail(err, MR_MISUSE,
-                       "--samples: %s is a view, and the numbers are those of the dataset that it is of; name that one",
+        return mr_fail(err, MR_MISUSE, "--samples: %s is a view, and has no numbers of its own; name its dataset",
                        place);
     return add_view(m, place, only, err);
 }
@@ -308,8 +307,8 @@ static mr_status keep_parts(const mr_view_maker *m, mr_view_split *s, mr_error *
     }
     if (!kept)
         return mr_fail(err, MR_MISUSE,
-                       "%s: no sample of the split %s meets the conditions; name another split, DATASET:SPLIT, or ask "
-                       "for less",
+                       "%s: no sample of the split %s meets the conditions; name another split, DATASET:SPLIT, or drop "
+                       "a condition",
                        m->q->from_count == 1 ? m->q->from[0] : m->q->out, s->name);
     for (size_t i = kept; i < s->part_count; i++)
         mr_view_part_free(&s->parts[i]);

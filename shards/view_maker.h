@@ -1,4 +1,4 @@
-/* view_maker.h - a view from the datasets and views that it is to see, and the conditions.
+/* view_maker.h - a view from its datasets, or views, and the conditions.
  * Invariant: what is made opens as it was made: a view of views names the datasets that they are of. */
 #ifndef MR_VIEW_MAKER_H
 #define MR_VIEW_MAKER_H

@@ -1,4 +1,4 @@
-/* view_maker_state.h - a view that is being made: what view_maker.c and view_maker_names.c share.
+/* view_maker_state.h - a view under construction: what view_maker.c and view_maker_names.c share.
  * Invariant: datasets and labels are parallel to the sources of the view. */
 #ifndef MR_VIEW_MAKER_STATE_H
 #define MR_VIEW_MAKER_STATE_H

@@ -147,10 +147,11 @@ static mr_status check_options(const mr_predict_request *q, const mr_session *t,
         return mr_fail(err, MR_MISUSE, "%s: is a classifier; --embeddings and --find are for image-text models",
                        t->path);
     if (t->several && q->top_given)
-        return mr_fail(err, MR_MISUSE,
-                       "--top: %s is a model of several labels per sample, whose lines have every class; --threshold "
-                       "sets which of them count as found",
-                       t->path);
+        return mr_fail(
+            err, MR_MISUSE,
+            "--top: %s is a multi-label model, which prints every class; --threshold sets which of them count "
+            "as found",
+            t->path);
     return MR_OK;
 }
 

@@ -85,12 +85,11 @@ static mr_status open_dataset(const request *q, run *r, mr_error *err)
         return mr_fail(err, MR_BAD_DATA, "%s: its checkpoint does not say what it was trained on", r->path);
     mr_status status = mr_dataset_open(q->dataset ? q->dataset : path, &r->ds, &why);
     if (status != MR_OK)
-        return mr_fail(err, status, "%s: %s%s", r->path, why.text,
-                       q->dataset ? "" : "; name another place by --dataset");
+        return mr_fail(err, status, "%s: %s%s", r->path, why.text, q->dataset ? "" : "; give its path with --dataset");
     if (strcasecmp(digest, mr_dataset_sha256(r->ds)) == 0)
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: was trained on %s, and %s is %s; name that one by --dataset", r->path, digest,
-                   q->dataset ? q->dataset : path, mr_dataset_sha256(r->ds));
+    return mr_fail(err, MR_MISUSE, "%s: was trained on %s, and %s is %s; name the right one with --dataset", r->path,
+                   digest, q->dataset ? q->dataset : path, mr_dataset_sha256(r->ds));
 }
 
 static mr_status list_items(run *r, mr_error *err)

@@ -1,4 +1,4 @@
-/* plan.h - what a run would need, said before it begins: `millrace train --plan`.
+/* plan.h - what a run would need, stated before it begins: `millrace train --plan`.
  * Invariant: the table for people and JSON come from one set of sums. */
 #ifndef MR_TRAIN_PLAN_H
 #define MR_TRAIN_PLAN_H

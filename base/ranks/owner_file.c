@@ -1,5 +1,5 @@
 /* owner_file.c - an owner's file as text, and what this host knows of the process that it names.
- * Invariant: a file that cannot be read still belongs to a process, which is not known. */
+ * Invariant: a file that cannot be read still has an owner, an unknown one. */
 #include "base/ranks/owner_file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* memory.c - tensors of a CUDA device.
- * Invariant: blocks are sorted by their addresses, and what is just past one is in no other. */
+ * Invariant: blocks are sorted by their addresses, and the address just past one is in no other. */
 #include <stdlib.h>
 #include <string.h>
 

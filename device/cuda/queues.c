@@ -1,5 +1,5 @@
 /* queues.c - a second stream, for what runs beside the operations of the first.
- * Invariant: d->stream is that of the queue which is entered; everything that is queued goes there. */
+ * Invariant: d->stream is the stream of the current queue, to which all operations go. */
 #include "device/cuda/cuda.h"
 
 static void swap(mr_cuda *d)

@@ -1,6 +1,6 @@
 /* recorder.c - operations captured from the stream as a graph of CUDA, which is launched as a whole.
- * Invariant: a graph holds the addresses it was captured with, so it is launched only while no memory has been freed
- * since; which memory that was is not asked, as no step of a run frees any.
+ * Invariant: a graph holds the addresses it was captured with, so it is launched only if no memory has been freed
+ * since; freeing any counts, as no step of a run frees memory.
  *
  * The capture is that of the calling thread alone: other threads may call the driver meanwhile. */
 #include <stdio.h>

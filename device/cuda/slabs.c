@@ -1,4 +1,4 @@
-/* slabs.c - pinned memory for the batches of a loader, and its uploads.
+/* slabs.c - pinned memory for a loader's batches, and its uploads.
  * Invariant: an upload waits for its bytes to leave the slab, not for operations: it goes to the device in a stream of
  * its own, while they run, and is copied to its place there in their order.
  *

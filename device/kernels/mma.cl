@@ -1,7 +1,7 @@
 /* mma.cl - what a warp of 32 lanes computes together, with MR_MMA: products of small tiles of bf16 with float32 sums on
  * the tensor cores of CUDA devices of 8.0 and later, fragments of tiles, and copies to a tile that run ahead.
  * Invariant: a fragment is laid out as in the PTX ISA ("Matrix Fragments for mma.m16n8k16", .bf16 and .f32), and all
- * lanes of a warp come to a product or to a fragment together.
+ * lanes of a warp reach a product or a fragment together.
  *
  *      g = lane / 4, t = lane % 4, a word is two numbers, the first one below
  *      a    [16 rows][16]       words: row g, from 2t | row g + 8, from 2t | row g, from 2t + 8 | row g + 8, from 2t + 8

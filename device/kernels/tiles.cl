@@ -1,6 +1,6 @@
-/* tiles.cl - tiles of rows of bf16 in the memory of a group of 128 lanes, with MR_MMA: copied there, multiplied, and what
- * lanes have of a product masked and stored.
- * Invariant: all lanes of a group come to a function together; what is not there of a tile is 0.
+/* tiles.cl - tiles of rows of bf16 in the memory of a group of 128 lanes, with MR_MMA: copied there and multiplied;
+ * each lane masks and stores its part of a product.
+ * Invariant: all lanes of a group call a function together; elements of a tile that are outside the matrix are 0.
  *
  *      group        64 rows ("few"), 16 per warp, beside 64 others ("many")
  *      tiles        [64 rows][64 columns + 8] of bf16, in words of two columns

@@ -1,6 +1,6 @@
 /* profile.c - a device's interface with a clock around operations and copies: its own, so that the host need not
  * wait in between, otherwise the host's.
- * Invariant: all other members are the device's own: what finds the profile is the address of the interface. */
+ * Invariant: all other members are the device's own: the profile is found by the address of its interface. */
 #include "device/profile/profile.h"
 
 #include <stddef.h>

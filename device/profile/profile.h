@@ -1,7 +1,7 @@
 /* profile.h - what each family of operations takes on a device.
  * Invariant: a measured device computes the same, to the bit.  Where it has a clock of its own (device.h), operations
- * are queued as without it, and what is asked for is waited for; otherwise each is waited for, so that its time is its
- * own.
+ * are queued as usual, and only results that are read are waited for; otherwise each is waited for, so that its time is
+ * its own.
  *
  * FLOPs count products alone, 2 per multiply-add.  Bytes are those of the operands and results, once each: what has to
  * move if nothing is found in a cache. */

@@ -1,4 +1,4 @@
-/* limits.c - what an image may cost before it is refused.
+/* limits.c - how many pixels, bytes and scans an image may have.
  * Invariant: the limits are checked against the header, before memory is allocated. */
 #include "image/codec/image.h"
 

@@ -1,4 +1,4 @@
-/* buffers.c - what the decoders of regions share: their working memory, and the refusal of an image of another size.
+/* buffers.c - shared by the decoders of regions: working memory, and rejecting an image whose size is not the index's.
  * Invariant: a buffer only grows, and loses its content when it does. */
 #include "image/region/parts.h"
 

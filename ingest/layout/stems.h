@@ -1,5 +1,5 @@
 /* stems.h - names of images without folders and endings.
- * Invariant: mr_stems_have() is asked after mr_stems_sort(). */
+ * Invariant: mr_stems_have() is called only after mr_stems_sort(). */
 #ifndef MR_STEMS_H
 #define MR_STEMS_H
 

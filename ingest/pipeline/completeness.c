@@ -1,4 +1,4 @@
-/* completeness.c - checks that no link and no split stands for images that would be missing.
+/* completeness.c - checks that no images are missing behind a link or in an empty split.
  * Invariant: a dataset is written only if each of its splits has a sample. */
 #include <stdlib.h>
 #include <string.h>

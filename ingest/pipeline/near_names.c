@@ -1,4 +1,4 @@
-/* near_names.c - a file that may be one of those that annotations name and the source does not have.
+/* near_names.c - a file that may be one that annotations name and the source lacks.
  * Invariant: at most one remark, on a file that is not part of the dataset. */
 #include <string.h>
 

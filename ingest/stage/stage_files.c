@@ -1,5 +1,5 @@
 /* stage_files.c - what is in a folder that ingest would use or remove.
- * Invariant: a file whose name millrace never gives is the user's, and is reported. */
+ * Invariant: a file with a name that millrace never uses belongs to the user, and is reported. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* json_repair.h - what tools write into JSON that JSON does not have: NaN, Infinity, and bytes that are not UTF-8.
+/* json_repair.h - what tools write that is not JSON: NaN, Infinity, and bytes that are not UTF-8.
  * Invariant: a text keeps its length, so places in it stay; what was replaced is listed, so that no value that was
  * replaced is ever mistaken for the source's.
  *

@@ -1,6 +1,6 @@
 /* shard_rows.c - the rows of open shards and the entries of their seek indexes, read once and kept in memory.
- * Invariant: what is kept is published whole, so that threads read it without the lock; it goes only with its shard,
- * which nobody has borrowed then. */
+ * Invariant: what is kept is published whole, so that threads read it without the lock; it is freed only with its
+ * shard, once nobody borrows that. */
 #include <stdlib.h>
 #include <sys/uio.h>
 

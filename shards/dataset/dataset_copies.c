@@ -1,6 +1,6 @@
 /* dataset_copies.c - where an open dataset's shards are read from: copies on a disk of this host, and behind a URL.
- * Invariant: what is read by range or from a copy is compared by its reader, as everything is; nothing here fails a run
- * that could go on without copies. */
+ * Invariant: bytes from a copy or a range are checked by their reader, like all others; nothing here fails a run that
+ * could go on without copies. */
 #include <stdlib.h>
 
 #include "base/files/path.h"

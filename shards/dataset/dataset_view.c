@@ -33,7 +33,7 @@ static mr_status list_part(const opening *o, mr_view_part *p, const char *split,
     if (list->samples == p->samples && memcmp(list->hash, p->list, sizeof list->hash) == 0)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: the conditions of %s give samples that differ from those it was made of; "
+                   "%s: the conditions of %s select other samples than when it was made; "
                    "make it again by `millrace view`",
                    o->path, split);
 }
@@ -154,11 +154,10 @@ static mr_status open_source(const opening *o, size_t i, mr_error *err)
                        place);
     mr_hex(s->digest, sizeof s->digest, wanted);
     if (!mr_path_is_url(place) && access(place, F_OK) != 0)
-        return mr_fail(
-            err, MR_MISUSE,
-            "%s: its dataset %s is not there; move it back or beside the view, or write a view that knows the "
-            "place: `millrace view NEW %s --at %.12s=PATH`",
-            o->path, place, o->path, wanted);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: its dataset %s is not there; move it back or beside the view, or write the view "
+                       "again with its path: `millrace view NEW %s --at %.12s=PATH`",
+                       o->path, place, o->path, wanted);
     mr_status status = mr_dataset_open(place, &o->datasets[i], &why);
     if (status != MR_OK)
         return mr_fail(err, status, "%s: %s", o->path, why.text);

@@ -1,5 +1,5 @@
 /* view_list.c - which samples of a dataset a part of a view sees, by its conditions.
- * Invariant: rows are compared with the manifest before they are asked about, and metas with their hashes. */
+ * Invariant: rows are compared with the manifest before they are used, and metas with their hashes. */
 #include "shards/dataset/view_list.h"
 
 #include <stdlib.h>

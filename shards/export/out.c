@@ -1,5 +1,5 @@
 /* out.c - files in the temporary folder of an export: folders, whole files, and texts that grow.
- * Invariant: what is not in memory any more has been written in full, or the call has failed. */
+ * Invariant: data that has left memory is in the file in full, or the call has failed. */
 #include "shards/export/out.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
  * Invariant: a copy has its name only once its SHA-256 is that of the manifest; whatever happens to the local disk, the
  * dataset itself can be read, so no failure here is one of the run.
  *
- *      DIR/SHA256.mdb     a copy; who reads it holds a shared lock (flock), and it was last used when it was modified
- *      DIR/SHA256.part    being copied, with an exclusive lock; without one its copier has died, and it is swept
+ *      DIR/SHA256.mdb     a copy, last used when it was modified; a reader holds a shared lock (flock)
+ *      DIR/SHA256.part    being copied, with an exclusive lock; without one its copier has died, and it is removed
  *
  * Any number of jobs and datasets share a DIR.  store.c has the folder, copier.c the thread that fills it. */
 #ifndef MR_LOCAL_H

@@ -2,7 +2,7 @@
  *
  *   FREE -> WANTED -> FETCHING -> READY -> FREE       or FREE, if it failed
  *
- * Invariant: the bytes held never exceed HELD_MAX; what is READY and was not taken is dropped when the place is
+ * Invariant: the bytes held never exceed HELD_MAX; a READY record that nobody took is dropped when its place is
  * needed. */
 #include "shards/remote/ahead.h"
 

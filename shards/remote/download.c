@@ -1,5 +1,5 @@
 /* download.c - one file behind a URL, as a file of this host.
- * Invariant: `come` never counts a byte that is not yet in the file. */
+ * Invariant: `arrived` never counts a byte that is not yet in the file. */
 #include "shards/remote/download.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct mr_download {
 
     pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t more;
-    uint64_t size, come; /* bytes; size 0: not known yet */
+    uint64_t size, arrived; /* bytes; size 0: not known yet */
     bool ended;
     mr_status status;
     mr_error why;
@@ -37,14 +37,14 @@ struct mr_download {
 static mr_status add(void *to, const uint8_t *bytes, size_t n, mr_error *err)
 {
     mr_download *d = to;
-    if (d->come == 0 && d->announced && ftruncate(d->fd, (off_t)d->announced) != 0)
+    if (d->arrived == 0 && d->announced && ftruncate(d->fd, (off_t)d->announced) != 0)
         return mr_fail_errno(err, errno, "%s", d->path);
     MR_TRY(mr_file_write(d->fd, bytes, n, d->path, err));
     if (d->hasher)
         mr_hasher_add(d->hasher, bytes, n);
     pthread_mutex_lock(&d->lock);
     d->size = d->announced;
-    d->come += n;
+    d->arrived += n;
     pthread_cond_broadcast(&d->more);
     pthread_mutex_unlock(&d->lock);
     return MR_OK;
@@ -121,7 +121,7 @@ mr_status mr_download_begin(const char *url, const char *folder, mr_download **o
     pthread_cond_init(&d->more, NULL);
     mr_status status = start(d, url, folder, err);
     pthread_mutex_lock(&d->lock);
-    while (status == MR_OK && !d->come && !d->ended)
+    while (status == MR_OK && !d->arrived && !d->ended)
         pthread_cond_wait(&d->more, &d->lock);
     bool failed = d->ended && d->status != MR_OK;
     pthread_mutex_unlock(&d->lock);
@@ -139,7 +139,7 @@ const char *mr_download_path(const mr_download *d)
 uint64_t mr_download_size(mr_download *d)
 {
     pthread_mutex_lock(&d->lock);
-    uint64_t size = d->ended && !d->size ? d->come : d->size;
+    uint64_t size = d->ended && !d->size ? d->arrived : d->size;
     pthread_mutex_unlock(&d->lock);
     return size;
 }
@@ -147,9 +147,9 @@ uint64_t mr_download_size(mr_download *d)
 bool mr_download_wait(mr_download *d, uint64_t end)
 {
     pthread_mutex_lock(&d->lock);
-    while (d->come < end && !d->ended)
+    while (d->arrived < end && !d->ended)
         pthread_cond_wait(&d->more, &d->lock);
-    bool there = d->come >= end || d->status == MR_OK;
+    bool there = d->arrived >= end || d->status == MR_OK;
     pthread_mutex_unlock(&d->lock);
     return there;
 }

@@ -1,6 +1,6 @@
 /* download.h - a file behind a URL that is read while it arrives.
- * Invariant: only the bytes that mr_download_wait() was asked for are the server's, though the file has its final size
- * from the start if the server states it; whether they are the right ones is known at the end. */
+ * Invariant: only bytes that mr_download_wait() has waited for are the server's: the file has its final size from the
+ * start, if the server states it; whether they are the right ones is known at the end. */
 #ifndef MR_DOWNLOAD_H
 #define MR_DOWNLOAD_H
 

@@ -276,7 +276,7 @@ static mr_status check_form(const mr_view_file *v, const char *name, mr_error *e
     if (memcmp(digest, v->digest, sizeof digest) == 0)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: has members that this version does not know, or in another order; make it "
+                   "%s: has members that this version does not know, or in a different order; make it "
                    "again by `millrace view`",
                    name);
 }
@@ -322,6 +322,5 @@ mr_status mr_view_refuse(const char *path, mr_error *err)
     if (!mr_view_is_at(path))
         return MR_OK;
     MR_TRY(mr_view_read(path, &v, err));
-    return mr_fail(err, MR_MISUSE, "%s: is a view, which this command does not accept; name the dataset that it is of",
-                   path);
+    return mr_fail(err, MR_MISUSE, "%s: is a view, which this command does not accept; name its dataset", path);
 }

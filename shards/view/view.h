@@ -1,4 +1,4 @@
-/* view.h - what is seen of which datasets, in one small file without a byte of any image.
+/* view.h - which samples of which datasets, in one small file without a byte of any image.
  * Invariant: the digest is a function of the datasets' digests and of what is seen of them; it does not depend on where
  * they are.
  *

@@ -1,6 +1,6 @@
 /* journal.c - what a run reports, and where.
  * Invariant: files are written first, and a failure to write one is returned; the stream for the user comes last, and a
- * terminal that is gone does not end the run. */
+ * closed terminal does not end the run. */
 #include "train/journal/parts.h"
 
 #include <errno.h>

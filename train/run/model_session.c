@@ -86,7 +86,7 @@ static mr_status choose_threshold(const mr_session_request *q, mr_session *t, mr
     const char *loss = json_string_value(json_object_get(t->checkpoint.facts, "loss"));
     t->several = loss && strcmp(loss, "bce") == 0;
     if (!t->several && q->threshold > 0)
-        return mr_fail(err, MR_MISUSE, "--threshold: %s is not a model of several labels per sample", t->path);
+        return mr_fail(err, MR_MISUSE, "--threshold: %s is not a multi-label model", t->path);
     t->threshold = q->threshold > 0              ? q->threshold
                    : t->checkpoint.threshold > 0 ? t->checkpoint.threshold
                                                  : HALF / 100.0;

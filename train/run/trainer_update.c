@@ -1,4 +1,4 @@
-/* trainer_update.c - one update: passes are queued, gradients summed, and only then numbers asked for.
+/* trainer_update.c - one update: passes are queued, gradients summed, and only then results read.
  * Invariant: nothing waits for the device between the first forward pass and the gradients. */
 #include "train/run/trainer_update.h"
 

@@ -103,8 +103,8 @@ mr_status mr_hub_check_colours(const char *weights, mr_buf *said, mr_error *err)
         differ(json_object_get(timm, "mean")) || differ(json_object_get(timm, "std")))
         mr_buf_printf(
             said,
-            "%s was trained on colours with another mean and deviation than 0.5, which are used here; training "
-            "adapts to them\n",
+            "%s was trained with another mean and standard deviation of colours than 0.5, which is used here; training "
+            "adapts to it\n",
             weights);
     return mr_buf_status(said, err, "loading weights");
 }

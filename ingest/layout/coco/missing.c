@@ -1,4 +1,4 @@
-/* missing.c - COCO: what is said where all images of a split are missing.
+/* missing.c - COCO: the note on a split whose images are all missing.
  * Invariant: one note replaces a hundred thousand, and names one of them. */
 #include <inttypes.h>
 #include <string.h>

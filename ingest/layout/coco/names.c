@@ -1,4 +1,4 @@
-/* names.c - COCO: images that a JSON names by a path of another place.
+/* names.c - COCO: images that a JSON names by a path on another machine.
  * Invariant: a name that fits several files equally well is an error, never a guess. */
 #include <string.h>
 

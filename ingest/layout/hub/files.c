@@ -253,7 +253,7 @@ static mr_status check_splits(const mr_hub_files *files, mr_error *err)
         mr_source_leave_out(f->path.text, f->path.len, &option);
         return mr_fail(err, MR_BAD_DATA,
                        "%s: its name gives %s; --split-map %s=train adds it to split train, %s leaves it out",
-                       mr_buf_text(&name), f->several ? "more than one split" : "no split, where those beside it do",
+                       mr_buf_text(&name), f->several ? "more than one split" : "no split, unlike those beside it",
                        mr_buf_text(&stem), mr_buf_text(&option));
     }
     return MR_OK;

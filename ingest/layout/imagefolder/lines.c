@@ -217,6 +217,6 @@ mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uin
         mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "column %.80s: rows with neither a string nor a list of strings: %zu; %s", text, l.odd_texts,
                     s->text_name ? "their images have no captions"
-                                 : "no row has captions, unless --text-column names the column");
+                                 : "captions are read only from a column that --text-column names");
     return make_sheet(&l, label, s, err);
 }

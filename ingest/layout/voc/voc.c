@@ -1,5 +1,6 @@
 /* voc.c - Pascal VOC: an XML for each image, as the development kit and Roboflow write them.
- * Invariant: a meta holds the XML as the source wrote it; the folder of an image says how its coordinates count. */
+ * Invariant: a meta holds the XML as the source wrote it; the folder of an image decides whether its coordinates count
+ * from 0 or from 1. */
 #include "ingest/layout/voc/voc.h"
 
 #include <stdio.h>

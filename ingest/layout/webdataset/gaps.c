@@ -1,5 +1,5 @@
 /* gaps.c - shards that are missing between others of one name, as after a download that was interrupted.
- * Invariant: only numbers between two that are there, or below the number of shards in "-of-00064", are missed. */
+ * Invariant: a number is missing only between two that are there, or below the number of shards in "-of-00064". */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -30,9 +30,9 @@ static bool open_split(build *b, const char *dir, size_t dir_len, mr_status *sta
         return false;
     if (!named && (b->split_known || several))
         *status = mr_fail(b->err, MR_BAD_DATA,
-                          "%.*s: has samples, but its name names %s; --split-map %.*s=train stores them as train",
+                          "%.*s: has samples, but its name states %s; --split-map %.*s=train stores them as train",
                           dir_len ? (int)dir_len : 1, dir_len ? dir : ".",
-                          several ? "more than one split" : "no split, as others do", dir_len ? (int)dir_len : 1,
+                          several ? "more than one split" : "no split, unlike others", dir_len ? (int)dir_len : 1,
                           dir_len ? dir : ".");
     else
         *status = mr_plan_split_get(b->plan, b->options, name, len, &b->split, b->err);

@@ -158,7 +158,7 @@ static void shapes_that_do_not_fit_are_reported(void **state)
     edit(config, other, "s/\"model_type\": \"bridgetower\"/\"model_type\": \"clip\"/");
     expect_words(from_config(dir, fewer, NULL, NULL), 2,
                  "--tokenizer: has 300 tokens, and the model a vocabulary of 290");
-    expect_words(from_config(dir, other, NULL, NULL), 1, "model_type is \"clip\"; this model has \"bridgetower\" only");
+    expect_words(from_config(dir, other, NULL, NULL), 1, "model_type is \"clip\"; only \"bridgetower\" is supported");
     expect_words(from_config(dir, config, "--max-text", "17"), 2, "--max-text 17: give a number from 2 to 16");
     expect_words(from_config(dir, config, "--pretrained", "start/step-00000001/optimizer.npz"), 1, "optimizer.npz: ");
     support_result r = train_command(2, dir, 0, "train", "data", "--model", "bridgetower", "--image-size", "32",

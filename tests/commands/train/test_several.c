@@ -172,8 +172,8 @@ static void what_does_not_fit_is_refused(void **state)
          "--loss: is for classifiers, but --model bridgetower-large is trained on"},
         {{"train", "data", "--class-weights", "balanced", "--model", "bridgetower"},
          "--class-weights: is for classifiers"},
-        {{"eval", "single", "one-label", "--threshold", "0.5"}, "is not a model of several labels per sample"},
-        {{"predict", "data", "refusing", "--top", "3"}, "--top: refusing/step-00000001 is a model of several labels"},
+        {{"eval", "single", "one-label", "--threshold", "0.5"}, "is not a multi-label model"},
+        {{"predict", "data", "refusing", "--top", "3"}, "--top: refusing/step-00000001 is a multi-label model"},
         {{"predict", "data", "refusing", "--find", "images"}, "--embeddings and --find are for image-text models"},
     };
     const char *dir = *state;

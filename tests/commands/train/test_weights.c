@@ -83,7 +83,7 @@ static void what_it_is_not(void **state)
         int status;
     } ways[] = {
         {"\"vit\"", "\"deit\"", "config.json: model_type is deit; this model is vit", 1},
-        {"\"gelu\"", "\"relu\"", "hidden_act is relu; this model has gelu only", 1},
+        {"\"gelu\"", "\"relu\"", "hidden_act is relu; only gelu is supported", 1},
         {"\"qkv_bias\": true", "\"qkv_bias\": false", "qkv_bias is false", 1},
         {"\"num_channels\": 3", "\"num_channels\": 1", "num_channels is not 3", 1},
         {"\"hidden_size\": ", "\"hidden_size\": -", "hidden_size is not an integer of at least 1", 1},

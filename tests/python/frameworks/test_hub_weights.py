@@ -92,7 +92,7 @@ def test_timm(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
     safetensors_torch.save_file(model.state_dict(), str(tmp_path / "timm/model.safetensors"))
     (tmp_path / "timm/config.json").write_text('{"architecture": "vit", "pretrained_cfg": {"mean": [0.485, 0.456, 0.406]}}')
     said = run("train", dataset.path, *OURS, "--pretrained", tmp_path / "timm", "--output", tmp_path / "run", *STILL)
-    assert "head not loaded" in said and "another mean and deviation" in said
+    assert "head not loaded" in said and "another mean and standard deviation" in said
     run("weights", tmp_path / "run", tmp_path / "ours")
     back = transformers.ViTForImageClassification.from_pretrained(tmp_path / "ours").eval()
     assert back.config.layer_norm_eps == 1e-6

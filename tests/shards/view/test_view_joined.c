@@ -233,7 +233,7 @@ static void what_cannot_be_joined_is_refused(void **state)
     says("n01440764 is renamed to x and to y", twice);
     support_expect(0, "view", fish, a, (char *)NULL);
     const char *const numbers[] = {"view", none, fish, "--samples", "1-2", NULL};
-    says("name that one", numbers);
+    says("name its dataset", numbers);
     assert_false(support_exists(none));
     support_expect(0, "view", none, objects, objects, "--first", "2", (char *)NULL); /* the same classes */
     free(twin);

@@ -170,7 +170,7 @@ static mr_status check_fixed(const hub *h, mr_error *err)
             continue;
         MR_TRY(value_text(value, &text, err));
         if (strcmp(mr_buf_text(&text), fixed[i].only) != 0)
-            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is %.60s; this model has %s only", h->path,
+            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is %.60s; only %s is supported", h->path,
                            prefixes[fixed[i].section], fixed[i].key, mr_buf_text(&text), fixed[i].only);
     }
     return MR_OK;

@@ -43,11 +43,11 @@ static mr_status check_variant(const json_t *doc, const char *path, mr_error *er
     if (!type || strcmp(type, "vit") != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: model_type is %s; this model is vit", path, type ? type : "not a text");
     if (activation && strcmp(activation, "gelu") != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: hidden_act is %s; this model has gelu only", path, activation);
+        return mr_fail(err, MR_BAD_DATA, "%s: hidden_act is %s; only gelu is supported", path, activation);
     if (channels && json_integer_value(channels) != 3)
         return mr_fail(err, MR_BAD_DATA, "%s: num_channels is not 3", path);
     if (json_is_false(bias))
-        return mr_fail(err, MR_BAD_DATA, "%s: qkv_bias is false; this model has these biases", path);
+        return mr_fail(err, MR_BAD_DATA, "%s: qkv_bias is false; only true is supported", path);
     return MR_OK;
 }
 

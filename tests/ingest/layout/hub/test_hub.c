@@ -214,7 +214,7 @@ static void test_plain_files(void **state)
     support_hub_rows(hub_source, "test.parquet", 2, 2, 14);
     hub_ingest(
         1,
-        "my rows.parquet: its name gives no split, where those beside it do; --split-map 'my rows'=train adds it to "
+        "my rows.parquet: its name gives no split, unlike those beside it; --split-map 'my rows'=train adds it to "
         "split train, --exclude 'my rows.parquet' leaves it out",
         NULL, NULL);
     hub_ingest(0, "train        3", "--split-map", "my rows=train");

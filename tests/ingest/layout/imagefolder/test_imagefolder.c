@@ -100,7 +100,7 @@ static void test_odd_texts(void **state)
     plan_file("metadata.jsonl",
               "{\"file_name\":\"1.png\",\"text\":\"a\"}\n{\"file_name\":\"2.png\",\"text\":{\"b\":1}}\n");
     plan_says(NULL, NULL,
-              "column text: rows with neither a string nor a list of strings: 1; no row has captions, unless");
+              "column text: rows with neither a string nor a list of strings: 1; captions are read only from");
     plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ": 1; their images have no captions");
     plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ",\"captions\":[\"a\"]\n");
 }

@@ -127,7 +127,7 @@ static void every_shard_has_a_split(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("set-train-00000.tar/1.jpg", "set-extra-00000.tar/1.jpg"));
     plan_says(NULL, NULL,
-              "plan -2: set-extra-00000.tar: has samples, but its name names no split, as others do; --split-map "
+              "plan -2: set-extra-00000.tar: has samples, but its name states no split, unlike others; --split-map "
               "set-extra-00000.tar=train stores them as train");
     const mr_split_map extra = {"set-extra", "train"}, none = {"set-extra", ""};
     plan_says(&(mr_layout_options){.maps = &extra, .map_count = 1}, NULL, "\ntrain set-extra-00000.tar/1.jpg - - - ");

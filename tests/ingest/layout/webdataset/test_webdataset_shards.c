@@ -99,18 +99,18 @@ static void no_split_is_guessed(void **state)
     (void)state;
     put_shard("train-val-0.tar", "0");
     plan_says(NULL, NULL,
-              "plan -2: train-val-0.tar: has samples, but its name names more than one split; --split-map "
+              "plan -2: train-val-0.tar: has samples, but its name states more than one split; --split-map "
               "train-val-0.tar=train stores them as train");
     plan_says(&(mr_layout_options){.maps = &map, .map_count = 1}, NULL, "\ntrain train-val-0.tar/7.jpg 0 - - -");
     clear();
     put_shard("train_test-0.tar", "0");
     put_shard("val-0.tar", "1");
-    plan_says(NULL, NULL, "names more than one split");
+    plan_says(NULL, NULL, "states more than one split");
     plan_says(&(mr_layout_options){.maps = &path, .map_count = 1}, NULL, "\ntrain train_test-0.tar/7.jpg 0 - - -");
     clear();
     put_shard("train-0.tar", "0");
     put_shard("extra-0.tar", "1");
-    plan_says(NULL, NULL, "plan -2: extra-0.tar: has samples, but its name names no split, as others do");
+    plan_says(NULL, NULL, "plan -2: extra-0.tar: has samples, but its name states no split, unlike others");
 }
 
 static void captions_and_json_make_a_shard_too(void **state)
