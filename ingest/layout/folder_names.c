@@ -44,6 +44,7 @@ static const char *const sure_others[] = {
     "labels",
     "annotations",
     "annotation",
+    "annot",
     "annots",
     "groundtruth",
     "groundtruths",
@@ -239,7 +240,14 @@ mr_container mr_folder_container(const char *name, size_t len)
 bool mr_folder_of_others(const char *name, size_t len)
 {
     char whole[WORDS_MAX * WORD_MAX];
-    return join_words(name, len, whole) && IS_ONE_OF(whole, sure_others);
+    if (!join_words(name, len, whole))
+        return false;
+    for (size_t i = 0; i < MR_COUNT(split_words); i++) {
+        size_t n = strlen(split_words[i].word);
+        if (!strncmp(whole, split_words[i].word, n) && IS_ONE_OF(whole + n, sure_others))
+            return true;
+    }
+    return IS_ONE_OF(whole, sure_others);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------------- */

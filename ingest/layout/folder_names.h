@@ -31,7 +31,7 @@ typedef enum mr_container {
 } mr_container;
 
 mr_container mr_folder_container(const char *name, size_t len);
-/* Whether it is surely one of something other than the images: masks, labels, thumbnails ... */
+/* Whether it is surely one of something other than the images: masks, labels, trainannot, thumbnails ... */
 bool mr_folder_of_others(const char *name, size_t len);
 
 /* The split that is the whole name of a folder of the path: static text; NULL: none. */

@@ -211,15 +211,30 @@ bool mr_head_names_images(const mr_head *h)
     return find_row(h, &l);
 }
 
+/* -1, 0 or 1, also with zeros after the point: labels of classes, if all cells are. */
+static bool is_flag(cell c)
+{
+    size_t at = c.len && *c.at == '-';
+    bool digit = at < c.len && (c.at[at] == '0' || c.at[at] == '1');
+    for (at++; at < c.len; at++)
+        digit = digit && (c.at[at] == '.' || c.at[at] == '0');
+    return digit;
+}
+
 bool mr_head_has_box_cells(const mr_head *h)
 {
+    enum { SIDES = 4 };
     line l;
-    size_t numbers = 0;
     if (!find_row(h, &l))
         return false;
-    for (size_t i = 0; i < l.count; i++)
-        numbers += is_number(l.cells[i], false);
-    return numbers >= 4;
+    for (size_t i = 0; i + SIDES <= l.count; i++) {
+        size_t flags = 0;
+        for (size_t k = i; k < i + SIDES; k++)
+            flags += is_flag(l.cells[k]);
+        if (flags < SIDES && are_numbers(&l, i, i + SIDES, false))
+            return true;
+    }
+    return false;
 }
 
 bool mr_head_is_beside_image(const mr_head *h)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ingest/source/names.h"
 #include "ingest/layout/folder_names.h"
 #include "ingest/layout/formats.h"
 #include "ingest/layout/name_pattern.h"
@@ -186,6 +187,14 @@ static void hint_depth(const mr_source *s, const mr_layout_options *o, mr_buf *o
                       root_name(&c, place));
 }
 
+static bool has_images(const mr_source *s)
+{
+    for (uint32_t i = 0; i < mr_source_count(s); i++)
+        if (mr_name_is_image(mr_source_entry(s, i)->path, mr_source_entry(s, i)->path_len))
+            return true;
+    return false;
+}
+
 static mr_status nobody(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
                         mr_error *err)
 {
@@ -198,6 +207,9 @@ static mr_status nobody(const mr_source *s, const char *forced, const mr_layout_
     mr_name_pattern_hint(s, &seen);
     if (seen.len == described && !forced)
         hint_depth(s, o, &seen);
+    if (seen.len == described && !forced)
+        mr_buf_add_text(&seen, has_images(s) ? "--layout flat stores the images without labels"
+                                             : "no file has the name of an image (.jpg, .png, .webp ...)");
     seen.len -= seen.len == described ? 2 : 0;
     if (mr_source_count(s) == 0)
         mr_fail(err, MR_BAD_DATA, "holds no files");

@@ -230,7 +230,10 @@ static mr_status parse(const mr_source *s, mr_coco_parser *p)
     MR_TRY(mr_json_file_read(&file, &rules, &p->stream, p->err));
     p->file->repaired = p->repair.count > 0;
     if (!(p->seen_sections & 1u << IMAGES))
-        return mr_fail(p->err, MR_BAD_DATA, "%s: not a COCO annotation file: it has no \"images\"", p->name);
+        return mr_fail(
+            p->err, MR_BAD_DATA,
+            "%s: not a COCO annotation file: it has no \"images\", which name the files; convert it to COCO or CSV",
+            p->name);
     return link_tables(p->file, p->name, p->err);
 }
 

@@ -81,11 +81,20 @@ static void bid_signed(const mr_tree *t, const mr_layout_options *o, const mr_co
     bid->score = o->annotation_count ? 100 : has_image_anywhere(t) ? 86 : 40;
     snprintf(bid->why, sizeof bid->why, "%.160s, %zu annotation file%s in total%s", mr_buf_text(&name), st->part_count,
              st->part_count == 1 ? "" : "s", o->annotation_count ? " (--annotations)" : "");
-    if (bid->score == 40)
+    mr_tree whole = mr_tree_at(t->source, "", 0);
+    if (bid->score == 40 && has_image_anywhere(&whole)) {
+        mr_buf_clear(&name);
+        mr_source_quote(path - t->root_len, t->root_len + len, &name);
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "COCO annotation files without images in their folder: --annotations %.160s looks for the images in "
+                 "all of the source",
+                 mr_buf_text(&name));
+    } else if (bid->score == 40) {
         snprintf(bid->refusal, sizeof bid->refusal,
                  "COCO annotation files (%.160s) without images: put the images beside them, in images/ or in the "
                  "folders that their file names begin with",
                  mr_buf_text(&name));
+    }
     mr_buf_free(&name);
 }
 

@@ -52,6 +52,7 @@ typedef struct mr_coco_group {
     bool by_folder;      /* its files name no split, and all of its images are in folders that do */
     bool by_token;       /* ... in folders such as cars_train and cars_test */
     bool any;            /* an image that its files list exists */
+    bool anywhere;       /* ... in none of the usual places: images are found by their names alone */
     uint64_t found[3];   /* images whose names have no folder: in its folder, in images/, elsewhere */
     bool flat[4];        /* has images directly in the root, in images/, in annotations/, in data/ */
     const char *beside;  /* the folder of its first JSON, with a slash; not NUL-terminated */
@@ -143,5 +144,7 @@ mr_status mr_coco_label_samples(const mr_coco_build *b);
 mr_status mr_coco_labels(const mr_plan *plan, uint64_t aux, mr_buf *out, mr_error *err);
 /* missing.c: all `count` images of the split are missing; `first`: one of them. */
 void mr_coco_note_missing(mr_coco_build *b, const mr_coco_group *g, const mr_coco_image *first, uint64_t count);
+/* ... or found by their names alone, the first of them in this entry. */
+void mr_coco_note_anywhere(const mr_coco_build *b, const mr_coco_group *g, uint32_t first);
 
 #endif

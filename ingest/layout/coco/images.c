@@ -108,7 +108,7 @@ static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, 
 typedef struct merge {
     uint32_t where[1 + MR_COCO_KINDS];
     uint32_t next[MR_COCO_KINDS];
-    uint64_t missing;
+    uint64_t found, missing;
     const mr_coco_image *first; /* the first that is missing */
 } merge;
 
@@ -159,6 +159,20 @@ static const mr_coco_file *bad_file(const mr_coco_build *b, const mr_coco_group 
     return NULL;
 }
 
+/* A name alone says little: an image of one split is not taken for another's. */
+static mr_status check_first(const mr_coco_build *b, const mr_coco_group *g, uint32_t entry)
+{
+    if (!b->plan->used[entry]) {
+        mr_coco_note_anywhere(b, g, entry);
+        return MR_OK;
+    }
+    return mr_fail(
+        b->err, MR_BAD_DATA,
+        "the images of split %s are in no usual place, and %.250s, found by its name alone, is one of another "
+        "split; put the images of each split into a folder of its name, such as %s/",
+        g->folder, mr_source_entry(b->tree->source, entry)->path, g->folder);
+}
+
 static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image)
 {
     mr_notes *notes = b->plan->notes;
@@ -175,6 +189,8 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     }
     if (p.entry != MR_NO_ENTRY) {
         count_place(b, g, &p);
+        if (g->anywhere && !m->found++)
+            MR_TRY(check_first(b, g, p.entry));
         return add_sample(b, g, p.entry, m->where, image);
     }
     if (p.kind == MR_NAME_BAD) {
@@ -193,8 +209,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     return MR_OK;
 }
 
-/* If all are missing, one note replaces a hundred thousand. */
-static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
+static mr_status look_for_any(mr_coco_build *b, mr_coco_group *g)
 {
     mr_status status = MR_OK;
     for (size_t i = 0; i < g->count; i++) {
@@ -206,6 +221,14 @@ static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
         }
     }
     return status;
+}
+
+/* If all are missing, one note replaces a hundred thousand. */
+static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
+{
+    MR_TRY(look_for_any(b, g));
+    g->anywhere = !g->any;
+    return g->any ? MR_OK : look_for_any(b, g);
 }
 
 mr_status mr_coco_open_part(const mr_coco_build *b, mr_coco_part *part)

@@ -1,4 +1,4 @@
-/* missing.c - COCO: the note on a split whose images are all missing.
+/* missing.c - COCO: the notes on a split whose images are all missing, or all somewhere else.
  * Invariant: one note replaces a hundred thousand, and names one of them. */
 #include <inttypes.h>
 #include <string.h>
@@ -32,4 +32,16 @@ void mr_coco_note_missing(mr_coco_build *b, const mr_coco_group *g, const mr_coc
                 count, mr_buf_text(&name), g->folder, g->folder, near ? "; " : "", mr_buf_text(&other),
                 near ? " is there, but differs " MR_NAME_ALIKE : "");
     b->plan->notes->failed = b->plan->notes->failed || name.failed || other.failed;
+}
+
+void mr_coco_note_anywhere(const mr_coco_build *b, const mr_coco_group *g, uint32_t first)
+{
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    size_t len;
+    const char *found = mr_tree_path(b->tree, first, &len);
+    mr_text_escape(&path, found, len);
+    mr_note_add(b->plan->notes, MR_NOTE_INFO, g->folder, strlen(g->folder), 0,
+                "none of its images is in a usual place; they are found by their names alone, the first is %.300s",
+                mr_buf_text(&path));
+    b->plan->notes->failed = b->plan->notes->failed || path.failed;
 }

@@ -13,6 +13,7 @@
  *      LOOSE    NAME  annotations/NAME  data/NAME           next to everything else; and in the folder of the JSON,
  *                                                           and in images/ and data/ there
  *
+ * Where that gives no image of a split at all, a NAME without a folder may be anywhere, but not in another split's.
  * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
  * best claim wins, however many files of the same name exist elsewhere; folders of other splits are never searched. */
 static bool begins(const char *path, size_t len, const char *before, const char *folder)
@@ -102,9 +103,10 @@ mr_status mr_coco_find_place(mr_coco_build *b, mr_coco_group *g, const mr_coco_i
     if (p->kind == MR_NAME_PLAIN && p->entry == MR_NO_ENTRY)
         MR_TRY(resolve_decoded(b, g, p));
     bool foreign = p->kind == MR_NAME_FOREIGN;
-    if (p->kind == MR_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && !memchr(b->name.data, '/', b->name.len)))
+    bool bare = !memchr(b->name.data, '/', b->name.len);
+    if (p->kind == MR_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && bare && !g->anywhere))
         return MR_OK;
-    MR_TRY(mr_coco_look_up(b, g, foreign, mr_buf_text(&b->name), b->name.len, &entry));
+    MR_TRY(mr_coco_look_up(b, g, foreign || bare, mr_buf_text(&b->name), b->name.len, &entry));
     p->entry = entry;
     p->claim = entry == MR_NO_ENTRY ? MR_COCO_CLAIM_NONE : MR_COCO_CLAIM_NAMED;
     return MR_OK;

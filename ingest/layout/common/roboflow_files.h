@@ -3,7 +3,7 @@
 #ifndef MR_ROBOFLOW_FILES_H
 #define MR_ROBOFLOW_FILES_H
 
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 
 typedef enum mr_rf_kind {
     MR_RF_NONE,

@@ -3,7 +3,7 @@
 #ifndef MR_CREATEML_H
 #define MR_CREATEML_H
 
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 #include "ingest/layout/texts.h"
 #include "ingest/tables/createml.h"
 

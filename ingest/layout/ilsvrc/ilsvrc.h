@@ -9,7 +9,7 @@
 #ifndef MR_ILSVRC_H
 #define MR_ILSVRC_H
 
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 
 /* What a source has to have. */
 #define MR_ILSVRC_NEEDS                                                                                                \

@@ -44,7 +44,8 @@ static const char *const width_words[] = {"width", "image_width", "img_width", N
 static const char *const height_words[] = {"height", "image_height", "img_height", NULL};
 
 /* Columns whose annotations a table's row cannot give. */
-static const char *const unread_words[] = {"encodedpixels", "predictionstring", "boxesstring", "rle", NULL};
+static const char *const unread_words[] = {"encodedpixels", "predictionstring", "boxesstring", "rle",
+                                           "rle_mask",      "mask_rle",         "rle_masks",   NULL};
 static const char *const shape_words[] = {"region_shape_attributes", NULL};
 static const char *const attribute_words[] = {"region_attributes", NULL};
 

@@ -92,14 +92,24 @@ static void note_separators(const mr_table_state *st, const mr_layout_options *o
                     st->separators);
 }
 
-/* A column whose name is a plural, but whose labels are read as one class each: "haze primary" in Kaggle's `tags`. */
-static void note_plural(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
+/* "0 16", where all classes are numbers, or such lists of them. */
+static bool are_numbers(const mr_plan *plan)
+{
+    for (size_t i = 0; i < plan->class_count; i++)
+        if (plan->classes[i].name[strspn(plan->classes[i].name, "0123456789 ,")])
+            return false;
+    return true;
+}
+
+/* Labels that are read as one class each, although a plural or numbers say that they are several: "haze primary" in
+ * Kaggle's `tags`, "0 16". */
+static void note_several(const mr_table_state *st, const mr_plan *plan, mr_notes *notes)
 {
     static const char *const plurals[] = {"tags", "labels", "classes", "attributes", "keywords", NULL};
     const mr_sheet *s = &st->sheets[0];
     const char *column = s->label_count == 1 && !s->flags ? s->csv.header[s->labels[0]] : "", *several = NULL;
-    bool plural = mr_header_among(column, plurals);
-    for (size_t i = 0; i < plan->class_count && plural && !several; i++)
+    bool listed = *column && (mr_header_among(column, plurals) || are_numbers(plan));
+    for (size_t i = 0; i < plan->class_count && listed && !several; i++)
         several = strpbrk(plan->classes[i].name, " ,") ? plan->classes[i].name : NULL;
     if (several)
         mr_note_add(
@@ -232,7 +242,7 @@ mr_status mr_table_classes(mr_table_state *st, const mr_layout_options *o, mr_pl
     MR_TRY(mr_label_census_classes(&st->census, st->sheets[0].name, plan, err));
     note_odd_labels(st, plan, plan->notes);
     if (!*st->separators && !o->label_separator)
-        note_plural(st, plan, plan->notes);
+        note_several(st, plan, plan->notes);
     return MR_OK;
 }
 

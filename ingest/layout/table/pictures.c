@@ -286,11 +286,41 @@ bool mr_cell_is_image(const char *cell)
     return mr_name_is_image(cell, without_number(cell));
 }
 
+/* Whether the folders may be those of the root: "b/" and "x/a/b/" may for a/b/, as the source's own name is not known.
+ */
+static bool may_be_root(const mr_tree *t, const char *folders, size_t len)
+{
+    bool shorter = len < t->root_len;
+    size_t same = shorter ? len : t->root_len, rest = (shorter ? t->root_len : len) - same;
+    return !memcmp(t->root + t->root_len - same, folders + len - same, same) &&
+           (!rest || (shorter ? t->root : folders)[rest - 1] == '/');
+}
+
+size_t mr_picture_above(const mr_picture_index *index, const char *cell)
+{
+    const mr_tree *t = index->tree;
+    const char *slash = strchr(cell, '/');
+    if (!slash || slash == cell || leads_out(cell, strlen(cell)) || mr_tree_has_dir(t, cell, (size_t)(slash - cell)))
+        return 0;
+    for (const char *part = cell; slash; part = slash + 1, slash = strchr(part, '/')) {
+        size_t above = (size_t)(slash + 1 - cell), len = strlen(slash + 1);
+        if (mr_folder_word(part, (size_t)(slash - part)))
+            return 0;
+        if (t->root_len ? !may_be_root(t, cell, above) : !strchr(slash + 1, '/'))
+            continue;
+        if (mr_picture_place(index, mr_tree_find(t, slash + 1, len)) < index->count)
+            return above;
+    }
+    return 0;
+}
+
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2])
 {
     char whole[1024] = "";
-    size_t len = without_number(cell);
+    size_t len = without_number(cell), above;
     mr_picture_match match = find_cell(index, cell, split, found);
+    if (match == MR_PICTURE_NONE && (above = mr_picture_above(index, cell)))
+        return find_cell(index, cell + above, split, found);
     if (match == MR_PICTURE_NONE && cell[len] && len < sizeof whole) {
         memcpy(whole, cell, len);
         whole[len] = '\0';

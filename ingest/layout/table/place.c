@@ -206,6 +206,11 @@ static void note_foreign(const mr_placing *p, const mr_sheet *s)
     if (!s->beside && (*cell == '/' || strchr(cell, '\\') || strstr(cell, "://")))
         mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
                     "its paths are from another machine; images are matched by the ends of their paths: %.200s", cell);
+    size_t above = s->beside ? 0 : mr_picture_above(p->index, cell);
+    if (above)
+        mr_note_add(p->plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "its paths begin with %.*s, which is taken for the folder of the table: %.200s", (int)above, cell,
+                    cell);
 }
 
 static mr_status place_row(mr_placing *p, size_t number, size_t row)

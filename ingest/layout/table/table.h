@@ -1,12 +1,12 @@
 /* table.h - what the files of the layout table share: table.c (bid, meta), pictures.c (which image a cell names),
- * sheet.c (one CSV or TSV), header.c, columns.c and boxes.c (which column is what), classes.c (labels), place.c (which
- * rows are an image's), rows.c (samples), plan.c, and lists of other forms: cub.c, names.c and sidecars.c. Invariant:
- * nothing of the state changes after plan(), so meta() may run on many threads. */
+ * sheet.c (one CSV or TSV), header.c, columns.c, label_columns.c, boxes.c (which column is what), classes.c (labels),
+ * place.c (which rows are an image's), rows.c (samples), plan.c, and lists of other forms: cub.c, names.c, sidecars.c.
+ * Invariant: nothing of the state changes after plan(), so meta() may run on many threads. */
 #ifndef MR_LAYOUT_TABLE_H
 #define MR_LAYOUT_TABLE_H
 
 #include "base/string_map.h"
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 #include "ingest/layout/common/label_census.h"
 #include "ingest/layout/texts.h"
 #include "ingest/tables/csv.h"
@@ -37,10 +37,13 @@ typedef enum mr_picture_match {
 } mr_picture_match;
 
 /* The image that a cell names: by its path under the root, by the end of that path ("b/1.jpg" for a/b/1.jpg), with or
- * without the ending; for an absolute path, or one with backslashes, by the longest end that fits.  `split`: among
- * several, the one in a folder of this split counts; NULL: none is preferred. found[0] is a place in index->entries;
- * SEVERAL: found[1] is another. */
+ * without the ending; for an absolute path, or one with backslashes, by the longest end that fits; for one that begins
+ * above the root, without what mr_picture_above() says.  `split`: among several, the one in a folder of this split
+ * counts; NULL: none is preferred.  found[0] is a place in index->entries; SEVERAL: found[1] is another. */
 mr_picture_match mr_picture_find(const mr_picture_index *index, const char *cell, const char *split, uint32_t found[2]);
+/* The length of "chexpert/" in "chexpert/train/1.jpg", where the root is that folder, and holds train/1.jpg; 0: nothing
+ * is above the root.  A folder that the root has, or one of a split or of images, is never taken for its name. */
+size_t mr_picture_above(const mr_picture_index *index, const char *cell);
 
 /* Whether a cell has the ending of an image; Flickr8k's tokens add "#0", the number of a caption. */
 bool mr_cell_is_image(const char *cell);
@@ -49,7 +52,8 @@ bool mr_folder_word(const char *name, size_t len);
 /* Whether the root is itself a split's folder. */
 bool mr_root_is_split(const mr_tree *t);
 
-/* ---- sheet.c, columns.c --------------------------------------------------------------------------------------- */
+/* ---- sheet.c, columns.c, label_columns.c
+ * --------------------------------------------------------------------------------------- */
 
 enum { MR_SHEETS_MAX = 64, MR_SHEET_LABELS_MAX = 4096, MR_SHEET_HEAD = 64 << 10 };
 
@@ -125,8 +129,9 @@ size_t mr_sheet_next_row(const mr_sheet *sheet, size_t row);
 
 /* header.c: gives names to the columns of a table without a header.  MR_BAD_DATA: two columns have one name. */
 mr_status mr_sheet_settle_header(mr_sheet *sheet, const mr_picture_index *index, mr_error *err);
-/* Whether a header says that its column names files. */
+/* Whether a header says that its column names files, or labels. */
 bool mr_header_names_path(const char *name);
+bool mr_header_names_label(const char *name);
 /* Whether a header is one of the words, in lower case with _ for spaces and hyphens, which end with NULL. */
 bool mr_header_among(const char *name, const char *const *words);
 /* The first column, other than that of paths, whose header is one of the words, which end with NULL; -1: none. */

@@ -10,7 +10,7 @@
 #define MR_VOC_H
 
 #include "ingest/layout/common/class_set.h"
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 #include "ingest/layout/image_names.h"
 #include "ingest/layout/texts.h"
 #include "ingest/layout/voc/annotation.h"

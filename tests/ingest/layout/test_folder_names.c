@@ -135,6 +135,12 @@ static void containers_are_no_classes(void **state)
         assert_int_equal(mr_folder_container(perhaps[i], strlen(perhaps[i])), MR_CONTAINER_PERHAPS);
     for (size_t i = 0; i < MR_COUNT(none); i++)
         assert_int_equal(mr_folder_container(none[i], strlen(none[i])), MR_CONTAINER_NONE);
+    static const char *const others[] = {"masks", "trainannot", "val_masks", "TestLabels"};
+    static const char *const own[] = {"images", "train", "mask", "trainimages", "trained_labels", "cat_labels"};
+    for (size_t i = 0; i < MR_COUNT(others); i++)
+        assert_true(mr_folder_of_others(others[i], strlen(others[i])));
+    for (size_t i = 0; i < MR_COUNT(own); i++)
+        assert_false(mr_folder_of_others(own[i], strlen(own[i])));
 }
 
 /* Any bytes, of any length: no verdict depends on what lies past the end, and none is read. */

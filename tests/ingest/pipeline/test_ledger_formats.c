@@ -46,6 +46,7 @@ static const trial trials[] = {
     {"train/a/1.txt", "a cat on a mat", "1 caption in train/a/"},
     {"boxes.csv", "a/1.jpg,1,2,9,9,cat\n", "1 CSV file of boxes"},
     {"boxes.csv", "ImageID,Source,LabelName,XMin,XMax\nabc,x,/m/1,0.1,0.2\n", "1 CSV file of boxes"},
+    {"flags.csv", "file,a,b,c,d,e\na/1.jpg,1,0.0,-1,1.00,0\n", "1 CSV file that names images"},
     {"ages.csv", "image,age\n1.jpg,30\n", "1 CSV file that names images"},
     {"ages.tsv", "image\tage\nlonger\t30\n", "1 CSV file that names images"}, /* without its ending */
     {"x.tfrecord-00000-of-00001", "x", "1 TFRecord file"},

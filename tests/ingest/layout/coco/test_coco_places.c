@@ -180,6 +180,48 @@ static void test_other_case(void **state)
     support_plan_done(&p);
 }
 
+/* Where no usual place has an image of the split, its name alone finds it, but not one of another split. */
+static void test_anywhere(void **state)
+{
+    char *dir = *state;
+    put_json(dir, "a.json", "1.jpg");
+    support_put(dir, "my photos/1.jpg", "p");
+    support_plan p = support_plan_ok(COCO, dir, NULL);
+    support_assert_samples(&p, "train my photos/1.jpg -1 4\n");
+    assert_true(
+        support_has_note(&p, MR_NOTE_INFO, "train", "found by their names alone, the first is my photos/1.jpg"));
+    support_plan_done(&p);
+
+    put_json(dir, "b_val.json", "1.jpg");
+    p = support_plan_at(COCO, dir, "", NULL);
+    assert_int_equal(p.status, MR_BAD_DATA);
+    assert_non_null(strstr(p.err.text, "the images of split val are in no usual place, and"));
+    assert_non_null(strstr(p.err.text, "my photos/1.jpg, found by its name alone, is one of another split"));
+    support_plan_done(&p);
+
+    support_put(dir, "val/1.jpg", "v");
+    p = support_plan_ok(COCO, dir, NULL);
+    support_assert_samples(&p, "train my photos/1.jpg -1 4\nval val/1.jpg -1 4\n");
+    support_plan_done(&p);
+
+    support_put(dir, "other/1.jpg", "o");
+    p = support_plan_at(COCO, dir, "", NULL);
+    assert_int_equal(p.status, MR_BAD_DATA);
+    assert_non_null(strstr(p.err.text, "may be"));
+    support_plan_done(&p);
+}
+
+/* The images of another split are not those of a split that has none. */
+static void test_anywhere_but_in_other_splits(void **state)
+{
+    char *dir = *state;
+    put_json(dir, "a_val.json", "1.jpg");
+    support_put(dir, "train_photos/1.jpg", "t");
+    support_plan p = support_plan_at(COCO, dir, "", NULL);
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "val", "none of the 1 images"));
+    support_plan_done(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +232,8 @@ int main(void)
         IN_TMPDIR(test_mixed_places_are_told),
         IN_TMPDIR(test_folder_without_year),
         IN_TMPDIR(test_other_case),
+        IN_TMPDIR(test_anywhere),
+        IN_TMPDIR(test_anywhere_but_in_other_splits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,6 +198,8 @@ static void test_what_is_refused(void **state)
     plan_now();
     assert_int_equal(planned.plan.sample_count, 2);
     support_plan_done(&planned);
+    support_put(dir, "a.csv", "img,rle_mask\n1.jpg,1 3\n2.jpg,1 3\n");
+    refused("column rle_mask holds shapes");
     support_put(dir, "a.csv", "ImageId,EncodedPixels,ClassId\n1,1 3,2\n2,1 3,2\n");
     refused("column EncodedPixels holds shapes");
     planned = support_plan_ok(&mr_layout_table, dir, &(mr_layout_options){.label_column = "ClassId"});

@@ -173,6 +173,40 @@ static void test_foreign_paths(void **state)
     plan_says(NULL, NULL, "train images/3.jpg a - - ");
 }
 
+/* Paths that begin above the root, as CheXpert's do: at most the name of the source's own folder is cut off. */
+static void test_paths_above(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("chest/train/1.jpg", "chest/train/2.jpg"));
+    plan_file("chest/a.csv", "Path,label\nx/chest/train/1.jpg,a\nchest/train/2.jpg,b\n");
+    plan_says(NULL, "table", "train train/1.jpg a - - ");
+    plan_says(NULL, "table", "train train/2.jpg b - - ");
+    plan_says(NULL, "table", "a.csv: its paths begin with x/chest/, which is taken for the folder of the table");
+    plan_file("chest/a.csv", "Path,label\nchest/train/1.jpg,a\nlung/train/2.jpg,b\n");
+    plan_says(NULL, "table", "note missing lung/train/2.jpg: row 2 of a.csv names it");
+    support_touch(plan_dir, NAMES("p/1.jpg", "3.jpg"));
+    plan_file("a.csv", "Path,label\nmine/p/1.jpg,a\ntest/p/1.jpg,b\nimages/p/1.jpg,b\nchest/p/1.jpg,b\nmine/3.jpg,b\n");
+    plan_file("chest/a.csv", "");
+    mr_layout_options top = {.root = "."};
+    plan_says(&top, "table", "train p/1.jpg a - - ");
+    plan_says(&top, "table", "note missing test/p/1.jpg");
+    plan_says(&top, "table", "note missing images/p/1.jpg");
+    plan_says(&top, "table", "note missing chest/p/1.jpg");
+    plan_says(&top, "table", "note missing mine/3.jpg");
+}
+
+/* The number that is not a flag is named, not the first one. */
+static void test_odd_flags(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.jpg", "2.jpg"));
+    plan_file("a.csv", "file,cat,dog\n1.jpg,1.0,0\n2.jpg,0,-1.0\n");
+    plan_says(&(mr_layout_options){.label_column = "cat,dog"}, NULL,
+              "or class names; row 2 of a.csv has \"-1.0\" in column dog");
+    plan_file("a.csv", "file,cat,dog\n1.jpg,1,tall\n2.jpg,0,small\n");
+    plan_says(&(mr_layout_options){.label_column = "cat,dog"}, NULL, "row 1 of a.csv has \"1\" in column cat");
+}
+
 /* Values that do not look like classes become classes, but not in silence. */
 static void test_odd_labels(void **state)
 {
@@ -193,6 +227,10 @@ static void test_odd_labels(void **state)
     plan_file("a.csv", "file,tags\n1.jpg,haze|primary\n2.jpg,very clear\n3.jpg,haze\n");
     plan_lacks("one class each");
     plan_file("a.csv", "file,label\n1.jpg,polar bear\n2.jpg,cat\n3.jpg,cat\n");
+    plan_lacks("one class each");
+    plan_file("a.csv", "file,Target\n1.jpg,16 0\n2.jpg,7\n3.jpg,16 0\n");
+    plan_says(NULL, NULL, "column Target: labels such as 16 0 are one class each; --label-separator ' ' makes several");
+    plan_file("a.csv", "file,Target\n1.jpg,16 mm\n2.jpg,7\n3.jpg,7\n");
     plan_lacks("one class each");
 }
 
@@ -370,6 +408,8 @@ int main(void)
         TEST(test_texts),
         TEST(test_rows),
         TEST(test_foreign_paths),
+        TEST(test_paths_above),
+        TEST(test_odd_flags),
         TEST(test_encoded_names),
         TEST(test_odd_labels),
         TEST(test_apart),

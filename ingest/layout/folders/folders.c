@@ -1,6 +1,6 @@
 /* folders.c - split folders that hold class folders that hold images.
  * Invariant: entries are visited in the tree's order, so samples come out sorted by path within a folder. */
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "ingest/layout/folder_names.h"
-#include "ingest/layout/common/folders.h"
+#include "ingest/layout/folders/folders.h"
 
 static bool is_called(const mr_split_dir *dir, const char *name)
 {

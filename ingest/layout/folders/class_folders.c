@@ -1,9 +1,10 @@
 /* class_folders.c - the class folders of a split folder, at any depth.
  * Invariant: what starts with '.' is never looked at. */
-#include "ingest/layout/common/folders.h"
-#include "ingest/source/names.h"
-
 #include <string.h>
+
+#include "base/text.h"
+#include "ingest/source/names.h"
+#include "ingest/layout/folders/class_checks.h"
 
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip)
 {
@@ -73,4 +74,13 @@ size_t mr_folder_count(const mr_tree *t, const mr_split_dir *dir, uint32_t most)
     while (mr_class_next(t, dir, most, &child))
         count++;
     return count;
+}
+
+void mr_class_path(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_buf *out)
+{
+    mr_text_escape(out, t->root, t->root_len);
+    mr_text_escape(out, dir->name, dir->len);
+    if (dir->len && len)
+        mr_buf_add_text(out, "/");
+    mr_text_escape(out, name, len);
 }

@@ -56,7 +56,7 @@ mr_split_dir mr_split_dir_whole(const mr_tree *t, const mr_layout_options *o);
  * class folder, its name is not that of a class (images, masks), or classes seem to be one level deeper. */
 mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dirs *dirs,
                          void (*group)(const mr_tree *t, mr_sample *sample), mr_error *err);
-/* Checks that no class folder is named like a container, and that none is a folder of classes (class_names.c); a remark
+/* Checks that no class folder is named like a container, and that none is a folder of classes; a remark
  * names a class that joins several folders, where others do not. */
 mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
                                   mr_notes *notes, mr_error *err);

@@ -1,5 +1,6 @@
 /* test_folders.c - imagenette and similar trees: classes, order, splits, detection.
- * Covers common/class_folders.c, imagenette/imagenette.c, common/class_names.c, common/split_dirs.c.  */
+ * Covers folders/class_folders.c, folders/class_names.c, folders/class_nesting.c, folders/split_dirs.c,
+ * imagenette/imagenette.c.  */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,19 @@ static void a_class_that_joins_folders_is_named(void **state)
                   "train train/church/4.jpg church - - -\n"
                   "train train/church/indoor/2.jpg church - - -\n"
                   "train train/church/outdoor/3.jpg church - - -\n");
+}
+
+/* A folder with a copy of the classes beside it is not one of them. */
+static void a_copy_of_the_classes_is_no_class(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("yes/1.jpg", "no/2.jpg", "brain set/yes/1.jpg", "brain set/no/2.jpg"));
+    plan_says(NULL, NULL,
+              "plan -2: brain set/ holds folders named like the classes beside it (no, yes): is it a copy of them?  "
+              "--exclude 'brain set' leaves it out, --class-depth 1 makes it a class of its own");
+    plan_says(&(mr_layout_options){.class_depth = 1}, NULL, "classes brain set no yes\n");
+    support_touch(plan_dir, NAMES("brain set/maybe/1.jpg"));
+    plan_says(NULL, NULL, "classes brain set no yes\n");
 }
 
 /* '/' sorts after ' ' and '-': in order of paths "a b/" stands before "a/", in order of names after it. */
@@ -292,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(classes_are_the_union_of_all_splits),
         TEST(a_class_that_joins_folders_is_named),
+        TEST(a_copy_of_the_classes_is_no_class),
         TEST(classes_are_sorted_by_name_not_by_path),
         TEST(file_names_never_decide_the_class),
         TEST(folders_named_like_splits_are_not_classes),
