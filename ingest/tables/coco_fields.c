@@ -42,6 +42,8 @@ static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
         return mr_coco_spoil(p, "\"%s\" of %zu bytes is too long for a name", mr_coco_fields[p->field], t->len);
     if (p->section == CATEGORIES && memchr(t->text, '\0', t->len))
         return mr_coco_spoil(p, "a category's name contains a NUL character");
+    if (p->section == CATEGORIES && !t->len)
+        return mr_coco_spoil(p, "a category's name is empty");
     if (p->field == COCO_URL && (!t->len || memchr(t->text, '\0', t->len)))
         return MR_OK; /* it matters where there is no file_name */
     *out = malloc(t->len + 1);

@@ -169,7 +169,7 @@ static mr_status check_first(const mr_coco_build *b, const mr_coco_group *g, uin
     return mr_fail(
         b->err, MR_BAD_DATA,
         "the images of split %s are in no usual place, and %.250s, found by its name alone, is one of another "
-        "split; put the images of each split into a folder of its name, such as %s/",
+        "split; move them to images/, or those of each split to a folder of its name, such as %s/",
         g->folder, mr_source_entry(b->tree->source, entry)->path, g->folder);
 }
 

@@ -199,6 +199,32 @@ static mr_status name_variant(const mr_coco_build *b)
     return mr_plan_variant_set(b->plan, &name, b->err);
 }
 
+static bool has_kind(const mr_coco_build *b, const mr_coco_group *g, int kind)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (b->st->parts[g->first + i].kind == kind)
+            return true;
+    return false;
+}
+
+/* As after a download that lacks a file.  image_info alone is a test split, whose annotations are not published. */
+static void note_kinds(const mr_coco_build *b)
+{
+    const mr_coco_state *st = b->st;
+    for (int kind = 0; kind < MR_COCO_KINDS; kind++) {
+        const mr_coco_group *with = NULL;
+        for (size_t i = 0; i < st->group_count && !with && kind != MR_COCO_IMAGE_INFO; i++)
+            with = st->groups[i].any && has_kind(b, &st->groups[i], kind) ? &st->groups[i] : NULL;
+        for (size_t i = 0; i < st->group_count && with; i++) {
+            const mr_coco_group *g = &st->groups[i];
+            if (g->any && !has_kind(b, g, kind) && (g->count > 1 || !has_kind(b, g, MR_COCO_IMAGE_INFO)))
+                mr_note_add(b->plan->notes, MR_NOTE_INFO, g->folder, strlen(g->folder), 0,
+                            "no file of %s for this split, where %s has one: is it missing?", mr_coco_kinds[kind],
+                            with->folder);
+        }
+    }
+}
+
 static mr_status plan_samples(mr_coco_build *b)
 {
     mr_coco_state *st = b->st;
@@ -206,6 +232,8 @@ static mr_status plan_samples(mr_coco_build *b)
     for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
         if (!st->groups[i].left_out)
             status = mr_coco_open_group(b, &st->groups[i]);
+    if (status == MR_OK)
+        note_kinds(b);
     for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
         if (!st->groups[i].left_out)
             status = mr_coco_plan_group(b, i);

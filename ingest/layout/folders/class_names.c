@@ -2,7 +2,8 @@
  * Invariant: a doubt is an error that names the folders and the options that settle it; nothing is corrected silently.
  *
  *      val/images/1.jpg                    "images" describes the files, not what they show
- *      cars_train/1.jpg  cars_test/1.jpg   names that differ in the split alone */
+ *      cars_train/1.jpg  cars_test/1.jpg   names that differ in the split alone
+ *      cat/1.jpg  dog/1.jpg  test/1.jpg    a split's name */
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +137,30 @@ static mr_status refuse_splits(const split_like *a, const split_like *b, mr_erro
                    mr_buf_text(&names));
 }
 
-static mr_status check_splits(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
+/* cat/, dog/ and test/: trains are classes of some datasets, so that name alone is a remark. */
+static mr_status check_split_name(const mr_tree *t, const mr_split_dir *dir, const mr_child *class,
+                                  const split_like *like, mr_notes *notes, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf place = {0};
+    MR_AUTO(mr_buf_free) mr_buf option = {0};
+    size_t len, end = mr_child_at(t, class) + class->name_len;
+    if (!mr_split_word(like->name, like->len))
+        return MR_OK;
+    if (like->len == strlen("train") && !strncasecmp(like->name, "train", like->len)) {
+        mr_note_add(notes, MR_NOTE_INFO, class->name, class->name_len, 0, "a class that is named like a split");
+        return MR_OK;
+    }
+    mr_class_path(t, dir, class->name, class->name_len, &place);
+    mr_source_leave_out(mr_tree_path(t, class->entry, &len) - t->root_len, t->root_len + end, &option);
+    if (place.failed || option.failed)
+        return mr_fail_memory(err, "checking the classes");
+    return mr_fail(
+        err, MR_BAD_DATA,
+        "%s/ is named like a split, and would be a class: %s leaves it out, --class-depth 1 makes it a class",
+        mr_buf_text(&place), mr_buf_text(&option));
+}
+
+static mr_status check_splits(const mr_tree *t, const mr_split_dir *dir, mr_notes *notes, mr_error *err)
 {
     split_like seen[SPLITS_SEEN];
     size_t count = 0;
@@ -150,6 +174,7 @@ static mr_status check_splits(const mr_tree *t, const mr_split_dir *dir, mr_erro
         for (size_t i = 0; i < count; i++)
             if (are_splits(&seen[i], &now))
                 return refuse_splits(&seen[i], &now, err);
+        MR_TRY(check_split_name(t, dir, &class, &now, notes, err));
         seen[count++] = now;
     }
     return MR_OK;
@@ -164,6 +189,6 @@ mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, 
     mr_status status = d.splits ? refuse_containers(&d, err) : MR_OK;
     free_doubt(&d);
     for (size_t i = 0; i < dirs->count && status == MR_OK && !o->class_depth; i++)
-        status = check_splits(t, &dirs->items[i], err);
+        status = check_splits(t, &dirs->items[i], notes, err);
     return status == MR_OK && !o->class_depth ? mr_class_check_nesting(t, dirs, notes, err) : status;
 }

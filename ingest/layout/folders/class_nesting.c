@@ -39,8 +39,8 @@ static mr_status list_inner(const mr_tree *t, const mr_child *class, names *inne
     const char *path = mr_tree_path(t, class->entry, &len);
     size_t class_end = (size_t)(class->name - path) + class->name_len;
     mr_child child = {0};
-    while (!*direct && mr_tree_next(t, path, class_end, &child)) {
-        *direct = !child.is_dir && mr_folder_image(t, child.entry, class_end + 1);
+    while (mr_tree_next(t, path, class_end, &child)) {
+        *direct = *direct || (!child.is_dir && mr_folder_image(t, child.entry, class_end + 1));
         if (!mr_folder_is_class(t, &child, 0))
             continue;
         if (!MR_GROW(inner->items, inner->count, inner->capacity))
@@ -86,20 +86,25 @@ static mr_status refuse_nesting(const mr_tree *t, const mr_split_dir *dir, const
                    mr_buf_text(&place), mr_buf_text(&below), mr_buf_text(&outer));
 }
 
-/* Whether all folders of a class are named like other classes: yes/, no/, and brain/ with yes/ and no/ in it. */
+/* Whether a folder in the class is named like another class of the split. */
+static bool is_class_name(const mr_tree *t, const mr_split_dir *dir, const mr_child *class, const char *text,
+                          size_t len)
+{
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    mr_buf_add(&path, dir->name, dir->len);
+    mr_buf_add_text(&path, dir->len ? "/" : "");
+    mr_buf_add(&path, text, len);
+    bool own = len == class->name_len && !memcmp(text, class->name, len);
+    return !own && !path.failed && mr_tree_has_dir(t, mr_buf_text(&path), path.len);
+}
+
+/* Whether all folders of a class are: yes/, no/, and brain/ with yes/ and no/ in it. */
 static bool repeats_classes(const mr_tree *t, const mr_split_dir *dir, const mr_child *class, const name *inner,
                             size_t count)
 {
-    MR_AUTO(mr_buf_free) mr_buf path = {0};
-    for (size_t i = 0; i < count; i++) {
-        mr_buf_clear(&path);
-        mr_buf_add(&path, dir->name, dir->len);
-        mr_buf_add_text(&path, dir->len ? "/" : "");
-        mr_buf_add(&path, inner[i].text, inner[i].len);
-        bool own = inner[i].len == class->name_len && !memcmp(inner[i].text, class->name, class->name_len);
-        if (own || path.failed || !mr_tree_has_dir(t, mr_buf_text(&path), path.len))
+    for (size_t i = 0; i < count; i++)
+        if (!is_class_name(t, dir, class, inner[i].text, inner[i].len))
             return false;
-    }
     return true;
 }
 
@@ -121,19 +126,32 @@ static mr_status refuse_repeat(const mr_tree *t, const mr_split_dir *dir, const 
                    mr_buf_text(&place), mr_buf_text(&below), mr_buf_text(&option));
 }
 
-/* Classes without an image of their own, beside others that have some, as church/indoor and church/outdoor beside abbey
- * in SUN397: the names of their folders are lost. */
-typedef struct joined {
+typedef struct joined { /* classes of several folders, whose names are lost */
     mr_child first;
     name inner[2]; /* of the first */
     size_t count;
 } joined;
 
-/* Sets *found where some class holds an image and others do not. */
-static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, joined *found, mr_error *err)
+typedef struct nested {
+    joined empty; /* without an image of their own, beside others with some: church/indoor, church/outdoor and abbey in
+                   * SUN397 */
+    joined mixed; /* with images and folders, where most have no folders: one may have been moved there by mistake */
+} nested;
+
+static void join(joined *j, const mr_child *class, const name *inner, size_t count)
+{
+    if (j->count++)
+        return;
+    j->first = *class;
+    j->inner[0] = inner[0];
+    j->inner[1] = inner[count > 1];
+}
+
+/* Sets *found where classes differ in whether they hold images, or folders. */
+static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, nested *found, mr_error *err)
 {
     names inner = {0};
-    joined now = {0};
+    nested now = {0};
     size_t classes = 0;
     bool any = false;
     mr_child class = {0}, first = {0};
@@ -144,44 +162,51 @@ static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, joined
         first = classes++ ? first : class;
         status = list_inner(t, &class, &inner, &direct, err);
         any = any || direct;
-        size_t count = direct || status != MR_OK ? 0 : inner.count - before;
-        if (count > 1 && repeats_classes(t, dir, &class, inner.items + before, count))
+        size_t count = status == MR_OK ? inner.count - before : 0;
+        if (!direct && count > 1 && repeats_classes(t, dir, &class, inner.items + before, count))
             status = refuse_repeat(t, dir, &class, inner.items + before, count, err);
-        if (!direct && inner.count > before + 1 && !now.count++) {
-            now.first = class;
-            now.inner[0] = inner.items[before];
-            now.inner[1] = inner.items[before + 1];
-        }
+        if (direct ? count > 0 : count > 1)
+            join(direct ? &now.mixed : &now.empty, &class, inner.items + before, count);
     }
     if (status == MR_OK && !any && inner.count > classes && all_differ(&inner))
         status = refuse_nesting(t, dir, &first, &inner, err);
-    if (any && now.count && !found->count)
-        *found = now;
+    if (any && now.empty.count && !found->empty.count)
+        found->empty = now.empty;
+    if (now.mixed.count * 2 < classes && now.mixed.count && !found->mixed.count)
+        found->mixed = now.mixed;
     free(inner.items);
     return status;
 }
 
 /* ---- folders in class folders that hold something else ----------------------------------------------------------- */
 
-static mr_status refuse_others(const char *path, size_t class_len, const char *inner, size_t len, mr_error *err)
+/* `everywhere`: no folder of this name holds images of a class. */
+static mr_status refuse_others(const mr_tree *t, const mr_child *class, const mr_child *inner, bool everywhere,
+                               mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf place = {0};
     MR_AUTO(mr_buf_free) mr_buf pattern = {0};
     MR_AUTO(mr_buf_free) mr_buf option = {0};
-    mr_text_escape(&place, path, class_len);
-    mr_buf_add_text(&pattern, "**/");
-    mr_buf_add(&pattern, inner, len);
+    size_t len;
+    const char *path = mr_tree_path(t, inner->entry, &len);
+    mr_text_escape(&place, path, mr_child_at(t, class) + class->name_len);
+    if (everywhere)
+        mr_buf_add_text(&pattern, "**/");
+    else
+        mr_buf_add(&pattern, path - t->root_len, t->root_len + mr_child_at(t, inner));
+    mr_buf_add(&pattern, inner->name, inner->name_len);
     mr_source_leave_out(mr_buf_text(&pattern), pattern.len, &option);
     if (place.failed || pattern.failed || option.failed)
         return mr_fail_memory(err, "checking the classes");
-    return mr_fail(
-        err, MR_BAD_DATA,
-        "%s/ holds images and a folder %.*s, whose images would be of this class as well; %s leaves out such "
-        "folders, --class-depth 1 takes all images below a class folder",
-        mr_buf_text(&place), (int)len, inner, mr_buf_text(&option));
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s/ holds images and a folder %.*s, whose images would be of this class as well; %s leaves out %s, "
+                   "--class-depth 1 takes all images below a class folder",
+                   mr_buf_text(&place), (int)inner->name_len, inner->name, mr_buf_text(&option),
+                   everywhere ? "such folders" : "that folder");
 }
 
-/* train/cat/1.png and train/cat/masks/1.png: the latter are masks, labels or thumbnails of the former. */
+/* train/cat/1.png and train/cat/masks/1.png: the latter are masks, labels or thumbnails of the former.  A folder in
+ * train/cat/ that is called val, or dog, where train/dog/ is a class, was probably moved there by mistake. */
 static mr_status check_others(const mr_tree *t, const mr_split_dir *dir, mr_error *err)
 {
     mr_child class = {0};
@@ -189,29 +214,45 @@ static mr_status check_others(const mr_tree *t, const mr_split_dir *dir, mr_erro
         size_t len, end = mr_child_at(t, &class) + class.name_len;
         const char *path = mr_tree_path(t, class.entry, &len);
         mr_child child = {0}, others = {0};
-        bool direct = false;
+        bool direct = false, everywhere = false;
         while (mr_tree_next(t, path, end, &child)) {
             direct = direct || (!child.is_dir && mr_folder_image(t, child.entry, end + 1));
-            if (!others.name && mr_folder_of_others(child.name, child.name_len) && mr_folder_is_class(t, &child, 0))
+            if (others.name || !mr_folder_is_class(t, &child, 0))
+                continue;
+            everywhere = mr_folder_of_others(child.name, child.name_len);
+            if (everywhere || mr_split_word(child.name, child.name_len) ||
+                is_class_name(t, dir, &class, child.name, child.name_len))
                 others = child;
         }
         if (direct && others.name)
-            return refuse_others(path, end, others.name, others.name_len, err);
+            return refuse_others(t, &class, &others, everywhere, err);
     }
     return MR_OK;
 }
 
+static void note_joined(const joined *j, const char *which, mr_notes *notes)
+{
+    MR_AUTO(mr_buf_free) mr_buf folders = {0};
+    bool two = j->inner[0].text != j->inner[1].text;
+    if (!j->count)
+        return;
+    mr_text_show(&folders, j->inner[0].text, j->inner[0].len);
+    mr_buf_add_text(&folders, two ? " and " : "");
+    mr_text_show(&folders, j->inner[1].text, two ? j->inner[1].len : 0);
+    mr_note_add(notes, MR_NOTE_INFO, j->first.name, j->first.name_len, 0,
+                "the images of its folders (such as %s) are %s this class; such classes: %zu", mr_buf_text(&folders),
+                which, j->count);
+    notes->failed = notes->failed || folders.failed;
+}
+
 mr_status mr_class_check_nesting(const mr_tree *t, const mr_split_dirs *dirs, mr_notes *notes, mr_error *err)
 {
-    joined found = {0};
+    nested found = {0};
     for (size_t i = 0; i < dirs->count; i++)
         MR_TRY(check_others(t, &dirs->items[i], err));
     for (size_t i = 0; i < dirs->count; i++)
         MR_TRY(check_nesting(t, &dirs->items[i], &found, err));
-    if (found.count)
-        mr_note_add(notes, MR_NOTE_INFO, found.first.name, found.first.name_len, 0,
-                    "the images of its folders (such as %.*s and %.*s) are all of this class; such classes: %zu",
-                    (int)found.inner[0].len, found.inner[0].text, (int)found.inner[1].len, found.inner[1].text,
-                    found.count);
+    note_joined(&found.empty, "all of", notes);
+    note_joined(&found.mixed, "also of", notes);
     return MR_OK;
 }

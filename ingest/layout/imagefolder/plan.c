@@ -5,6 +5,7 @@
 #include "base/scope.h"
 #include "shards/manifest/format.h"
 #include "ingest/layout/imagefolder/imagefolder.h"
+#include "ingest/layout/folder_names.h"
 #include "ingest/layout/common/hub_objects.h"
 #include "ingest/tables/jsonl.h"
 
@@ -139,6 +140,27 @@ static mr_status check_object_classes(const mr_tree *t, mr_plan *plan, mr_error 
     return status;
 }
 
+/* Metadata in folders of splits and in another folder, whose split nothing says.  In the root it is beside the images
+ * of all. */
+static mr_status check_folders(const mr_table_state *st, mr_error *err)
+{
+    const char *split = NULL, *other = NULL;
+    for (size_t i = 0; i < st->sheet_count; i++) {
+        const char *name = st->sheets[i].name;
+        if (mr_split_of_path(name, strlen(name)))
+            split = name;
+        else if (strchr(name, '/'))
+            other = name;
+    }
+    if (!split || !other)
+        return MR_OK;
+    return mr_fail(
+        err, MR_BAD_DATA,
+        "%.250s: no folder of it names a split, and %.250s is in one; rename the folder (train, val, test), or "
+        "leave it out with --exclude",
+        other, split);
+}
+
 mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_table_state *st = plan->state = mr_alloc(1, sizeof *st);
@@ -156,6 +178,7 @@ mr_status mr_imagefolder_plan(const mr_tree *t, const mr_layout_options *o, mr_p
         return mr_fail(err, MR_BAD_DATA, "no metadata.csv or metadata.jsonl found");
     if (o->label_column && !labelled)
         return mr_fail(err, MR_MISUSE, "--label-column %s: no metadata file has this column", o->label_column);
+    MR_TRY(check_folders(st, err));
     plan->variant = "metadata";
     MR_TRY(mr_table_rows(t, o, &index, plan, err));
     labelled = false; /* a column of texts has become captions */

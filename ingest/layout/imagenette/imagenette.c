@@ -39,11 +39,12 @@ static size_t flat_classes(const mr_tree *t, const mr_layout_options *o)
 }
 
 /* bus/, train/, truck/: one folder with a split's name, images in all of them, class folders in none.  Two such names,
- * or one and a single other folder, may as well be splits whose images have no classes. */
+ * or one and a single other folder, may as well be splits whose images have no classes, unless the user says that each
+ * folder is a class. */
 static bool split_is_class(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs)
 {
-    return dirs->count == 1 && !o->map_count && !o->class_depth && mr_folder_count(t, &dirs->items[0], LOOK_AT) == 0 &&
-           flat_classes(t, o) > 2;
+    return dirs->count == 1 && !o->map_count && o->class_depth < 2 &&
+           mr_folder_count(t, &dirs->items[0], LOOK_AT) == 0 && flat_classes(t, o) > (o->class_depth ? 1 : 2);
 }
 
 /* The splits of the tree; if none, its folders are the classes of one split. */

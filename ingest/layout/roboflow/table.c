@@ -41,7 +41,26 @@ void mr_rf_table_free(struct mr_rf_table *table)
     free(table);
 }
 
+/* Spreadsheets write 1 as 1.0, too. */
+static bool is_number(const char *cell, char digit)
+{
+    return cell[0] == digit && (!cell[1] || !strcmp(cell + 1, ".0"));
+}
+
 /* ---- headers -------------------------------------------------------------------------------------------------- */
+
+/* Zeros and ones without a name may be a class; an empty column, or one that counts the rows, is none. */
+static bool may_be_class(const sheet *sh, size_t column)
+{
+    size_t ones = 0;
+    for (size_t r = 0; r < sh->csv.rows; r++) {
+        const char *cell = mr_csv_cell(&sh->csv, r, column);
+        if (!is_number(cell, '0') && !is_number(cell, '1'))
+            return false;
+        ones += *cell == '1';
+    }
+    return ones > 0;
+}
 
 static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
 {
@@ -62,6 +81,9 @@ static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
         const char *name = sh->csv.header[c];
         bool unlabeled = !strcasecmp(name, "Unlabeled");
         sh->label_of[c] = unlabeled ? UNLABELED : NO_CLASS;
+        if (!*name && may_be_class(sh, c))
+            return mr_fail(err, MR_BAD_DATA, "%s: column %zu holds zeros and ones, but has no name; name the class",
+                           sh->name, c + 1);
         if (c == sh->filename || unlabeled || !*name)
             continue;
         int32_t label = mr_plan_class_find(plan, name, strlen(name));
@@ -113,12 +135,6 @@ static mr_status note_other_headers(const struct mr_rf_table *table, size_t coun
         free(present);
     }
     return MR_OK;
-}
-
-/* Spreadsheets write 1 as 1.0, too. */
-static bool is_number(const char *cell, char digit)
-{
-    return cell[0] == digit && (!cell[1] || !strcmp(cell + 1, ".0"));
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */

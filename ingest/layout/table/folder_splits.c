@@ -61,9 +61,28 @@ bool mr_folder_tokens(const mr_picture_index *index)
     return train && other;
 }
 
+/* A folder of one split in that of another: val/train/. */
+static void note_nested(const mr_picture_index *index, mr_notes *notes)
+{
+    for (size_t i = 0; i < index->count; i++) {
+        size_t len;
+        const char *path = mr_tree_path(index->tree, index->entries[i], &len), *split = NULL, *slash;
+        if (same_folder(index, i))
+            continue;
+        for (const char *part = path; (slash = memchr(part, '/', len - (size_t)(part - path))); part = slash + 1) {
+            const char *word = mr_split_word(part, (size_t)(slash - part));
+            if (split && word && strcmp(split, word) != 0)
+                mr_note_add(notes, MR_NOTE_INFO, path, (size_t)(slash - path), 0,
+                            "its folders name the splits %s and %s: its images are in the first", split, word);
+            split = split ? split : word;
+        }
+    }
+}
+
 void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes)
 {
     named last = {0};
+    note_nested(index, notes);
     for (size_t i = 0; i < index->count && index->tokens; i++) {
         if (same_folder(index, i))
             continue;

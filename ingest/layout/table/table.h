@@ -225,7 +225,7 @@ void mr_table_free(void *state);
 const char *mr_folder_split(const mr_tree *t, uint32_t entry);
 /* The same, or a split in a longer name where such folders divide the images: cars_train and cars_test. */
 const char *mr_picture_split(const mr_picture_index *index, uint32_t entry);
-/* Names the folders of splits that have longer names. */
+/* Names the folders of splits that have longer names, and those in a folder of another split. */
 void mr_picture_note_splits(const mr_picture_index *index, mr_notes *notes);
 /* Whether folders name the split train, and others another split by one word of a longer name. */
 bool mr_folder_tokens(const mr_picture_index *index);

@@ -114,15 +114,28 @@ static mr_status listed_label(const mr_webdataset_facts *facts, const char *text
     return MR_OK;
 }
 
-/* A label that is not listed rejects its sample. */
-static void take_listed(const mr_webdataset_facts *facts, const mr_tree *t, const char *text, mr_plan *plan)
+/* Whether the sample's own meta names the class that has the label in the list. */
+static mr_status agree(const mr_plan *plan, int32_t label, const char *name, mr_error *err)
 {
-    size_t kept = 0;
+    const char *listed = label >= 0 ? plan->classes[label].name : name;
+    if (!*name || !strcmp(name, listed))
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "its meta has the class %.200s, and " MR_WEBDATASET_FACTS " %.200s for label %d",
+                   name, listed, label);
+}
+
+/* A label that is not listed, or under another name, rejects its sample. */
+static void take_listed(const mr_webdataset_labels *l, const mr_webdataset_facts *facts, const mr_tree *t,
+                        mr_plan *plan)
+{
+    const char *text = (const char *)l->texts.data, *name = (const char *)l->names.data;
+    size_t kept = 0, count = plan->sample_count;
     mr_error why;
-    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1) {
+    for (size_t i = 0; i < count; i++, text += strlen(text) + 1, name += strlen(name) + 1) {
         mr_sample *s = &plan->samples[i];
         const mr_entry *e = mr_source_entry(t->source, s->entry);
-        if (*text && listed_label(facts, text, &s->label, &why) != MR_OK)
+        if (*text &&
+            (listed_label(facts, text, &s->label, &why) != MR_OK || agree(plan, s->label, name, &why) != MR_OK))
             mr_note_add(plan->notes, MR_NOTE_REJECT, e->path, e->path_len, e->size, "%s", why.text);
         else
             plan->samples[kept++] = *s;
@@ -133,13 +146,13 @@ static void take_listed(const mr_webdataset_facts *facts, const mr_tree *t, cons
 static mr_status listed_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, const mr_tree *t,
                                 mr_plan *plan, mr_error *err)
 {
-    const char *name = (const char *)facts->classes.data, *text = (const char *)l->texts.data;
+    const char *name = (const char *)facts->classes.data;
     for (size_t i = 0; i < facts->class_count; i++, name += strlen(name) + 1)
         MR_TRY(mr_plan_class(plan, name, strlen(name), false, 0, err));
     MR_TRY(mr_plan_classes_place(plan, err));
     l->census.minus_is_none = true; /* in a list */
     mr_label_census_note(&l->census, &l->gaps, ".cls", "samples", plan->notes);
-    take_listed(facts, t, text, plan);
+    take_listed(l, facts, t, plan);
     return MR_OK;
 }
 

@@ -37,6 +37,8 @@ static mr_status add_class(const mr_yolo_build *b, const mr_yaml_node *node)
     const char *name = mr_yaml_text(&b->settings.yaml, node);
     if (node->kind != MR_YAML_TEXT)
         return refuse(b, node, "a class name is a list or a map, not a string");
+    if (!*name)
+        return refuse(b, node, "a class has no name");
     if (b->plan->class_count == MR_YOLO_CLASSES)
         return refuse(b, node, "more than 65,536 classes, the limit for a YOLO dataset");
     return mr_plan_class(b->plan, name, strlen(name), true, (int64_t)b->plan->class_count, b->err);

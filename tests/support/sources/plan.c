@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ingest/layout/table/split_lists.h"
 #include "shards/manifest/format.h"
@@ -163,6 +164,13 @@ int plan_tear_down(void **state)
 void plan_file(const char *name, const char *text)
 {
     support_put(plan_dir, name, text);
+}
+
+void plan_remove(const char *name)
+{
+    char *path = support_path("%s/%s", plan_dir, name);
+    assert_int_equal(unlink(path), 0);
+    free(path);
 }
 
 void plan_is(const mr_layout_options *o, const char *expected)

@@ -33,6 +33,7 @@ int plan_set_up(void **state);
 int plan_tear_down(void **state);
 
 void plan_file(const char *name, const char *text);
+void plan_remove(const char *name);                             /* a file */
 void plan_is(const mr_layout_options *o, const char *expected); /* the whole outcome */
 /* For outcomes that are long: words of it. */
 void plan_says(const mr_layout_options *o, const char *forced, const char *words);

@@ -95,6 +95,25 @@ static void test_a_year_without_pictures(void **state)
     support_plan_done(&p);
 }
 
+/* One of the files of a split is missing, as after a download that was interrupted. */
+static void test_a_kind_that_a_split_lacks(void **state)
+{
+    const char *dir = *state;
+    put_split(dir, "train2017");
+    put_split(dir, "val2017");
+    put_json(dir, "captions_val2017.json", "a.jpg", 3);
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "train2017",
+                                 "no file of captions for this split, where val2017 has one: is it missing?"));
+    support_plan_done(&p);
+    put_json(dir, "captions_train2017.json", "a.jpg", 3);
+    put_json(dir, "image_info_test2017.json", "t.jpg", 3);
+    support_put(dir, "test2017/t.jpg", "t");
+    p = support_plan_ok(COCO, *state, NULL);
+    assert_int_equal(support_notes(&p, MR_NOTE_INFO), 0);
+    support_plan_done(&p);
+}
+
 static void test_folds(void **state)
 {
     const char *dir = *state;
@@ -205,10 +224,15 @@ static void test_unknown_category(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_two_files_of_a_kind),     IN_TMPDIR(test_years),
-        IN_TMPDIR(test_a_year_without_pictures), IN_TMPDIR(test_folds),
-        IN_TMPDIR(test_two_names_of_val),        IN_TMPDIR(test_unusual_file_names),
-        IN_TMPDIR(test_unknown_category),        IN_TMPDIR(test_names_that_fit_several_files),
+        IN_TMPDIR(test_two_files_of_a_kind),
+        IN_TMPDIR(test_years),
+        IN_TMPDIR(test_a_year_without_pictures),
+        IN_TMPDIR(test_a_kind_that_a_split_lacks),
+        IN_TMPDIR(test_folds),
+        IN_TMPDIR(test_two_names_of_val),
+        IN_TMPDIR(test_unusual_file_names),
+        IN_TMPDIR(test_unknown_category),
+        IN_TMPDIR(test_names_that_fit_several_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,14 @@ static void test_bad_values_reject_their_image(void **state)
     assert_true(support_has_note(&p, MR_NOTE_REJECT, "annotations/instances_train.json", "text that is not UTF-8"));
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 0);
     support_plan_done(&p);
+    support_put(dir, "annotations/instances_train.json",
+                "{\"images\":[{\"id\":1,\"file_name\":\"a.jpg\"},{\"id\":2,\"file_name\":\"b.jpg\"}],"
+                "\"categories\":[{\"id\":1,\"name\":\"\"},{\"id\":2,\"name\":\"x\"}],"
+                "\"annotations\":[{\"image_id\":1,\"category_id\":1},{\"image_id\":2,\"category_id\":2}]}");
+    p = support_plan_ok(COCO, *state, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "train/a.jpg", "a category's name is empty"));
+    assert_int_equal(p.plan.sample_count, 1);
+    support_plan_done(&p);
 }
 
 static void test_licences(void **state)

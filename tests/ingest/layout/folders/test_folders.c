@@ -64,6 +64,34 @@ static void a_copy_of_the_classes_is_no_class(void **state)
     plan_says(NULL, NULL, "classes brain set no yes\n");
 }
 
+/* A folder that was moved into a class: one of another class, or of a split. */
+static void moved_folders_are_refused(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/cat/1.jpg", "train/cat/dog/2.jpg", "train/dog/3.jpg"));
+    plan_says(NULL, NULL,
+              "plan -2: train/cat/ holds images and a folder dog, whose images would be of this class as well; "
+              "--exclude train/cat/dog leaves out that folder, --class-depth 1 takes all images below a class folder");
+    plan_says(&(mr_layout_options){.class_depth = 1}, NULL, "train train/cat/dog/2.jpg cat - - -\n");
+    plan_remove("train/cat/dog/2.jpg");
+    support_touch(plan_dir, NAMES("train/cat/val/dog/4.jpg"));
+    plan_says(NULL, NULL, "plan -2: train/cat/ holds images and a folder val, whose images would be of this class");
+}
+
+/* cat/, dog/ and test/, where test/ is not a class; trains are. */
+static void classes_are_not_named_like_splits(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("cat/1.jpg", "dog/2.jpg", "Test_Images/3.jpg"));
+    plan_says(NULL, NULL,
+              "plan -2: Test_Images/ is named like a split, and would be a class: --exclude Test_Images leaves it out, "
+              "--class-depth 1 makes it a class");
+    plan_says(&(mr_layout_options){.class_depth = 1}, NULL, "classes Test_Images cat dog\n");
+    plan_remove("Test_Images/3.jpg");
+    support_touch(plan_dir, NAMES("train/3.jpg"));
+    plan_says(NULL, NULL, "note notes train: a class that is named like a split\n");
+}
+
 /* '/' sorts after ' ' and '-': in order of paths "a b/" stands before "a/", in order of names after it. */
 static void classes_are_sorted_by_name_not_by_path(void **state)
 {
@@ -142,6 +170,7 @@ static void folders_without_splits_are_one_split(void **state)
                   "train a/deep/3.jpg a - - -\n"
                   "train b/1.jpg b - - -\n"
                   "train c/deep/4.jpg c - - -\n"
+                  "note notes a: the images of its folders (such as deep) are also of this class; such classes: 1\n"
                   "note unlisted top.jpg: not in a class folder\n"
                   "unused .git/5.jpg\n");
     const mr_split_map map = {"train", "all"};
@@ -307,6 +336,8 @@ int main(void)
         TEST(classes_are_the_union_of_all_splits),
         TEST(a_class_that_joins_folders_is_named),
         TEST(a_copy_of_the_classes_is_no_class),
+        TEST(moved_folders_are_refused),
+        TEST(classes_are_not_named_like_splits),
         TEST(classes_are_sorted_by_name_not_by_path),
         TEST(file_names_never_decide_the_class),
         TEST(folders_named_like_splits_are_not_classes),

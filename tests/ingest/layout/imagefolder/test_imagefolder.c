@@ -31,6 +31,23 @@ static void test_jsonl_of_splits(void **state)
                   "val validation/1.png a - - ,\"columns\":{\"file_name\":\"1.png\",\"label\":\"a\"}\n");
 }
 
+/* A folder that names no split beside those that do, and a split in another. */
+static void test_odd_folders(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/1.png", "extra/2.png", "val/train/3.png"));
+    plan_file("train/metadata.jsonl", "{\"file_name\": \"1.png\", \"label\": \"b\"}\n");
+    plan_file("extra/metadata.jsonl", "{\"file_name\": \"2.png\", \"label\": \"b\"}\n");
+    plan_says(NULL, NULL,
+              "plan -2: extra/metadata.jsonl: no folder of it names a split, and train/metadata.jsonl is in "
+              "one; rename the folder (train, val, test), or leave it out with --exclude");
+    plan_remove("extra/metadata.jsonl");
+    plan_remove("extra/2.png");
+    plan_file("val/train/metadata.jsonl", "{\"file_name\": \"3.png\", \"label\": \"b\"}\n");
+    plan_says(NULL, NULL,
+              "note notes val/train: its folders name the splits val and train: its images are in the first");
+}
+
 static void test_folders_are_classes(void **state)
 {
     (void)state;
@@ -136,7 +153,7 @@ static void test_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_csv_in_root), TEST(test_jsonl_of_splits), TEST(test_folders_are_classes), TEST(test_bad_rows),
-        TEST(test_labels),      TEST(test_odd_texts),       TEST(test_several_captions)};
+        TEST(test_csv_in_root), TEST(test_jsonl_of_splits), TEST(test_odd_folders), TEST(test_folders_are_classes),
+        TEST(test_bad_rows),    TEST(test_labels),          TEST(test_odd_texts),   TEST(test_several_captions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,10 @@ static void tables_that_are_none_are_named(void **state)
         {"filename, a\n1.jpg,\n",
          "layout roboflow 90: variant multi-class, licence -, classes a\nnote rejects train/1.jpg: "
          "train/_classes.csv: row 1 (1.jpg), column a: \"\" is neither 0 nor 1\n"},
+        {"filename, a,\n1.jpg, 0, 1\n", "plan -2: train/_classes.csv: column 3 holds zeros and ones, but has no name; "
+                                        "name the class\n"},
+        {"filename, a,\n1.jpg, 1, 0\n", "layout roboflow 90: variant multi-class, licence -, classes a\n"
+                                        "train train/1.jpg a - - -\n"},
         {"filename, a\n1.jpg\n", "plan -2: train/_classes.csv: line 2: 1 cells, where the header has 2\n"},
         {"file, a\n1.jpg, 1\n", "plan -2: train/_classes.csv: no column is named \"filename\"\n"},
         {"filename, a, a\n", "plan -2: train/_classes.csv: line 1: the header names the column \"a\" twice: rename or "

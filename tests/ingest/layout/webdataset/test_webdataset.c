@@ -312,6 +312,10 @@ static void a_listing_names_splits_and_classes(void **state)
     plan_says(NULL, NULL, "\nodd odd/2.jpg zebra - - -\nnote");
     plan_file("odd/3.cls", "cat");
     plan_says(NULL, NULL, "\nnote rejects odd/3.jpg: label cat: not among the 3 classes of __millrace__/dataset.json");
+    plan_file("odd/3.cls", "1");
+    plan_file("odd/3.json", "{\"source\":\"x\",\"label\":1,\"class\":\"bee\"}");
+    plan_says(NULL, NULL,
+              "\nnote rejects odd/3.jpg: its meta has the class bee, and __millrace__/dataset.json ant for label 1");
 }
 
 static void a_malformed_listing_is_refused(void **state)

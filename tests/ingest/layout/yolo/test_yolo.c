@@ -251,6 +251,8 @@ static void test_bad_yaml(void **state)
         {"names: {x: a}\n", "line 1: a key of names is not a class number"},
         {"names: [[a]]\n", "line 1: a class name is a list"},
         {"names: cat\n", "neither a list nor a map"},
+        {"names: [a, '']\n", "line 1: a class has no name"},
+        {"names:\n  0: a\n  1:", "line 3: a class has no name"},
         {"nc: many\n", "nc is not a number"},
         {"nc: 65537\n", "nc is not a number"},
         {"kpt_shape: 17\n", "kpt_shape is not"},
