@@ -107,6 +107,7 @@ mr_status mr_objects_parse_value(const char *value, const char *end, mr_objects 
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REVERSED, "reversed", "boxes whose sides were in the wrong order (xmax < xmin); \"objects\" has them in order")  \
     X(FRACTIONS, "fractions", "boxes within the first pixel of their image, as if they were in fractions of it")       \
+    X(APART, "apart", "objects whose polygons or keypoints are outside of their box")                                  \
     X(UNNAMED, "without_class", "objects without a class")                                                             \
     X(UNPLACED, "without_place", "objects without a box, polygon or keypoints")                                        \
     X(REPEATED, "repeated", "objects with the same class and box as another object of the same image")                 \

@@ -53,6 +53,46 @@ static bool is_fraction(const mr_object *o)
     return is;
 }
 
+typedef struct extent {
+    mr_milli from[2], to[2];
+    bool any;
+} extent;
+
+static void include(extent *e, mr_milli x, mr_milli y)
+{
+    const mr_milli at[2] = {x, y};
+    for (int i = 0; i < 2; i++) {
+        e->from[i] = !e->any || at[i] < e->from[i] ? at[i] : e->from[i];
+        e->to[i] = !e->any || at[i] > e->to[i] ? at[i] : e->to[i];
+    }
+    e->any = true;
+}
+
+static bool misses(const extent *e, const mr_milli box[4])
+{
+    bool apart = false;
+    for (int i = 0; i < 2 && e->any; i++)
+        apart = apart || e->to[i] < box[i] - TOLERANCE || e->from[i] > box[i] + box[2 + i] + TOLERANCE;
+    return apart;
+}
+
+/* Whether not even a part of all polygons, or of all keypoints, is in the box: one of them is in another unit. */
+static bool is_apart(const mr_objects *all, const mr_object *o)
+{
+    extent outline = {.any = false}, points = {.any = false};
+    for (size_t r = 0; r < o->ring_count && o->has_box; r++) {
+        const mr_ring *ring = &all->rings[o->ring + r];
+        for (size_t i = 0; i + 1 < ring->count; i += 2)
+            include(&outline, all->points[ring->at + i], all->points[ring->at + i + 1]);
+    }
+    for (size_t k = 0; k < o->keypoint_count && o->has_box; k++) {
+        const mr_keypoint *point = &all->keypoints[o->keypoint + k];
+        if (point->visibility)
+            include(&points, point->x, point->y);
+    }
+    return misses(&outline, o->box) || misses(&points, o->box);
+}
+
 static bool is_unplaced(const mr_object *o)
 {
     return !o->has_box && !o->ring_count && !o->keypoint_count;
@@ -108,6 +148,7 @@ bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sa
         odd[MR_OBJECT_LEAVES] += leaves(o, &o->items[i], picture);
         odd[MR_OBJECT_EMPTY] += o->items[i].has_box && (o->items[i].box[2] <= 0 || o->items[i].box[3] <= 0);
         odd[MR_OBJECT_FRACTIONS] += is_fraction(&o->items[i]);
+        odd[MR_OBJECT_APART] += is_apart(o, &o->items[i]);
         odd[MR_OBJECT_UNNAMED] += o->items[i].label < 0;
         odd[MR_OBJECT_UNPLACED] += is_unplaced(&o->items[i]);
     }

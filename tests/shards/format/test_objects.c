@@ -288,6 +288,32 @@ static void test_tally(void **state)
     assert_int_equal(all.pictures, 4);
 }
 
+/* A polygon, or keypoints, of which no part is in the box; what only touches it, or is not labelled, does not count. */
+static void test_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        mr_milli x, y;
+        bool apart;
+    } trials[] = {{15000, 15000, false}, {9000, 9000, false},  {8999, 15000, true}, {15000, 8999, true},
+                  {21000, 15000, false}, {21001, 15000, true}, {600, 700, true}};
+    const mr_stored stored = {100, 50, 1};
+    for (size_t i = 0; i < MR_COUNT(trials); i++)
+        for (int keypoint = 0; keypoint < 3; keypoint++) {
+            MR_AUTO(mr_objects_free) mr_objects o = {.known = true};
+            mr_object_tally tally = {0};
+            add_box(&o, 0, 10000, 10000, 10000, 10000);
+            if (keypoint)
+                mr_objects_keypoint(&o, 0, (mr_keypoint){trials[i].x, trials[i].y, keypoint == 1 ? 2 : 0});
+            else
+                mr_objects_ring(&o);
+            for (int k = 0; k < 3 && !keypoint; k++)
+                mr_objects_point(&o, trials[i].x, trials[i].y);
+            assert_true(mr_objects_count(&o, &stored, 0, &tally));
+            assert_int_equal(tally.odd[MR_OBJECT_APART].objects, keypoint < 2 && trials[i].apart);
+        }
+}
+
 /* A name that a source gives once is not repeated for each object where it is long. */
 static void test_long_name(void **state)
 {
@@ -308,9 +334,9 @@ static void test_long_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form),     cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_forms),    cmocka_unit_test(test_orientation),
-                                       cmocka_unit_test(test_turns),    cmocka_unit_test(test_tally),
-                                       cmocka_unit_test(test_long_name)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form),  cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_forms), cmocka_unit_test(test_orientation),
+                                       cmocka_unit_test(test_turns), cmocka_unit_test(test_tally),
+                                       cmocka_unit_test(test_apart), cmocka_unit_test(test_long_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
