@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cli/term.h"
 #include "base/files/file.h"
@@ -91,6 +92,8 @@ static mr_status add_condition(const char *kind, const char *argument, bool from
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
     if (from_file) {
+        if (access(argument, F_OK) != 0)
+            return mr_fail(err, MR_MISUSE, "--%s %s: no such file", kind, argument);
         MR_TRY(mr_file_read_all(AT_FDCWD, argument, LIST_MAX, &text, err));
         argument = mr_buf_text(&text);
         if (strlen(argument) != text.len || !mr_utf8_valid(argument, text.len))

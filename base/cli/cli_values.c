@@ -37,8 +37,9 @@ static void store(const mr_option *row, void *request, uint64_t number)
 static mr_status take_count(const mr_option *row, void *request, const char *text, mr_error *err)
 {
     uint64_t n, high = row->high ? row->high : row->size == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX;
-    if (!mr_text_parse_u64(text, &n) || n < row->low || n > high) {
-        if (high >= INT64_MAX)
+    bool parsed = mr_text_parse_u64(text, &n), large = parsed ? n > high : *text && !text[strspn(text, "0123456789")];
+    if (!parsed || n < row->low || n > high) {
+        if (high >= INT64_MAX && !large)
             return mr_fail(err, MR_MISUSE, NAME ": expected a number from %llu", OF(row), (ull)row->low);
         return mr_fail(err, MR_MISUSE, NAME ": expected a number from %llu to %llu", OF(row), (ull)row->low, (ull)high);
     }

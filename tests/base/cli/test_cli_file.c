@@ -86,6 +86,8 @@ static void test_what_is_refused(void **state)
     } trials[] = {
         {"seed: 1\nsede: 2\n", "line 2: unknown option sede; did you mean seed?"},
         {"seed: x\n", "line 1: --seed x: expected a number from 0"},
+        {"seed: 99999999999999999999\n",
+         "line 1: --seed 99999999999999999999: expected a number from 0 to 9223372036854775807"},
         {"seed:\n", "line 1: --seed: the value is empty; leave the option out for its default"},
         {"seed: 1\nseed: 2\n", "line 2: \"seed\" occurs twice, first in line 1: remove one of them"},
         {"seed: [1, 2]\n", "line 1: seed takes one value, not a list"},

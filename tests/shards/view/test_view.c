@@ -191,6 +191,10 @@ static void what_is_listed_is_dropped(void **state)
     support_result_free(&r);
     support_write_text(list, "a/b.jpg\tno date\n");
     support_expect(2, "view", view, dataset, "--force", "--drop", list, (char *)NULL);
+    r = support_millrace("view", view, dataset, "--force", "--drop", "/nowhere", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "--drop /nowhere: no such file"));
+    support_result_free(&r);
     mr_sample_view_free(&v);
     mr_dataset_free(seen);
     mr_dataset_free(all);
