@@ -154,6 +154,8 @@ void mr_export_row_add(const mr_export_run *run, const mr_export_sample *s, mr_e
     }
     if (kind.labels) {
         mr_buf_add_text(out, ",\"labels\":[");
+        if (!f->label_count && s->view->label >= 0)
+            add_class(run, s->view->label, kind.numbers, out);
         for (size_t i = 0; i < f->label_count; i++) {
             mr_buf_add_text(out, i ? "," : "");
             add_class(run, f->labels[i], kind.numbers, out);

@@ -13,8 +13,10 @@
 
 #include "base/scope.h"
 #include "base/text.h"
+#include "shards/manifest/format.h"
 #include "ingest/layout/captions.h"
 #include "ingest/layout/common/hub_objects.h"
+#include "ingest/layout/common/label_list.h"
 #include "ingest/tables/jsonl.h"
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
@@ -152,6 +154,18 @@ static mr_status hub_open(const mr_tree *t, const mr_layout_options *o, mr_plan 
 
 /* ---- meta ----------------------------------------------------------------------------------------------------- */
 
+static mr_status add_labels(const mr_tree *t, const mr_plan *plan, uint32_t entry, mr_buf *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf row = {0};
+    MR_AUTO(mr_buf_free) mr_buf list = {0};
+    const mr_hub_state *st = plan->state;
+    MR_TRY(mr_source_read(t->source, entry, &row, err));
+    mr_hub_list_read(&row, st->list, plan->class_count, &list);
+    MR_TRY(mr_buf_status(&list, err, "writing a sample's labels"));
+    mr_label_list_write(plan, &list, out);
+    return mr_buf_status(out, err, "writing a sample's labels");
+}
+
 static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     const mr_hub_state *st = plan->state;
@@ -161,7 +175,7 @@ static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
     MR_TRY(mr_jsonl_copy(t->source, entry, 0, mr_source_entry(t->source, entry)->size, out, err));
     if (st->text_column)
         MR_TRY(mr_captions_add(t, entry, st->text_column, columns_at, out, err));
-    return MR_OK;
+    return sample->flags & MR_FLAG_MULTI_LABEL ? add_labels(t, plan, entry, out, err) : MR_OK;
 }
 
 static mr_status hub_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
@@ -185,6 +199,7 @@ static void free_state(void *p)
     free(st->card);
     free(st->files.items);
     free(st->text_column);
+    free(st->list);
     free(st);
 }
 

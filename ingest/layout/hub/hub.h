@@ -43,6 +43,7 @@ typedef struct mr_hub_state {
     mr_hub_files files;   /* those that are opened */
     mr_hub_configs *card; /* has the texts of splits and configs */
     char *text_column;    /* NULL: none */
+    char *list;           /* the label's column, if it holds lists of classes; NULL */
     bool numbered;        /* the plan's classes are those of the column "objects" */
 } mr_hub_state;
 
@@ -83,6 +84,7 @@ typedef struct mr_hub_schema {
     mr_hub_kind kind;
     char *column;    /* the label's column; NULL: there is none; with NO_LABEL: it holds no labels */
     json_t *names;   /* NAMES: a list of different strings, by label */
+    bool list;       /* NAMES: values are lists of labels */
     json_t *objects; /* the same of the column "objects"; NULL: none are known */
     mr_buf columns;  /* "a, b, c", for messages */
 } mr_hub_schema;
@@ -95,6 +97,14 @@ mr_status mr_hub_schema_note(mr_hub_schema *s, const mr_hub_file *file, mr_notes
 /* MR_BAD_DATA: the labels of `file` differ in meaning from those of the first one. */
 mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file,
                               mr_error *err);
+
+/* ---- labels.c -------------------------------------------------------------------------------------------- */
+
+typedef enum mr_hub_listed { MR_HUB_LIST_NONE, MR_HUB_LIST_THERE, MR_HUB_LIST_BAD } mr_hub_listed;
+
+/* The labels of a row in this column, settled (label_list.h); replaces out's contents.  NONE: it is null; BAD: not a
+ * list of numbers below `classes`. */
+mr_hub_listed mr_hub_list_read(const mr_buf *row, const char *column, size_t classes, mr_buf *out);
 
 mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 

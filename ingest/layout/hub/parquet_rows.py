@@ -7,7 +7,8 @@ Entries, in this order:
 
     schema.json               {"rows": N, "image": NAME, "label": null or {"column", "kind", "names"}, "columns": [...],
                              "objects": null or the class names of the column "objects"}
-                              kind: "names" (integers) or "numbers" (also booleans), "texts", "none" (values of other types)
+                              kind: "names" (integers, or with "list": true lists of them), "numbers" (also booleans),
+                              "texts", "none" (values of other types)
     000000000.json            row 0 as one JSON object: every column but the image, in the file's order
     000000000/497.jpeg        its image, byte for byte, under the file name that the row gives it; or
     000000000.path            the path of its image, where the row holds no bytes; or neither: the row has no image
@@ -300,6 +301,17 @@ def class_names(features, column):
     return None
 
 
+def is_list(t):
+    return pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)
+
+
+def list_names(schema, features, column):
+    """The class names of a column of lists of classes."""
+    t, feature = plain(schema.field(column).type), features.get(column, {}).get("feature")
+    found = isinstance(feature, dict) and is_list(t) and pa.types.is_integer(plain(t.value_type))
+    return class_names({column: feature}, column) if found else None
+
+
 def object_names(features):
     """The class names of the column "objects", in any of the forms in which features have been written."""
     objects = features.get("objects", {})
@@ -317,10 +329,15 @@ def object_names(features):
 
 def label_of(schema, features, asked, image):
     column = asked
+    lists = [n for n in schema.names if n != image and list_names(schema, features, n)]
+    if column in lists:
+        return {"column": column, "kind": "names", "names": list_names(schema, features, column), "list": True}
     if asked is None:
         found = [n for n in schema.names if n != image and class_names(features, n) is not None]
         if len(found) > 1 and "label" not in schema.names:
             raise Bad(2, "has %d columns of classes; choose one with --label-column: %s" % (len(found), listing(found)))
+        if len(lists) == 1 and (not found or (lists == ["labels"] and found == ["label"])):
+            return {"column": lists[0], "kind": "names", "names": list_names(schema, features, lists[0]), "list": True}
         column = found[0] if len(found) == 1 else "label"
         if column not in schema.names or column == image:
             return None
@@ -341,18 +358,20 @@ def check_text(schema, asked):
     if asked is None:
         return
     t = plain(find(schema, asked, "--text-column"))
-    is_list = pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)
-    if not is_text(plain(t.value_type) if is_list else t):
+    if not is_text(plain(t.value_type) if is_list(t) else t):
         raise Bad(2, "--text-column %s: has values of type %s; use a column of texts or of lists of texts" % (asked, t))
 
 
 def features_of(schema):
-    """What the datasets library says about the columns, {} if it says nothing that can be used."""
+    """What the datasets library says about the columns, {} if it says nothing that can be used; [x] is {"feature": x}."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):
         return {}
-    return {k: v for k, v in features.items() if isinstance(v, dict)} if isinstance(features, dict) else {}
+    if not isinstance(features, dict):
+        return {}
+    features = {k: {"feature": v[0]} if isinstance(v, list) and len(v) == 1 else v for k, v in features.items()}
+    return {k: v for k, v in features.items() if isinstance(v, dict)}
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------

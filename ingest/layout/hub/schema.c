@@ -58,6 +58,7 @@ static mr_status parse_label(const json_t *label, mr_hub_schema *s, const char *
             s->kind = (mr_hub_kind)k;
     if (s->kind == MR_HUB_NO_LABEL && strcmp(kind, "none") != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: unknown kind of label \"%s\"", name, kind);
+    s->list = s->kind == MR_HUB_NAMES && json_is_true(json_object_get(label, "list"));
     if (s->kind == MR_HUB_NAMES)
         status = parse_names(json_object_get(label, "names"), &s->names, name, err);
     s->column = strdup(column);
@@ -111,7 +112,7 @@ mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s
         return mr_fail(err, MR_BAD_DATA, "%.*s: its objects have different classes from those of the files before it",
                        (int)file->path.len, file->path.text);
     if (s->kind == first->kind && (s->kind == MR_HUB_NO_LABEL || strcmp(s->column, first->column) == 0) &&
-        (s->kind != MR_HUB_NAMES || json_equal(s->names, first->names)))
+        (s->kind != MR_HUB_NAMES || (s->list == first->list && json_equal(s->names, first->names))))
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
                    "%.*s: its labels (%s) differ from those of the files before it (%s)%s; choose a column that is the "

@@ -7,6 +7,7 @@
 #include "base/scope.h"
 #include "ingest/layout/imagefolder/imagefolder.h"
 #include "base/json/json.h"
+#include "base/json/json_walk.h"
 #include "ingest/tables/jsonl.h"
 
 enum { FILE_NAME, LABEL, COLUMNS, TEXT = COLUMNS, FIELDS };
@@ -192,10 +193,31 @@ static mr_status make_sheet(lines *l, const char *label, mr_sheet *s, mr_error *
     return MR_OK;
 }
 
+/* Whether the first row has a member "labels" that is a list, as rows of images with several labels have. */
+static bool lists_labels(const mr_source *source, uint32_t entry)
+{
+    char head[4096];
+    uint64_t size = mr_source_entry(source, entry)->size;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    mr_error why;
+    mr_json_span key, value;
+    if (!len || mr_source_pread(source, entry, head, len, 0, &why) != MR_OK)
+        return false;
+    const char *begin = mr_json_blanks(head, head + len);
+    if (begin == head + len || *begin != '{')
+        return false;
+    mr_json_walk w = mr_json_walk_of((mr_json_span){begin, head + len});
+    while (mr_json_next(&w, &key, &value) == 1)
+        if (mr_json_equals(key, "labels"))
+            return *value.at == '[';
+    return false;
+}
+
 mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uint32_t entry, mr_plan *plan, mr_sheet *s,
                                mr_error *err)
 {
-    const char *label = o->label_column ? o->label_column : "label";
+    const char *label = lists_labels(t->source, entry) ? "labels" : "label";
+    label = o->label_column ? o->label_column : label;
     const char *text = o->text_column ? o->text_column : "text";
     MR_AUTO(end_lines)
     lines l = {.file = {.source = t->source, .entry = entry},

@@ -145,7 +145,7 @@ static void metadata_of_imagefolder(void **state)
         "\"objects\":{\"bbox\":[],\"categories\":[],\"polygons\":[],\"oriented\":[],\"keypoints\":["
         "],\"crowd\":[]}}";
     char *line =
-        support_path("{\"file_name\":\"ant/a.png\",\"label\":\"ant\",\"labels\":[],\"captions\":[],\"columns\":"
+        support_path("{\"file_name\":\"ant/a.png\",\"label\":\"ant\",\"labels\":[\"ant\"],\"captions\":[],\"columns\":"
                      "\"{\\\"when\\\":\\\"noon\\\"}\",%s",
                      empty);
     assert_string_equal(strsep(&next, "\n"), line);

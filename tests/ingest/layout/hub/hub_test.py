@@ -388,6 +388,12 @@ def test_labels_of_features(work):
     for broken in (b"{", b"[]", b'{"info": 3}', b'{"info": {"features": [1]}}', b'{"info": {"features": {"kind": {"names": 3}}}}'):
         write(work / "b/train.parquet", plain.replace_schema_metadata({b"huggingface": broken}))
         assert rows_of(work / "b/train.parquet")[0]["label"] is None
+    lists = pa.table({"image": pa.array(images(3), IMAGE), "label": [1, None, None], "labels": [[1], [2, 0], []]})
+    for form in {"feature": label, "_type": "Sequence"}, [label]:
+        write(work / "l/train.parquet", with_features(lists, {"label": label, "labels": form}))
+        millrace("ingest", work / "l", work / "lists", "-q", "--force")
+        assert [(m.get("class"), m.get("classes")) for _, m, _ in samples(work / "lists", "train")] == [
+            ("d\u00f6g", None), (None, ["cat", "cow"]), (None, [])]
     write(work / "out/train.parquet", with_features(
         pa.table({"image": pa.array(images(1), IMAGE), "label": [3]}), {"label": label}))
     refused(work, work / "out", "label has no class of its list of names")

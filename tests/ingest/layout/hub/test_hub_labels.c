@@ -9,6 +9,7 @@
 #define SCHEMA(label)                                                                                                  \
     "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\",\"Split\",\"fine_label\"],\"label\":" label "}"
 #define TEXTS   SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
+#define LISTS   SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"],\"list\":true}")
 #define NUMBERS SCHEMA("{\"column\":\"label\",\"kind\":\"numbers\"}")
 
 /* ---- labels and texts ----------------------------------------------------------------------------------------- */
@@ -46,6 +47,10 @@ static void test_labels(void **state)
          {"1", "2", "0"},
          0,
          "train.parquet/000000001: label has no class of its list of names"},
+        {LISTS, {"[1]", "[ 1, 0,1 ]", "null"}, 0, "label: rows without a label: 1 (empty: 1)"},
+        {LISTS, {"[1]", "[2]", "[]"}, 0, "train.parquet/000000001: label has no class of its list of names"},
+        {LISTS, {"[1]", "[-1]", "[]"}, 0, "train.parquet/000000001: label has no class of its list of names"},
+        {LISTS, {"[1]", "[\"1\"]", "[]"}, 0, "train.parquet/000000001: label has no class of its list of names"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"x\"]}"),
          {"1", "0", "0"},
          1,
@@ -68,6 +73,30 @@ static void test_labels(void **state)
         for (size_t k = 0; k < 3; k++)
             free((void *)(uintptr_t)rows[k].json);
         hub_start_again();
+    }
+}
+
+/* Lists of classes: one is the label, several are a list, none says that the image shows none of them. */
+static void test_lists_of_labels(void **state)
+{
+    static const char *const rows[] = {"[1]", "[ 1, 0,1 ]", "[]", "null"};
+    static const char *const metas[] = {"\"label\":1,\"class\":\"y\"", "\"labels\":[0,1],\"classes\":[\"x\",\"y\"]",
+                                        "\"labels\":[],\"classes\":[]", "\"columns\":{\"label\":null}"};
+    (void)state;
+    support_row made[MR_COUNT(rows)];
+    for (unsigned i = 0; i < MR_COUNT(rows); i++)
+        made[i] = (support_row){.json = support_path("{\"label\":%s}", rows[i]), .width = 4 + i};
+    support_hub_file(hub_source, "train.parquet", LISTS, made, MR_COUNT(rows));
+    hub_ingest(0, "2 classes: x, y", NULL, NULL);
+    for (size_t i = 0; i < MR_COUNT(rows); i++) {
+        char *number = support_path("%zu", i);
+        support_result r = support_millrace("show", "--json", hub_target, "train", number, (char *)NULL);
+        support_assert_status(&r, 0);
+        if (!strstr(r.out, metas[i]))
+            fail_msg("%s has not %s", r.out, metas[i]);
+        support_result_free(&r);
+        free(number);
+        free((void *)(uintptr_t)made[i].json);
     }
 }
 
@@ -189,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_labels, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_columns_without_labels, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_lists_of_labels, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_files_that_disagree, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_captions, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_why_rows_have_no_image, hub_set_up, hub_tear_down),

@@ -122,6 +122,21 @@ static void test_odd_texts(void **state)
     plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ",\"captions\":[\"a\"]\n");
 }
 
+/* Rows of images with several labels, as exports write them: the list has all of them. */
+static void test_lists_of_labels(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.png", "2.png"));
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":null,\"labels\":[\"b\",\"a\"]}\n"
+                                "{\"file_name\":\"2.png\",\"label\":\"b\",\"labels\":[\"b\"]}\n");
+    plan_says(NULL, NULL, "classes a b\ntrain 1.png - - M ");
+    plan_says(NULL, NULL, "train 2.png b - - ");
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":\"c\",\"labels\":\"b\"}\n");
+    plan_says(NULL, NULL, "classes c\n");
+    plan_file("metadata.jsonl", "  ");
+    plan_says(NULL, NULL, "");
+}
+
 static void test_labels(void **state)
 {
     (void)state;
@@ -153,7 +168,8 @@ static void test_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_csv_in_root), TEST(test_jsonl_of_splits), TEST(test_odd_folders), TEST(test_folders_are_classes),
-        TEST(test_bad_rows),    TEST(test_labels),          TEST(test_odd_texts),   TEST(test_several_captions)};
+        TEST(test_csv_in_root),         TEST(test_jsonl_of_splits), TEST(test_odd_folders),
+        TEST(test_folders_are_classes), TEST(test_bad_rows),        TEST(test_labels),
+        TEST(test_lists_of_labels),     TEST(test_odd_texts),       TEST(test_several_captions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

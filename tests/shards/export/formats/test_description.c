@@ -150,9 +150,9 @@ static void tars_are_described(void **state)
     assert_string_equal(fields, "file_name image split label labels captions objects ");
     char *text = (char *)support_read(rows, NULL);
     assert_string_equal(text,
-                        "{\"file_name\":\"00000000.png\",\"label\":0,\"labels\":[],\"captions\":[],\"objects\":{"
+                        "{\"file_name\":\"00000000.png\",\"label\":0,\"labels\":[0],\"captions\":[],\"objects\":{"
                         "\"bbox\":[[1.0,1.0,4.0,4.0]],\"categories\":[1],\"crowd\":[false]}}\n"
-                        "{\"file_name\":\"00000001.png\",\"label\":1,\"labels\":[],\"captions\":"
+                        "{\"file_name\":\"00000001.png\",\"label\":1,\"labels\":[1],\"captions\":"
                         "[\"one\\n\\\"two\xE2\x80\xA8\"],\"objects\":{\"bbox\":[],\"categories\":[],\"crowd\":[]}}\n"
                         "{\"file_name\":\"00000002.png\",\"label\":null,\"labels\":[0,2],\"captions\":[],\"objects\":{"
                         "\"bbox\":[],\"categories\":[],\"crowd\":[]}}\n");
