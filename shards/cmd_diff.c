@@ -143,6 +143,22 @@ static void print_side(const mr_dataset *ds, const char *mark, const mr_diff_sid
     printf(")\n");
 }
 
+static const char *label_of(const mr_dataset *ds, const mr_diff_side *s)
+{
+    if (s->label >= 0)
+        return class_of(ds, s);
+    return s->flags & MR_FLAG_MULTI_LABEL ? "a list" : s->flags & MR_FLAG_UNANNOTATED ? "not annotated" : "none";
+}
+
+static void print_labels(const mr_dataset *a, const mr_dataset *b, const mr_difference *x)
+{
+    const char *one = label_of(a, x->a), *other = label_of(b, x->b);
+    printf(" ");
+    mr_term_text(stdout, one);
+    printf(" -> ");
+    mr_term_text(stdout, strcmp(one, other) != 0 ? other : "another");
+}
+
 static void print_change(const mr_dataset *a, const mr_dataset *b, const mr_difference *x)
 {
     const char *comma = "";
@@ -159,10 +175,7 @@ static void print_change(const mr_dataset *a, const mr_dataset *b, const mr_diff
         } else if (1u << bit == MR_DIFF_SPLIT) {
             printf(" %s -> %s", x->a->split, x->b->split);
         } else if (1u << bit == MR_DIFF_LABEL) {
-            printf(" ");
-            mr_term_text(stdout, class_of(a, x->a));
-            printf(" -> ");
-            mr_term_text(stdout, class_of(b, x->b));
+            print_labels(a, b, x);
         } else if (1u << bit == MR_DIFF_IMAGE) {
             printf(" (%u -> %u bytes)", x->a->image_len, x->b->image_len);
         }

@@ -48,6 +48,7 @@ static mr_status list_row(void *ctx, uint64_t number, const mr_row *row, mr_erro
                                                     .image_hash = row->image_hash,
                                                     .meta_hash = row->meta_hash,
                                                     .image_len = row->image_len,
+                                                    .flags = row->flags,
                                                     .label = row->label};
     return MR_OK;
 }

@@ -25,7 +25,7 @@ typedef struct mr_diff_side { /* one sample of one dataset */
     const char *split;
     uint64_t number; /* in the split */
     uint64_t image_hash, meta_hash;
-    uint32_t image_len;
+    uint32_t image_len, flags; /* MR_FLAG_... */
     int32_t label;
 } mr_diff_side;
 

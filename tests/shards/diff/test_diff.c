@@ -185,6 +185,41 @@ static void classes_objects_and_leaks(void **state)
     free(b);
 }
 
+/* Labels that are not one class: several, or none for different reasons. */
+static void other_labels_are_told_apart(void **state)
+{
+    static const struct {
+        const char *old, *new, *words;
+    } cases[] = {{"[\"x\",\"y\"]", "[\"x\"]", "label a list -> x, meta\n"},
+                 {"[\"x\",\"y\"]", "[\"y\",\"z\"]", "label a list -> another, meta\n"},
+                 {"[\"x\",\"y\"]", "[]", "label a list -> not annotated, meta\n"}};
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *sets[2];
+        for (int side = 0; side < 2; side++) {
+            char *tree = support_path("%zu-%d", i, side), *image = support_path("%s/%s/1.png", leak_dir, tree);
+            char *rows = support_path("%s/%s/metadata.jsonl", leak_dir, tree);
+            char *text = support_path("{\"file_name\":\"1.png\",\"labels\":%s}\n", side ? cases[i].new : cases[i].old);
+            char *name = support_path("set-%s", tree);
+            put(image, 1);
+            support_write_text(rows, text);
+            sets[side] = ingest(tree, name, "--jobs", "1");
+            free(tree);
+            free(image);
+            free(rows);
+            free(text);
+            free(name);
+        }
+        support_result r = support_millrace("diff", sets[0], sets[1], (char *)NULL);
+        support_assert_status(&r, 1);
+        if (!strstr(r.out, cases[i].words))
+            fail_msg("\"%s\" is not in: %s", cases[i].words, r.out);
+        support_result_free(&r);
+        free(sets[0]);
+        free(sets[1]);
+    }
+}
+
 static void what_is_no_dataset_is_refused(void **state)
 {
     (void)state;
@@ -202,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(order_and_shards_do_not_count, leak_set_up, leak_tear_down),
         cmocka_unit_test_setup_teardown(edits_are_counted, leak_set_up, leak_tear_down),
         cmocka_unit_test_setup_teardown(classes_objects_and_leaks, leak_set_up, leak_tear_down),
+        cmocka_unit_test_setup_teardown(other_labels_are_told_apart, leak_set_up, leak_tear_down),
         cmocka_unit_test_setup_teardown(what_is_no_dataset_is_refused, leak_set_up, leak_tear_down),
     };
     return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
