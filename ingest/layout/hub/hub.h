@@ -85,6 +85,7 @@ typedef struct mr_hub_schema {
     char *column;    /* the label's column; NULL: there is none; with NO_LABEL: it holds no labels */
     json_t *names;   /* NAMES: a list of different strings, by label */
     bool list;       /* NAMES: values are lists of labels */
+    bool captions;   /* a column "captions" holds lists of texts */
     json_t *objects; /* the same of the column "objects"; NULL: none are known */
     mr_buf columns;  /* "a, b, c", for messages */
 } mr_hub_schema;

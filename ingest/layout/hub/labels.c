@@ -172,7 +172,7 @@ mr_status mr_hub_plan_labels(mr_hub_build *b)
     return b->first.kind == MR_HUB_NUMBERS ? plan_numbers(b) : MR_OK;
 }
 
-/* The classes that the column of labels lists, before its rows. */
+/* The classes that the column of labels lists, before its rows; and the columns of which metas need more. */
 mr_status mr_hub_add_names(mr_hub_build *b)
 {
     mr_hub_state *st = b->plan->state;
@@ -180,5 +180,8 @@ mr_status mr_hub_add_names(mr_hub_build *b)
     json_t *item;
     json_array_foreach(b->first.names, i, item) MR_TRY(add_class(b, json_string_value(item), json_string_length(item)));
     st->list = b->first.list ? strdup(b->first.column) : NULL;
-    return b->first.list && !st->list ? mr_fail_memory(b->err, "listing rows") : MR_OK;
+    if (!st->text_column && b->first.captions)
+        st->text_column = strdup("captions");
+    bool there = (st->list || !b->first.list) && (st->text_column || !b->first.captions);
+    return there ? MR_OK : mr_fail_memory(b->err, "listing rows");
 }

@@ -6,7 +6,8 @@
 Entries, in this order:
 
     schema.json               {"rows": N, "image": NAME, "label": null or {"column", "kind", "names"}, "columns": [...],
-                             "objects": null or the class names of the column "objects"}
+                             "objects": null or the class names of the column "objects", "captions": true or false:
+                             whether there is a column "captions" of lists of texts}
                               kind: "names" (integers, or with "list": true lists of them), "numbers" (also booleans),
                               "texts", "none" (values of other types)
     000000000.json            row 0 as one JSON object: every column but the image, in the file's order
@@ -293,6 +294,11 @@ def image_column(schema, features, asked):
               "with --image-column: %s; else leave the file out with --exclude" % listing(schema.names))
 
 
+def has_captions(schema):
+    t = plain(schema.field("captions").type) if "captions" in schema.names else pa.null()
+    return is_list(t) and is_text(plain(t.value_type))
+
+
 def class_names(features, column):
     feature = features.get(column, {})
     names = feature.get("names") if feature.get("_type") == "ClassLabel" else None
@@ -449,7 +455,7 @@ def write_rows(path, options, out):
     check_text(schema, options.get("--text-column"))
     tar = Tar(out)
     head = {"rows": rows, "image": image, "label": label, "columns": [n for n in schema.names if n != image],
-            "objects": object_names(features) if "objects" in schema.names else None}
+            "objects": object_names(features) if "objects" in schema.names else None, "captions": has_captions(schema)}
     tar.add(b"schema.json", json.dumps(head).encode())
     first = 0
     for group in range(parquet.num_row_groups):

@@ -30,7 +30,7 @@ typedef struct mr_hub_build {
 /* The path of the current file, as text; until the next call. */
 const char *mr_hub_file_name(mr_hub_build *b);
 
-/* labels.c.  The classes that the column of labels lists, before its rows. */
+/* labels.c.  The classes that the column of labels lists, before its rows; and the columns of which metas need more. */
 mr_status mr_hub_add_names(mr_hub_build *b);
 /* The class of a row, or its classes, by their list; false: it lacks one. */
 bool mr_hub_take_classes(mr_hub_build *b, const mr_buf *row, mr_sample *s);

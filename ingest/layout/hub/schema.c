@@ -76,6 +76,7 @@ static mr_status parse(const mr_buf *bytes, const char *name, mr_hub_schema *s, 
         status = parse_label(json_object_get(doc, "label"), s, name, err);
     if (status == MR_OK && json_is_array(json_object_get(doc, "objects")))
         status = parse_names(json_object_get(doc, "objects"), &s->objects, name, err);
+    s->captions = json_is_true(json_object_get(doc, "captions"));
     json_array_foreach(json_object_get(doc, "columns"), i, item)
         mr_buf_printf(&s->columns, "%s%s", i ? ", " : "", json_is_string(item) ? json_string_value(item) : "?");
     json_decref(doc);

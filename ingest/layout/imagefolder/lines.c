@@ -193,8 +193,8 @@ static mr_status make_sheet(lines *l, const char *label, mr_sheet *s, mr_error *
     return MR_OK;
 }
 
-/* Whether the first row has a member "labels" that is a list, as rows of images with several labels have. */
-static bool lists_labels(const mr_source *source, uint32_t entry)
+/* Whether the first row has a member of this name that is a list: "labels" and "captions", as exports write them. */
+static bool has_list(const mr_source *source, uint32_t entry, const char *name)
 {
     char head[4096];
     uint64_t size = mr_source_entry(source, entry)->size;
@@ -208,7 +208,7 @@ static bool lists_labels(const mr_source *source, uint32_t entry)
         return false;
     mr_json_walk w = mr_json_walk_of((mr_json_span){begin, head + len});
     while (mr_json_next(&w, &key, &value) == 1)
-        if (mr_json_equals(key, "labels"))
+        if (mr_json_equals(key, name))
             return *value.at == '[';
     return false;
 }
@@ -216,9 +216,10 @@ static bool lists_labels(const mr_source *source, uint32_t entry)
 mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uint32_t entry, mr_plan *plan, mr_sheet *s,
                                mr_error *err)
 {
-    const char *label = lists_labels(t->source, entry) ? "labels" : "label";
+    const char *label = has_list(t->source, entry, "labels") ? "labels" : "label";
+    const char *text = has_list(t->source, entry, "captions") ? "captions" : "text";
     label = o->label_column ? o->label_column : label;
-    const char *text = o->text_column ? o->text_column : "text";
+    text = o->text_column ? o->text_column : text;
     MR_AUTO(end_lines)
     lines l = {.file = {.source = t->source, .entry = entry},
                .fields = {{.name = "file_name"}, {.name = label}, {.name = text, .texts = true}},

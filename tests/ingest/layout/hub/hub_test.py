@@ -394,6 +394,14 @@ def test_labels_of_features(work):
         millrace("ingest", work / "l", work / "lists", "-q", "--force")
         assert [(m.get("class"), m.get("classes")) for _, m, _ in samples(work / "lists", "train")] == [
             ("d\u00f6g", None), (None, ["cat", "cow"]), (None, [])]
+    for name, texts, wanted in ("captions", [["a", "b"], [], None], [["a", "b"], None, None]), ("texts", [["a"], [], None], [None] * 3):
+        for kind in pa.list_(pa.string()), pa.large_list(pa.large_string()):
+            write(work / "c/train.parquet", pa.table({"image": pa.array(images(3), IMAGE), name: pa.array(texts, kind)}))
+            millrace("ingest", work / "c", work / "captions", "-q", "--force")
+            assert [m.get("captions") for _, m, _ in samples(work / "captions", "train")] == wanted
+    write(work / "c/train.parquet", pa.table({"image": pa.array(images(1), IMAGE), "captions": [[3]]}))
+    millrace("ingest", work / "c", work / "captions", "-q", "--force")
+    assert "captions" not in next(iter(samples(work / "captions", "train")))[1]
     write(work / "out/train.parquet", with_features(
         pa.table({"image": pa.array(images(1), IMAGE), "label": [3]}), {"label": label}))
     refused(work, work / "out", "label has no class of its list of names")

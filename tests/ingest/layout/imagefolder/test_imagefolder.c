@@ -122,6 +122,20 @@ static void test_odd_texts(void **state)
     plan_says(&(mr_layout_options){.text_column = "text"}, NULL, ",\"captions\":[\"a\"]\n");
 }
 
+/* Rows of images with captions, as exports write them; a text of this name is a column like others. */
+static void test_lists_of_captions(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("1.png", "2.png"));
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"captions\":[]}\n"
+                                "{\"file_name\":\"2.png\",\"captions\":[\"a\",\"b\"]}\n");
+    plan_says(NULL, NULL, ",\"columns\":{\"file_name\":\"1.png\",\"captions\":[]}\n");
+    plan_says(NULL, NULL, ",\"captions\":[\"a\",\"b\"]},\"captions\":[\"a\",\"b\"]\n");
+    plan_says(&(mr_layout_options){.text_column = "t"}, NULL, "--text-column t: no row of metadata.jsonl has a text");
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"captions\":\"a\"}\n");
+    plan_says(NULL, NULL, ",\"columns\":{\"file_name\":\"1.png\",\"captions\":\"a\"}\n");
+}
+
 /* Rows of images with several labels, as exports write them: the list has all of them. */
 static void test_lists_of_labels(void **state)
 {
@@ -167,9 +181,10 @@ static void test_labels(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_csv_in_root),         TEST(test_jsonl_of_splits), TEST(test_odd_folders),
-        TEST(test_folders_are_classes), TEST(test_bad_rows),        TEST(test_labels),
-        TEST(test_lists_of_labels),     TEST(test_odd_texts),       TEST(test_several_captions)};
+    const struct CMUnitTest tests[] = {TEST(test_csv_in_root),       TEST(test_jsonl_of_splits),
+                                       TEST(test_odd_folders),       TEST(test_folders_are_classes),
+                                       TEST(test_bad_rows),          TEST(test_labels),
+                                       TEST(test_lists_of_labels),   TEST(test_odd_texts),
+                                       TEST(test_lists_of_captions), TEST(test_several_captions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
