@@ -103,7 +103,7 @@ mr_status mr_coco_find_place(mr_coco_build *b, mr_coco_group *g, const mr_coco_i
     if (p->kind == MR_NAME_PLAIN && p->entry == MR_NO_ENTRY)
         MR_TRY(resolve_decoded(b, g, p));
     bool foreign = p->kind == MR_NAME_FOREIGN;
-    bool bare = !memchr(b->name.data, '/', b->name.len);
+    bool bare = !memchr(mr_buf_text(&b->name), '/', b->name.len);
     if (p->kind == MR_NAME_BAD || p->entry != MR_NO_ENTRY || (!foreign && bare && !g->anywhere))
         return MR_OK;
     MR_TRY(mr_coco_look_up(b, g, foreign || bare, mr_buf_text(&b->name), b->name.len, &entry));
