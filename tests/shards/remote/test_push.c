@@ -201,7 +201,9 @@ static void large_files_go_in_parts(void **state)
     support_server_fault(&server, "503", "?uploads", 1);
     support_server_fault(&server, "error200", "?uploadId", 1);
     free(support_server_log(&server));
+    setenv("MILLRACE_PATIENCE", "60", 1);
     assert_int_equal(push_big(&stored, &err), MR_OK);
+    setenv("MILLRACE_PATIENCE", "1", 1);
     assert_true(stored);
     char *log = support_server_log(&server);
     assert_int_equal(parts_in(log), BIG_PARTS + 1); /* what was flipped came twice; what was cut has no answer */
