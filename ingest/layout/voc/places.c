@@ -208,6 +208,11 @@ const mr_voc_spot *mr_voc_spot_of(const mr_voc_places *places, const char *path,
     return NULL;
 }
 
+bool mr_voc_from_one(const mr_voc_spot *spot)
+{
+    return !strcmp(spot->images, "JPEGImages");
+}
+
 /* Adds the XML of that path, in lower or upper case, to those that were found. */
 static void find_xml(const mr_tree *t, const char *path, size_t len, mr_voc_xmls *found)
 {

@@ -242,6 +242,25 @@ static void note_rest(const mr_voc_build *b)
     note_xml(b, b->shared, b->first_shared, "of several images, whose names differ only in their extensions");
 }
 
+/* A tree of the development kit in which a folder has another name: its boxes move by a pixel. */
+static void note_origin(const mr_voc_build *b)
+{
+    const mr_voc_places *places = &b->st->places;
+    const mr_voc_spot *other = NULL;
+    bool kit = places->sets;
+    for (size_t i = 0; i < places->spot_count; i++)
+        if (mr_voc_from_one(&places->spots[i]))
+            kit = true;
+        else if (!other)
+            other = &places->spots[i];
+    bool named = other && *other->images;
+    if (kit && other)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, named ? other->images : other->dir,
+                    named ? strlen(other->images) : other->len, 0,
+                    "coordinates are read as edges between pixels, from 0, unless the folder of images is called "
+                    "JPEGImages, as in the development kit, which numbers pixels from 1");
+}
+
 static mr_status plan_all(mr_voc_build *b)
 {
     mr_voc_state *st = b->st;
@@ -257,6 +276,7 @@ static mr_status plan_all(mr_voc_build *b)
     mr_texts_sort(&st->texts);
     mr_texts_sort(&st->parsed);
     note_rest(b);
+    note_origin(b);
     return MR_OK;
 }
 

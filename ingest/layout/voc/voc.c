@@ -111,7 +111,7 @@ static bool counts_pixels(const mr_tree *t, const mr_plan *plan, const mr_sample
     size_t len, skip;
     const char *path = mr_tree_path(t, sample->entry, &len);
     const mr_voc_spot *spot = mr_voc_spot_of(&st->places, path, len, &skip);
-    return spot && !strcmp(spot->images, "JPEGImages");
+    return spot && mr_voc_from_one(spot);
 }
 
 static mr_status annotation_of(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_voc_annotation *out,

@@ -54,6 +54,8 @@ typedef struct mr_voc_state {
 mr_status mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_places *places, mr_error *err);
 /* The spot of an image, and how much of its path is before its name there; NULL: none. */
 const mr_voc_spot *mr_voc_spot_of(const mr_voc_places *places, const char *path, size_t len, size_t *skip);
+/* Whether the coordinates of its images are numbers of pixels from 1. */
+bool mr_voc_from_one(const mr_voc_spot *spot);
 
 typedef struct mr_voc_xmls { /* XMLs of one image: if there is more than one, they contradict each other */
     uint32_t entries[4];

@@ -81,6 +81,38 @@ static void test_folders_of_splits(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* Where pixels are numbered from depends on a folder's name: a remark if the tree is otherwise the development kit's.
+ */
+static void test_folders_of_other_names(void **state)
+{
+    static const struct {
+        const char *images, *more, *noted;
+    } cases[] = {
+        {"JPEGImages", "ImageSets/Main/train.txt", NULL},
+        {"images", "ImageSets/Main/train.txt", "images"},
+        {"images", "train.txt", NULL},
+        {"train/JPEGImages", "valid/2.xml", "valid"},
+        {"train/JPEGImages", "valid/more/3.xml", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *dir = support_tmpdir(), *image = support_path("%s/1.png", cases[i].images);
+        bool split = !strncmp(image, "train/", 6), valid = strstr(cases[i].more, "2.xml");
+        support_put(dir, image, "");
+        support_put(dir, split ? "train/Annotations/1.xml" : "Annotations/1.xml", dog);
+        support_put(dir, cases[i].more, valid ? dog : "1\n");
+        if (valid)
+            support_put(dir, "valid/2.png", "");
+        support_plan p = support_plan_ok(VOC, dir, NULL);
+        const char *noted = cases[i].noted ? cases[i].noted : split ? "valid" : cases[i].images;
+        assert_int_equal(support_has_note(&p, MR_NOTE_INFO, noted, "read as edges between pixels, from 0, unless"),
+                         cases[i].noted != NULL);
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+        free(image);
+    }
+}
+
 /* ---- what contradicts itself ------------------------------------------------------------------------------------- */
 
 static void rejected(const char *xml, const char *why)
@@ -190,9 +222,12 @@ static void test_polygons_without_a_box(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_where_labels_would_be),       cmocka_unit_test(test_folders_of_splits),
-        cmocka_unit_test(test_bad_values_reject_one_image), cmocka_unit_test(test_two_xmls),
-        cmocka_unit_test(test_sides_in_the_wrong_order),    cmocka_unit_test(test_polygons_without_a_box)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_where_labels_would_be),
+                                       cmocka_unit_test(test_folders_of_splits),
+                                       cmocka_unit_test(test_folders_of_other_names),
+                                       cmocka_unit_test(test_bad_values_reject_one_image),
+                                       cmocka_unit_test(test_two_xmls),
+                                       cmocka_unit_test(test_sides_in_the_wrong_order),
+                                       cmocka_unit_test(test_polygons_without_a_box)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
