@@ -11,6 +11,7 @@
 #include "ingest/tables/jsonl.h"
 
 enum { FILE_NAME, LABEL, COLUMNS, TEXT = COLUMNS, FIELDS };
+enum { HEAD_MAX = 1 << 20 }; /* of the first row, to find what it has */
 
 typedef struct lines {
     mr_jsonl file;
@@ -196,12 +197,12 @@ static mr_status make_sheet(lines *l, const char *label, mr_sheet *s, mr_error *
 /* Whether the first row has a member of this name that is a list: "labels" and "captions", as exports write them. */
 static bool has_list(const mr_source *source, uint32_t entry, const char *name)
 {
-    char head[4096];
     uint64_t size = mr_source_entry(source, entry)->size;
-    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    size_t len = size < HEAD_MAX ? (size_t)size : HEAD_MAX;
+    MR_AUTO(mr_scope_free) char *head = mr_alloc(len, 1);
     mr_error why;
     mr_json_span key, value;
-    if (!len || mr_source_pread(source, entry, head, len, 0, &why) != MR_OK)
+    if (!head || !len || mr_source_pread(source, entry, head, len, 0, &why) != MR_OK)
         return false;
     const char *begin = mr_json_blanks(head, head + len);
     if (begin == head + len || *begin != '{')

@@ -149,6 +149,10 @@ static void test_lists_of_labels(void **state)
     plan_says(NULL, NULL, "classes c\n");
     plan_file("metadata.jsonl", "  ");
     plan_says(NULL, NULL, "");
+    char *row = support_path("{\"file_name\":\"1.png\",\"text\":\"%05000d\",\"labels\":[\"b\",\"a\"]}\n", 7);
+    plan_file("metadata.jsonl", row);
+    plan_says(NULL, NULL, "classes a b\ntrain 1.png - - M ");
+    free(row);
 }
 
 static void test_labels(void **state)
