@@ -357,7 +357,8 @@ def label_of(schema, features, asked, image):
         return {"column": column, "kind": "texts", "names": None}
     if asked is None:
         return {"column": column, "kind": "none", "names": None}
-    raise Bad(2, "--label-column %s: has values of type %s; a label is a whole number or a text" % (column, t))
+    raise Bad(2, "--label-column %s: has values of type %s; a label is a whole number, a text or a list of named classes"
+              % (column, t))
 
 
 def check_text(schema, asked):

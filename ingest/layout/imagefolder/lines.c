@@ -11,7 +11,7 @@
 #include "ingest/tables/jsonl.h"
 
 enum { FILE_NAME, LABEL, COLUMNS, TEXT = COLUMNS, FIELDS };
-enum { HEAD_MAX = 1 << 20 }; /* of the first row, to find what it has */
+enum { HEAD_MAX = 1 << 20 }; /* of the file, to find what its rows have */
 
 typedef struct lines {
     mr_jsonl file;
@@ -194,31 +194,45 @@ static mr_status make_sheet(lines *l, const char *label, mr_sheet *s, mr_error *
     return MR_OK;
 }
 
-/* Whether the first row has a member of this name that is a list: "labels" and "captions", as exports write them. */
-static bool has_list(const mr_source *source, uint32_t entry, const char *name)
+/* 1: the row has a list of this name; 0: something else of this name, or `other` alone; -1: neither, or null. */
+static int row_has_list(const char *row, const char *end, const char *name, const char *other)
+{
+    mr_json_span key, value;
+    mr_json_walk w = mr_json_walk_of((mr_json_span){row, end});
+    int has = -1;
+    while (mr_json_next(&w, &key, &value) == 1) {
+        if (*value.at != 'n' && mr_json_equals(key, name))
+            return *value.at == '[';
+        if (*value.at != 'n' && mr_json_equals(key, other))
+            has = 0;
+    }
+    return has;
+}
+
+/* The first row with one of both names decides: a list of the former, as exports write it, or the latter. */
+static bool has_list(const mr_source *source, uint32_t entry, const char *name, const char *other)
 {
     uint64_t size = mr_source_entry(source, entry)->size;
     size_t len = size < HEAD_MAX ? (size_t)size : HEAD_MAX;
     MR_AUTO(mr_scope_free) char *head = mr_alloc(len, 1);
     mr_error why;
-    mr_json_span key, value;
+    int has = -1;
     if (!head || !len || mr_source_pread(source, entry, head, len, 0, &why) != MR_OK)
         return false;
-    const char *begin = mr_json_blanks(head, head + len);
-    if (begin == head + len || *begin != '{')
-        return false;
-    mr_json_walk w = mr_json_walk_of((mr_json_span){begin, head + len});
-    while (mr_json_next(&w, &key, &value) == 1)
-        if (mr_json_equals(key, name))
-            return *value.at == '[';
-    return false;
+    const char *end = head + len, *at = mr_json_blanks(head, end);
+    while (has < 0 && at < end && *at == '{') {
+        has = row_has_list(at, end, name, other);
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        at = line ? mr_json_blanks(line, end) : end;
+    }
+    return has == 1;
 }
 
 mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uint32_t entry, mr_plan *plan, mr_sheet *s,
                                mr_error *err)
 {
-    const char *label = has_list(t->source, entry, "labels") ? "labels" : "label";
-    const char *text = has_list(t->source, entry, "captions") ? "captions" : "text";
+    const char *label = has_list(t->source, entry, "labels", "label") ? "labels" : "label";
+    const char *text = has_list(t->source, entry, "captions", "text") ? "captions" : "text";
     label = o->label_column ? o->label_column : label;
     text = o->text_column ? o->text_column : text;
     MR_AUTO(end_lines)

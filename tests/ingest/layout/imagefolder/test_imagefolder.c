@@ -147,6 +147,12 @@ static void test_lists_of_labels(void **state)
     plan_says(NULL, NULL, "train 2.png b - - ");
     plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":\"c\",\"labels\":\"b\"}\n");
     plan_says(NULL, NULL, "classes c\n");
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\"}\n\n{\"file_name\":\"1.png\",\"labels\":null}\n"
+                                "{\"file_name\":\"2.png\",\"labels\":[\"b\",\"a\"]}\n");
+    plan_says(NULL, NULL, "train 2.png - - M ");
+    plan_file("metadata.jsonl", "{\"file_name\":\"1.png\",\"label\":\"c\"}\n"
+                                "{\"file_name\":\"2.png\",\"label\":\"d\",\"labels\":[\"b\",\"a\"]}\n");
+    plan_says(NULL, NULL, "classes c d\n");
     plan_file("metadata.jsonl", "  ");
     plan_says(NULL, NULL, "");
     char *row = support_path("{\"file_name\":\"1.png\",\"text\":\"%05000d\",\"labels\":[\"b\",\"a\"]}\n", 7);
