@@ -210,29 +210,36 @@ static int row_has_list(const char *row, const char *end, const char *name, cons
 }
 
 /* The first row with one of both names decides: a list of the former, as exports write it, or the latter. */
-static bool has_list(const mr_source *source, uint32_t entry, const char *name, const char *other)
+static const char *list_or(const char *head, const char *end, const char *name, const char *other)
 {
-    uint64_t size = mr_source_entry(source, entry)->size;
-    size_t len = size < HEAD_MAX ? (size_t)size : HEAD_MAX;
-    MR_AUTO(mr_scope_free) char *head = mr_alloc(len, 1);
-    mr_error why;
     int has = -1;
-    if (!head || !len || mr_source_pread(source, entry, head, len, 0, &why) != MR_OK)
-        return false;
-    const char *end = head + len, *at = mr_json_blanks(head, end);
+    const char *at = mr_json_blanks(head, end);
     while (has < 0 && at < end && *at == '{') {
         has = row_has_list(at, end, name, other);
         const char *line = memchr(at, '\n', (size_t)(end - at));
         at = line ? mr_json_blanks(line, end) : end;
     }
-    return has == 1;
+    return has == 1 ? name : other;
+}
+
+/* The columns of labels and captions that are read if none was requested. */
+static void find_columns(const mr_source *source, uint32_t entry, const char **label, const char **text)
+{
+    uint64_t size = mr_source_entry(source, entry)->size;
+    size_t len = size < HEAD_MAX ? (size_t)size : HEAD_MAX;
+    MR_AUTO(mr_scope_free) char *head = mr_alloc(len + 1, 1);
+    mr_error why;
+    if (head && len && mr_source_pread(source, entry, head, len, 0, &why) != MR_OK)
+        len = 0;
+    *label = head ? list_or(head, head + len, "labels", "label") : "label";
+    *text = head ? list_or(head, head + len, "captions", "text") : "text";
 }
 
 mr_status mr_imagefolder_lines(const mr_tree *t, const mr_layout_options *o, uint32_t entry, mr_plan *plan, mr_sheet *s,
                                mr_error *err)
 {
-    const char *label = has_list(t->source, entry, "labels", "label") ? "labels" : "label";
-    const char *text = has_list(t->source, entry, "captions", "text") ? "captions" : "text";
+    const char *label, *text;
+    find_columns(t->source, entry, &label, &text);
     label = o->label_column ? o->label_column : label;
     text = o->text_column ? o->text_column : text;
     MR_AUTO(end_lines)
