@@ -226,3 +226,19 @@ bool mr_json_decode(mr_json_span s, mr_buf *out)
     }
     return true;
 }
+
+int mr_json_member(const char *object, const char *end, const char *name, const char **value)
+{
+    mr_json_walk walk = {object + 1, end, '}', false};
+    mr_json_span key;
+    int more = object < end && *object == '{' ? 1 : -1;
+    *value = NULL;
+    while (more == 1 && (more = mr_json_next_key(&walk, &key)) == 1) {
+        *value = walk.at;
+        if (mr_json_equals(key, name))
+            return 1;
+        if (!(walk.at = mr_json_skip(walk.at, end)))
+            return -1;
+    }
+    return more;
+}

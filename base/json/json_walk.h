@@ -32,6 +32,11 @@ int mr_json_next_key(mr_json_walk *w, mr_json_span *key);
 /* Past the value that begins at p; NULL: none ends before `end`. */
 const char *mr_json_skip(const char *p, const char *end);
 
+/* Where the value of this member begins, in the object that begins at `object`; nothing past it is read.  1: found;
+ * 0: the object has no such member; -1: it cannot be walked.  *value is for 1 only, and is `end` if the text stops
+ * there. */
+int mr_json_member(const char *object, const char *end, const char *name, const char **value);
+
 bool mr_json_is_text(mr_json_span s);
 bool mr_json_equals(mr_json_span text, const char *word);
 /* Appends the text; false: an invalid escape.  Half of a surrogate pair becomes U+FFFD: texts that were cut by length

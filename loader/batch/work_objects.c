@@ -10,28 +10,11 @@
 #include "loader/objects/stored_mask.h"
 #include "base/json/json_walk.h"
 
-/* Where a member's value begins, in an object.  1: found; 0: there is none; -1: the object cannot be walked. */
-static int find_member(const char *object, const char *end, const char *name, const char **value)
-{
-    mr_json_walk walk = {object + 1, end, '}', false};
-    mr_json_span key;
-    int more = object < end && *object == '{' ? 1 : -1;
-    *value = NULL;
-    while (more == 1 && (more = mr_json_next_key(&walk, &key)) == 1) {
-        *value = walk.at;
-        if (mr_json_equals(key, name))
-            return 1;
-        if (!(walk.at = mr_json_skip(walk.at, end)))
-            return -1;
-    }
-    return more;
-}
-
 /* Into m->objects, as the view sees the image.  The message of a failure does not name the sample. */
 static mr_status see_objects(mr_mover *m, const mr_stored *stored, const uint8_t *meta, size_t len, mr_error *err)
 {
     const char *text = (const char *)meta, *objects;
-    int found = find_member(text, text + len, "objects", &objects);
+    int found = mr_json_member(text, text + len, "objects", &objects);
     mr_objects_clear(&m->objects);
     if (found < 0)
         return mr_fail(err, MR_BAD_DATA, "meta: not valid JSON");
@@ -75,12 +58,12 @@ static int read_png(mr_mover *m, const char *name, const uint8_t *meta, size_t l
     const char *end = (const char *)meta + len, *masks, *mask, *png;
     mr_buf_clear(&m->png);
     mr_buf_clear(&m->base64);
-    int found = find_member((const char *)meta, end, "masks", &masks);
+    int found = mr_json_member((const char *)meta, end, "masks", &masks);
     if (found == 1)
-        found = find_member(masks, end, name, &mask);
+        found = mr_json_member(masks, end, name, &mask);
     if (found != 1)
         return found;
-    if (find_member(mask, end, "png", &png) != 1)
+    if (mr_json_member(mask, end, "png", &png) != 1)
         return -1;
     const mr_json_span text = {png, mr_json_skip(png, end)};
     bool read = text.end && mr_json_is_text(text) && mr_json_decode(text, &m->base64) &&

@@ -15,26 +15,16 @@ enum { NUMBER_MAX = 9999 };
 
 /* ---- lists of classes -------------------------------------------------------------------------------------------- */
 
-static bool find_member(const mr_buf *row, const char *column, mr_json_span *value)
-{
-    const char *at = (const char *)row->data;
-    mr_json_walk w = mr_json_walk_of((mr_json_span){at, at + row->len});
-    mr_json_span key;
-    while (mr_json_next(&w, &key, value) == 1)
-        if (mr_json_equals(key, column))
-            return true;
-    return false;
-}
-
 mr_hub_listed mr_hub_list_read(const mr_buf *row, const char *column, size_t classes, mr_buf *out)
 {
-    mr_json_span list, item, key;
+    const char *at = (const char *)row->data, *end = at + row->len, *list;
+    mr_json_span item, key;
     char text[24];
     int more;
     mr_buf_clear(out);
-    if (!find_member(row, column, &list) || *list.at != '[')
+    if (mr_json_member(at, end, column, &list) != 1 || list == end || *list != '[')
         return MR_HUB_LIST_NONE;
-    mr_json_walk w = mr_json_walk_of(list);
+    mr_json_walk w = mr_json_walk_of((mr_json_span){list, end});
     while ((more = mr_json_next(&w, &key, &item)) == 1) {
         size_t len = (size_t)(item.end - item.at);
         uint64_t number = classes;

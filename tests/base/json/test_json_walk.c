@@ -185,13 +185,37 @@ static void what_is_no_object_ends_in_a_failure(void **state)
             fail_msg("%s is walked through", bad[i]);
 }
 
+static void a_member_is_found_by_its_name(void **state)
+{
+    static const struct {
+        const char *object, *value; /* NULL: what is found is `found` alone */
+        int found;
+    } cases[] = {
+        {"{\"b\":[1],\"a\": 2}", "2}", 1},
+        {"{\"\\u0061\":3}", "3}", 1},
+        {"{\"a\":", "", 1},
+        {"{\"a\":4,", "4,", 1},
+        {"{}", NULL, 0},
+        {"{\"b\":{\"a\":1}}", NULL, 0},
+        {"[\"a\"]", NULL, -1},
+        {"", NULL, -1},
+        {"{\"b\":[1,\"a\":2}", NULL, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        const char *object = cases[i].object, *value;
+        int found = mr_json_member(object, object + strlen(object), "a", &value);
+        if (found != cases[i].found || (cases[i].value && strcmp(value, cases[i].value) != 0))
+            fail_msg("%s: %d, at %s", object, found, found == 1 ? value : "-");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_walk_finds_what_the_tree_has),
-        cmocka_unit_test(what_is_cut_short_is_a_failure),
-        cmocka_unit_test(escapes_are_those_of_json),
-        cmocka_unit_test(what_is_no_object_ends_in_a_failure),
+        cmocka_unit_test(a_walk_finds_what_the_tree_has), cmocka_unit_test(what_is_cut_short_is_a_failure),
+        cmocka_unit_test(escapes_are_those_of_json),      cmocka_unit_test(what_is_no_object_ends_in_a_failure),
+        cmocka_unit_test(a_member_is_found_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
